@@ -1,0 +1,29 @@
+"""What can go wrong, in one sentence that names the file, the node path and both sides."""
+
+from __future__ import annotations
+
+
+class PassesError(Exception):
+    """Base of every error that is the input's fault, not the program's."""
+
+
+class BadModel(PassesError):
+    """The input is no valid model.
+
+    `sentence` says what is wrong with both sides of the mismatch; `path` is the node path
+    (`main/scan_3.body/if_0`), empty where the whole file is meant; `file` is added by whoever
+    knows the file's name.
+    """
+
+    def __init__(self, sentence: str, *, path: str = "", file: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.path = path
+        self.file = file
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.file, self.path, self.sentence) if part)
+
+    def at(self, *, path: str = "", file: str = "") -> BadModel:
+        """The same error, with the place filled in where it was not known yet."""
+        return BadModel(self.sentence, path=self.path or path, file=self.file or file)

@@ -1,0 +1,202 @@
+"""Names and scopes: definitions, uses, captures.
+
+The only place that knows how ONNX resolves names: a name means the innermost definition that
+encloses it; a body's inputs may shadow outer names; sibling bodies may use a name each for
+themselves; functions capture nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+Owner = GraphProto | FunctionProto
+_GRAPH = AttributeProto.GRAPH
+_GRAPHS = AttributeProto.GRAPHS
+MAIN = "main"
+
+
+def is_onnx_domain(domain: str) -> bool:
+    """Whether `domain` is the standard one, which has two spellings."""
+    return domain in ("", "ai.onnx")
+
+
+def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs a node holds, with the part of the path that leads to each (`body`)."""
+    for attribute in node.attribute:
+        if attribute.type == _GRAPH:
+            yield attribute.name, attribute.g
+        elif attribute.type == _GRAPHS:
+            for index, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{index}]", graph
+
+
+def label(node: NodeProto, index: int) -> str:
+    """How a node is called in a path: its name, else its op and place (`scan_3`)."""
+    return node.name or f"{node.op_type.lower()}_{index}"
+
+
+def function_label(function: FunctionProto) -> str:
+    """How a model-local function is called in a path."""
+    overload = f":{function.overload}" if function.overload else ""
+    return f"{function.domain}.{function.name}{overload}"
+
+
+def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
+    """The main graph and every model-local function, with their paths."""
+    yield MAIN, model.graph
+    for function in model.functions:
+        yield function_label(function), function
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node where it stands: its path, the list it is in, and what encloses it."""
+
+    path: str
+    node: NodeProto
+    index: int
+    owner: Owner
+    enclosing: tuple[Owner, ...]  # outermost first, `owner` last
+
+
+def walk(path: str, owner: Owner, enclosing: tuple[Owner, ...] = ()) -> Iterator[Place]:
+    """Every node below `owner`, innermost first, in the order of the lists."""
+    enclosing = (*enclosing, owner)
+    for index, node in enumerate(owner.node):
+        here = f"{path}/{label(node, index)}"
+        for name, graph in subgraphs(node):
+            yield from walk(f"{here}.{name}", graph, enclosing)
+        yield Place(here, node, index, owner, enclosing)
+
+
+def walk_model(model: ModelProto) -> Iterator[Place]:
+    """Every node of a model, functions included, innermost first."""
+    for path, owner in owners(model):
+        yield from walk(path, owner)
+
+
+def graphs_below(owner: Owner) -> Iterator[Owner]:
+    """`owner` and every graph nested in it."""
+    yield owner
+    for node in owner.node:
+        for _, graph in subgraphs(node):
+            yield from graphs_below(graph)
+
+
+def input_names(owner: Owner) -> list[str]:
+    """Names of the inputs of a graph or function."""
+    if isinstance(owner, FunctionProto):
+        return list(owner.input)
+    return [value.name for value in owner.input]
+
+
+def output_names(owner: Owner) -> list[str]:
+    """Names of the outputs of a graph or function."""
+    if isinstance(owner, FunctionProto):
+        return list(owner.output)
+    return [value.name for value in owner.output]
+
+
+def initializer_names(owner: Owner) -> set[str]:
+    """Names of the dense and sparse initializers; functions have none."""
+    if isinstance(owner, FunctionProto):
+        return set()
+    names = {tensor.name for tensor in owner.initializer}
+    return names | {sparse.values.name for sparse in owner.sparse_initializer}
+
+
+def defined(owner: Owner) -> set[str]:
+    """Every name that `owner` itself defines, not what its bodies define."""
+    names = {name for node in owner.node for name in node.output if name}
+    return names | set(input_names(owner)) | initializer_names(owner)
+
+
+def free_names(node: NodeProto) -> list[str]:
+    """What a node reads from its surroundings: its inputs, then what its bodies capture.
+
+    In order of first use, each name once, the empty name (an omitted input) left out.
+    """
+    names = dict.fromkeys(name for name in node.input if name)
+    for _, graph in subgraphs(node):
+        names.update(dict.fromkeys(captures(graph)))
+    return list(names)
+
+
+def captures(graph: GraphProto) -> list[str]:
+    """The outer names that a body reads, at any depth, in order of first use."""
+    known = set(input_names(graph)) | initializer_names(graph)
+    found: dict[str, None] = {}
+    for node in graph.node:
+        for name in free_names(node):
+            if name not in known:
+                found[name] = None
+        known.update(node.output)
+    for name in output_names(graph):
+        if name and name not in known:
+            found[name] = None
+    return list(found)
+
+
+def rename_free(node: NodeProto, mapping: Mapping[str, str]) -> None:
+    """Rename in place what `node` reads from its surroundings, through every body.
+
+    A name that a body defines itself is another value there and stays. A body definition that
+    would collide with a new name is the caller's business: give fresh names.
+    """
+    if not mapping:
+        return
+    for position, name in enumerate(node.input):
+        if name in mapping:
+            node.input[position] = mapping[name]
+    for _, graph in subgraphs(node):
+        rename_captures(graph, mapping)
+
+
+def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:
+    """Rename in place what a body captures."""
+    own = defined(graph)
+    visible = {old: new for old, new in mapping.items() if old not in own}
+    if not visible:
+        return
+    for node in graph.node:
+        rename_free(node, visible)
+    for value in graph.output:
+        if value.name in visible:
+            value.name = visible[value.name]
+
+
+def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
+    """Give every definition in a body, at any depth, a new name, in place.
+
+    Inputs and outputs of `graph` included; captured names stay.
+    """
+    mapping = {name: fresh(name) for name in sorted(defined(graph))}
+    for node in graph.node:
+        rename_free(node, mapping)
+        for position, name in enumerate(node.output):
+            node.output[position] = mapping.get(name, name)
+        for _, inner in subgraphs(node):
+            rename_all(inner, fresh)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        value.name = mapping.get(value.name, value.name)
+    for tensor in graph.initializer:
+        tensor.name = mapping[tensor.name]
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = mapping[sparse.values.name]
+    for annotation in graph.quantization_annotation:
+        annotation.tensor_name = mapping.get(annotation.tensor_name, annotation.tensor_name)
+
+
+def all_names(owners_: Iterable[Owner]) -> set[str]:
+    """Every value name that occurs anywhere in these graphs, at any depth."""
+    names: set[str] = set()
+    for top in owners_:
+        for owner in graphs_below(top):
+            names |= defined(owner)
+            names.update(output_names(owner))
+            names.update(name for node in owner.node for name in node.input)
+    names.discard("")
+    return names

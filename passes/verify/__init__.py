@@ -1,0 +1,3 @@
+"""Verification: executors, input drawing, comparison, verdicts."""
+
+from __future__ import annotations

@@ -1,0 +1,60 @@
+"""What an executor is: it runs a model on inputs, and says plainly when it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from onnx import ModelProto
+
+Array = npt.NDArray[Any]
+#: A tensor, a sequence of values, or an empty optional.
+Value = Array | list[Any] | None
+Feeds = Mapping[str, Value]
+
+
+class ModelFailed(Exception):
+    """The model itself fails on these inputs: what a user of the model would see too."""
+
+
+class CannotRun(Exception):
+    """The executor cannot run the model (missing kernel, crash, time-out): no word on the model."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one run gave.
+
+    `outputs` maps the names of the graph outputs to their values, in order. `guessed_shapes`
+    is true where a loop ran zero times and a collected element had a dim that nothing tells:
+    such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
+    the watched names had each time that node was about to run.
+    """
+
+    outputs: dict[str, Value]
+    guessed_shapes: bool = False
+    seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
+
+
+class Executor(Protocol):
+    """Runs models. `base_dir` is where external data lies; `timeout` is in seconds."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        *,
+        base_dir: Path | None = None,
+        timeout: float | None = None,
+    ) -> Outcome: ...
+
+
+#: Per node name, the value names to note down whenever that node is about to run.
+Watch = Mapping[str, Sequence[str]]
