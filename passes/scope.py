@@ -51,31 +51,66 @@ def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
         yield function_label(function), function
 
 
+#: Tells a graph or function of a model from every other one, even where names repeat.
+Key = tuple[str | int, ...]
+
+
 @dataclass(frozen=True)
-class Place:
-    """A node where it stands: its path, the list it is in, and what encloses it."""
+class Scope:
+    """A graph or function where it stands: its path for people, its key for look-ups."""
 
     path: str
+    key: Key
+    owner: Owner
+    outer: Scope | None = None
+
+    def inner(self, index: int) -> Iterator[Scope]:
+        """The bodies of the node at `index`."""
+        node = self.owner.node[index]
+        for name, graph in subgraphs(node):
+            path = f"{self.path}/{label(node, index)}.{name}"
+            yield Scope(path, (*self.key, index, name), graph, self)
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and what encloses it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node where it stands."""
+
     node: NodeProto
     index: int
-    owner: Owner
-    enclosing: tuple[Owner, ...]  # outermost first, `owner` last
+    scope: Scope
+
+    @property
+    def path(self) -> str:
+        """What people call it: `main/scan_3.body/if_0`."""
+        return f"{self.scope.path}/{label(self.node, self.index)}"
 
 
-def walk(path: str, owner: Owner, enclosing: tuple[Owner, ...] = ()) -> Iterator[Place]:
-    """Every node below `owner`, innermost first, in the order of the lists."""
-    enclosing = (*enclosing, owner)
-    for index, node in enumerate(owner.node):
-        here = f"{path}/{label(node, index)}"
-        for name, graph in subgraphs(node):
-            yield from walk(f"{here}.{name}", graph, enclosing)
-        yield Place(here, node, index, owner, enclosing)
+def scopes(model: ModelProto) -> Iterator[Scope]:
+    """The outermost scopes: the main graph and every model-local function."""
+    for position, (path, owner) in enumerate(owners(model)):
+        yield Scope(path, (position,), owner)
+
+
+def walk(scope: Scope) -> Iterator[Place]:
+    """Every node below a scope, innermost first, in the order of the lists."""
+    for index, node in enumerate(scope.owner.node):
+        for inner in scope.inner(index):
+            yield from walk(inner)
+        yield Place(node, index, scope)
 
 
 def walk_model(model: ModelProto) -> Iterator[Place]:
     """Every node of a model, functions included, innermost first."""
-    for path, owner in owners(model):
-        yield from walk(path, owner)
+    for scope in scopes(model):
+        yield from walk(scope)
 
 
 def graphs_below(owner: Owner) -> Iterator[Owner]:

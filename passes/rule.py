@@ -1,0 +1,229 @@
+"""What a rule is: a function of a read-only Site that answers with an Edit, or refuses."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+
+from passes import scope as scoping
+from passes.model import Model
+from passes.names import Names
+from passes.scope import Place, Scope
+from passes.value_types import ValueTypes
+
+_MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not weights
+
+
+class Refused(Exception):
+    """A rule's answer where it cannot rewrite: a code, a sentence and the culprits.
+
+    `culprits` are paths of nodes or names of values. It may be raised from any depth.
+    """
+
+    def __init__(self, code: str, sentence: str, culprits: Sequence[str] = ()) -> None:
+        super().__init__(f"{code}: {sentence}")
+        self.code = code
+        self.sentence = sentence
+        self.culprits = tuple(culprits)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """What takes the place of a site's node.
+
+    `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
+    graph (into Constant nodes where that is a function). `exact` says that only values move, or
+    that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
+    strategy for the report.
+    """
+
+    nodes: tuple[NodeProto, ...]
+    initializers: tuple[TensorProto, ...] = ()
+    value_info: tuple[ValueInfoProto, ...] = ()
+    note: str = ""
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Site:
+    """A node that a rule considers, where it stands in its model; read-only.
+
+    `opset` is the version the node is written in, `target` the one the Edit must be written in.
+    Bodies of the node have been brought to `target` already; `types` still knows every name of
+    the model as it was read.
+    """
+
+    model: Model
+    place: Place
+    opset: int
+    target: int
+    names: Names
+    types: ValueTypes
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def node(self) -> NodeProto:
+        return self.place.node
+
+    @property
+    def path(self) -> str:
+        return self.place.path
+
+    @property
+    def scope(self) -> Scope:
+        return self.place.scope
+
+    @property
+    def in_function(self) -> bool:
+        """Whether the site lies in a model-local function, at any depth."""
+        return any(isinstance(at.owner, FunctionProto) for at in self.scope.chain())
+
+    def fresh(self, hint: str) -> str:
+        """A value name that occurs nowhere in the model."""
+        return self.names.fresh(hint)
+
+    def type_of(self, name: str) -> TypeProto | None:
+        """The type of a value as seen from the site, None where nothing tells it."""
+        return self.types.of(self.scope, name) if name else None
+
+    def body_type_of(self, attribute: str, name: str) -> TypeProto | None:
+        """The type of a value inside a body of the site's node."""
+        key = (*self.scope.key, self.place.index, attribute)
+        graph = next(graph for part, graph in scoping.subgraphs(self.node) if part == attribute)
+        return self.types.of(Scope("", key, graph, self.scope), name)
+
+    def constant(self, name: str) -> npt.NDArray[Any] | None:
+        """The value of `name` where it is fixed now and small, else None.
+
+        Fixed are Constant nodes and initializers that no caller can override. A referenced
+        attribute is no constant.
+        """
+        return self._constants.value(name)
+
+    @cached_property
+    def _constants(self) -> Constants:
+        return Constants(self.model, self.scope)
+
+
+@dataclass(frozen=True)
+class Constants:
+    """Values that are fixed, as seen from a scope."""
+
+    model: Model
+    scope: Scope
+
+    def value(self, name: str) -> npt.NDArray[Any] | None:
+        """The value of `name`, None where it is not fixed, or larger than a rule should read."""
+        for at in self.scope.chain():
+            tensor = self.model.initializer(at.owner, name)
+            if tensor is not None:
+                return self._read(tensor, at)
+            node = self.model.producer(at.owner, name)
+            if node is not None:
+                return _constant_node_value(node)
+            if name in scoping.input_names(at.owner):
+                return None
+        return None
+
+    def _read(self, tensor: TensorProto, at: Scope) -> npt.NDArray[Any] | None:
+        overridable = (
+            at.outer is None
+            and self.model.proto.ir_version >= 4
+            and tensor.name in scoping.input_names(at.owner)
+        )
+        if overridable or int(np.prod(tensor.dims)) * 8 > _MOST_CONSTANT_BYTES:
+            return None
+        return self.model.read(tensor)
+
+
+def _constant_node_value(node: NodeProto) -> npt.NDArray[Any] | None:
+    if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
+        return None
+    (attribute,) = node.attribute
+    if attribute.ref_attr_name:
+        return None
+    match attribute.name:
+        case "value":
+            return numpy_helper.to_array(attribute.t)
+        case "value_int":
+            return np.array(attribute.i, np.int64)
+        case "value_ints":
+            return np.array(attribute.ints, np.int64)
+        case "value_float":
+            return np.array(attribute.f, np.float32)
+        case "value_floats":
+            return np.array(attribute.floats, np.float32)
+        case "value_string":
+            return np.array(attribute.s.decode(), object)
+        case "value_strings":
+            return np.array([item.decode() for item in attribute.strings], object)
+    return None
+
+
+Rewrite = Callable[[Site], Edit]
+Considers = Callable[[NodeProto, int, int], bool]
+
+_CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A registered rewrite. What `list`, `explain` and the docs say comes from its docstring.
+
+    `considers` answers quickly, for a node, the opset it is written in and the target, whether
+    the rule has anything to say about it.
+    """
+
+    name: str
+    rewrite: Rewrite
+    considers: Considers
+    optional: bool = False
+
+    @property
+    def documentation(self) -> str:
+        """The whole docstring, without its indentation."""
+        return inspect.cleandoc(self.rewrite.__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the docstring."""
+        return self.documentation.partition("\n")[0]
+
+    @property
+    def refusal_codes(self) -> dict[str, str]:
+        """The codes that the docstring lists under `Refuses:`, with what each means."""
+        _, _, tail = self.documentation.partition("Refuses:")
+        found = (_CODE.match(line) for line in tail.splitlines())
+        return {match["code"]: match["sentence"] for match in found if match}
+
+
+RULES: dict[str, Rule] = {}
+
+
+def register(
+    name: str, *, considers: Considers, optional: bool = False
+) -> Callable[[Rewrite], Rewrite]:
+    """Make a function a rule that pipelines may name.
+
+    Raises:
+        ValueError: the name is taken by another function, or the function has no docstring.
+    """
+
+    def add(rewrite: Rewrite) -> Rewrite:
+        rule = Rule(name, rewrite, considers, optional)
+        if name in RULES and RULES[name].rewrite is not rewrite:
+            raise ValueError(f"two rules are called {name!r}")
+        if not rule.summary:
+            raise ValueError(f"the rule {name!r} has no docstring")
+        RULES[name] = rule
+        return rewrite
+
+    return add
