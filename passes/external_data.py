@@ -16,7 +16,7 @@ from onnx.numpy_helper import to_array
 from passes import scope as scoping
 from passes.errors import BadModel
 
-_SUB_BYTE = {
+_SUB_BYTE: dict[int, int] = {
     TensorProto.INT4: 2,
     TensorProto.UINT4: 2,
     TensorProto.FLOAT4E2M1: 2,
@@ -27,7 +27,7 @@ _SUB_BYTE = {
 
 @dataclass(frozen=True)
 class ExternalTensor:
-    """Where a tensor's bytes lie. `offset` and `length` are in bytes; no length: what the dims say."""
+    """Where a tensor's bytes lie; `offset` and `length` in bytes, no length: as the dims say."""
 
     location: str
     offset: int

@@ -62,11 +62,10 @@ class Model:
         imports = (
             owner.opset_import if isinstance(owner, FunctionProto) else self.proto.opset_import
         )
+        wanted = _canonical(domain)
         for entry in imports:
-            if entry.domain == domain or (
-                scoping.is_onnx_domain(domain) and scoping.is_onnx_domain(entry.domain)
-            ):
-                return entry.version
+            if _canonical(entry.domain) == wanted:
+                return int(entry.version)
         return 0
 
     def initializer(self, owner: Owner, name: str) -> TensorProto | None:
@@ -108,6 +107,10 @@ class _Table:
             {tensor.name: tensor for tensor in dense},
             {name: node for node in owner.node for name in node.output if name},
         )
+
+
+def _canonical(domain: str) -> str:
+    return "" if scoping.is_onnx_domain(domain) else domain
 
 
 def _read(path: Path) -> ModelProto:

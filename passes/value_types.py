@@ -114,7 +114,8 @@ def _light_copy(model: ModelProto) -> ModelProto:
     """
     copy = ModelProto()
     copy.CopyFrom(model)
-    for owner in (copy.graph, *copy.functions):
+    tops: list[scoping.Owner] = [copy.graph, *copy.functions]
+    for owner in tops:
         for graph in scoping.graphs_below(owner):
             if isinstance(graph, FunctionProto):
                 continue
