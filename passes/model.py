@@ -76,6 +76,10 @@ class Model:
         """The node of this very graph that writes `name`."""
         return self._table(owner).producers.get(name)
 
+    def input_names(self, owner: Owner) -> frozenset[str]:
+        """The names of the inputs of this very graph."""
+        return self._table(owner).inputs
+
     def read(self, tensor: TensorProto) -> npt.NDArray[Any]:
         """The value of a tensor, memory mapped where its data is external."""
         if tensor.data_location != TensorProto.EXTERNAL:
@@ -98,6 +102,7 @@ class _Table:
     owner: Owner
     initializers: dict[str, TensorProto]
     producers: dict[str, NodeProto]
+    inputs: frozenset[str]
 
     @classmethod
     def of(cls, owner: Owner) -> _Table:
@@ -106,6 +111,7 @@ class _Table:
             owner,
             {tensor.name: tensor for tensor in dense},
             {name: node for node in owner.node for name in node.output if name},
+            frozenset(scoping.input_names(owner)),
         )
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
+from passes.external_data import byte_size
 from passes.model import Model
 from passes.names import Names
 from passes.scope import Place, Scope
@@ -122,50 +122,59 @@ class Constants:
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
         """The value of `name`, None where it is not fixed, or larger than a rule should read."""
+        tensor = self.tensor(name)
+        if tensor is None or byte_size(tensor) > _MOST_CONSTANT_BYTES:
+            return None
+        return self.model.read(tensor)
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """The tensor behind `name`, its data perhaps external; None where it is not fixed."""
         for at in self.scope.chain():
             tensor = self.model.initializer(at.owner, name)
             if tensor is not None:
-                return self._read(tensor, at)
+                return None if self._overridable(at, name) else tensor
             node = self.model.producer(at.owner, name)
             if node is not None:
-                return _constant_node_value(node)
+                return _constant_node_tensor(node)
             if name in scoping.input_names(at.owner):
                 return None
         return None
 
-    def _read(self, tensor: TensorProto, at: Scope) -> npt.NDArray[Any] | None:
-        overridable = (
-            at.outer is None
-            and self.model.proto.ir_version >= 4
-            and tensor.name in scoping.input_names(at.owner)
-        )
-        if overridable or int(np.prod(tensor.dims)) * 8 > _MOST_CONSTANT_BYTES:
-            return None
-        return self.model.read(tensor)
+    def _overridable(self, at: Scope, name: str) -> bool:
+        """Whether an initializer of the main graph is only the default of an input."""
+        if at.outer is not None or self.model.proto.ir_version < 4:
+            return False
+        return name in self.model.input_names(at.owner)
 
 
-def _constant_node_value(node: NodeProto) -> npt.NDArray[Any] | None:
+def _constant_node_tensor(node: NodeProto) -> TensorProto | None:
     if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
         return None
     (attribute,) = node.attribute
     if attribute.ref_attr_name:
         return None
-    match attribute.name:
-        case "value":
-            return numpy_helper.to_array(attribute.t)
-        case "value_int":
-            return np.array(attribute.i, np.int64)
-        case "value_ints":
-            return np.array(attribute.ints, np.int64)
-        case "value_float":
-            return np.array(attribute.f, np.float32)
-        case "value_floats":
-            return np.array(attribute.floats, np.float32)
-        case "value_string":
-            return np.array(attribute.s.decode(), object)
-        case "value_strings":
-            return np.array([item.decode() for item in attribute.strings], object)
-    return None
+    if attribute.name == "value":
+        tensor = TensorProto()
+        tensor.CopyFrom(attribute.t)
+        tensor.name = node.output[0]
+        return tensor
+    if attribute.name not in _CONSTANT_TYPES:
+        return None
+    value = helper.get_attribute_value(attribute)
+    dims = [len(value)] if isinstance(value, list) else []
+    values = value if isinstance(value, list) else [value]
+    elem_type = _CONSTANT_TYPES[attribute.name]
+    return helper.make_tensor(node.output[0], elem_type, dims, values)
+
+
+_CONSTANT_TYPES = {
+    "value_int": TensorProto.INT64,
+    "value_ints": TensorProto.INT64,
+    "value_float": TensorProto.FLOAT,
+    "value_floats": TensorProto.FLOAT,
+    "value_string": TensorProto.STRING,
+    "value_strings": TensorProto.STRING,
+}
 
 
 Rewrite = Callable[[Site], Edit]

@@ -1,0 +1,94 @@
+"""One row of a Scan-8: the loop over time, for one element of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto
+
+from converters.batched_scan import BatchedScan
+from passes import spelling
+from passes.author import Author
+from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+
+
+@dataclass(frozen=True)
+class Row:
+    """Values of one row, without the batch axis.
+
+    It runs on `initials` and `sequences` ([time, ...]), `count` (int64 [1]) iterations or all.
+    `own_initials` are what the final states are where `count` is 0; given only where it may be.
+    """
+
+    initials: Sequence[str]
+    sequences: Sequence[str]
+    count: str = ""
+    time: str = ""
+    own_initials: Sequence[str] = ()
+
+
+def run_row(
+    author: Author, scan: BatchedScan, body: GraphProto, row: Row, name: str
+) -> tuple[list[str], list[str]]:
+    """Write the loop over time; answers with the final states and the collected values.
+
+    Collected values have time as their axis 0, zeros behind the row's last iteration.
+    """
+    if not row.count:
+        return _loop(author, scan, body, row.initials, row.sequences, name)
+    may_be_zero = bool(row.own_initials)
+    runs = author.op("Greater", row.count, author.ints(0)) if may_be_zero else ""
+    count = author.op("Where", runs, row.count, author.ints(1)) if may_be_zero else row.count
+    sequences = [spelling.prefix(author, value, count) for value in row.sequences]
+    finals, collected = _loop(author, scan, body, row.initials, sequences, name)
+    if may_be_zero:
+        happened = spelling.squeeze(author, runs, 0)
+        finals = [
+            spelling.select(author, happened, new, old, state.elem_type)
+            for new, old, state in zip(finals, row.own_initials, scan.states, strict=True)
+        ]
+        collected = [spelling.prefix(author, value, row.count) for value in collected]
+    return finals, [
+        _padded(author, value, row, element.elem_type)
+        for value, element in zip(collected, scan.elements, strict=True)
+    ]
+
+
+def _padded(author: Author, value: str, row: Row, elem_type: int) -> str:
+    missing = author.op("Sub", row.time, row.count)
+    rest = spelling.rest_of_shape(author, value, 1)
+    padding = spelling.zeros(author, author.op("Concat", missing, rest, axis=0), elem_type)
+    return author.op("Concat", value, padding, axis=0)
+
+
+def _loop(
+    author: Author,
+    scan: BatchedScan,
+    body: GraphProto,
+    initials: Sequence[str],
+    sequences: Sequence[str],
+    name: str,
+) -> tuple[list[str], list[str]]:
+    """The Scan over time; a reversed input reads the valid prefix from its end."""
+    inputs = [value.name for value in body.input]
+    outputs = [value.name for value in body.output]
+    count = len(initials)
+    finals = [author.fresh(f"{output}/final") for output in outputs[:count]]
+    collected = [author.fresh(f"{output}/collected") for output in outputs[count:]]
+    form = LoopForm(
+        kind=Kind.SCAN,
+        body=body,
+        carried=tuple(map(Carried, initials, inputs, outputs, finals)),
+        scanned=tuple(
+            Scanned(tensor, inside, 0, one.reversed)
+            for tensor, inside, one in zip(
+                sequences, inputs[count:], scan.form.scanned, strict=True
+            )
+        ),
+        collected=tuple(map(Collected, outputs[count:], collected)),
+    )
+    node = form.to_node()
+    node.name = name
+    author.adopt([node])
+    return finals, collected

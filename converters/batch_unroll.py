@@ -1,0 +1,86 @@
+"""Strategy `unroll`: one Scan over time for each row of a static batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto
+
+from converters.batch_rows import Row, run_row
+from converters.batched_scan import BatchedScan
+from converters.sequence_lens import Lengths
+from passes import scope as scoping
+from passes import spelling
+from passes.author import Author
+
+
+def unroll(
+    author: Author,
+    scan: BatchedScan,
+    lengths: Lengths | None,
+    batch: int,
+    outputs: Sequence[str],
+    name: str,
+) -> None:
+    """Write the rows one after the other; the weights of the body are shared, not copied."""
+    body = _shared(author, scan.body) if batch > 1 else scan.body
+    rows = []
+    for index in range(batch):
+        row = _row(author, scan, lengths, index, batch)
+        copy = _copy(author, body, index) if batch > 1 else body
+        finals, collected = run_row(author, scan, copy, row, f"{name}/row{index}" if name else "")
+        rows.append([*finals, *collected])
+    for position, output in enumerate(outputs):
+        _join(author, [row[position] for row in rows], output)
+
+
+def _join(author: Author, rows: Sequence[str], output: str) -> None:
+    if len(rows) == 1:
+        spelling.unsqueeze(author, rows[0], 0, outputs=[output])
+        return
+    raised = [spelling.unsqueeze(author, row, 0) for row in rows]
+    author.op("Concat", *raised, outputs=[output], axis=0)
+
+
+def _row(author: Author, scan: BatchedScan, lengths: Lengths | None, index: int, batch: int) -> Row:
+    def own(value: str) -> str:
+        if batch == 1:
+            return spelling.squeeze(author, value, 0)
+        return author.op("Gather", value, author.int(index), axis=0)
+
+    own_initials = [own(value) for value in scan.initials]
+    if lengths is None:
+        return Row(own_initials, [own(value) for value in scan.sequences])
+    count = author.op("Gather", lengths.vector, author.ints(index), axis=0)
+    if not lengths.may_be_zero:
+        sequences = [own(value) for value in scan.sequences]
+        return Row(own_initials, sequences, count, lengths.time)
+    source = author.op("Gather", lengths.rows, author.int(index), axis=0)
+    return Row(
+        initials=[author.op("Gather", value, source, axis=0) for value in scan.initials],
+        sequences=[author.op("Gather", value, source, axis=0) for value in scan.sequences],
+        count=count,
+        time=lengths.time,
+        own_initials=own_initials,
+    )
+
+
+def _shared(author: Author, body: GraphProto) -> GraphProto:
+    """The body with its initializers moved to where all rows read them."""
+    shared = GraphProto()
+    shared.CopyFrom(body)
+    mapping = {tensor.name: author.fresh(tensor.name) for tensor in body.initializer}
+    constants = list(shared.initializer)
+    del shared.initializer[:]
+    scoping.rename_captures(shared, mapping)
+    for tensor in constants:
+        tensor.name = mapping[tensor.name]
+    author.adopt([], constants)
+    return shared
+
+
+def _copy(author: Author, body: GraphProto, index: int) -> GraphProto:
+    copy = GraphProto()
+    copy.CopyFrom(body)
+    scoping.rename_all(copy, lambda name: author.names.fresh(f"{name}/row{index}"))
+    return copy

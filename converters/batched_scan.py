@@ -1,0 +1,164 @@
+"""What a Scan-8 site says about itself, gathered once for every way of upgrading it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from onnx import GraphProto, TypeProto, ValueInfoProto, helper
+
+from passes import scope as scoping
+from passes.loop_form import LoopForm
+from passes.rule import Refused, Site
+from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+
+
+@dataclass(frozen=True)
+class RowType:
+    """Element type and dims of a value in one row: no batch axis, no time axis."""
+
+    elem_type: int
+    dims: tuple[Dim, ...]
+
+    def value_info(self, name: str, *leading: Dim) -> ValueInfoProto:
+        """The value called `name`, with more axes in front."""
+        return helper.make_value_info(name, tensor_type(self.elem_type, (*leading, *self.dims)))
+
+
+@dataclass(frozen=True)
+class BatchedScan:
+    """A Scan-8, taken apart, with the types that its upgrade needs.
+
+    `body` is ready to stand in a Scan-9+. `batch` and `time` are the sizes where some input
+    tells them; `same_batch` and `same_time` say that all inputs provably agree on them.
+    """
+
+    form: LoopForm
+    body: GraphProto
+    states: tuple[RowType, ...]
+    elements: tuple[RowType, ...]
+    batch: int | None
+    time: int | None
+    same_batch: bool
+    same_time: bool
+
+    @property
+    def initials(self) -> list[str]:
+        """The initial states, [batch, ...]."""
+        return [one.initial for one in self.form.carried]
+
+    @property
+    def sequences(self) -> list[str]:
+        """The scanned tensors, [batch, time, ...]."""
+        return [one.tensor for one in self.form.scanned]
+
+    def reading(self, replaced: Mapping[str, str]) -> BatchedScan:
+        """The same, scanning other tensors in the place of some."""
+        scanned = tuple(
+            replace(one, tensor=replaced.get(one.tensor, one.tensor)) for one in self.form.scanned
+        )
+        return replace(self, form=replace(self.form, scanned=scanned))
+
+    @classmethod
+    def of(cls, site: Site) -> BatchedScan:
+        """Read a site.
+
+        Raises:
+            Refused: `unknown-type` or `unknown-rank` where inference does not tell what a state
+                or a collected value of one row looks like.
+        """
+        form = LoopForm.from_node(site.node, site.opset)
+        states = tuple(_row_type(site, (one.body_output, one.body_input)) for one in form.carried)
+        elements = tuple(_row_type(site, (one.body_output,)) for one in form.collected)
+        fed = [site.type_of(one.initial) for one in form.carried]
+        sequences = [site.type_of(one.tensor) for one in form.scanned]
+        lengths = [site.type_of(form.lengths)] if form.lengths else []
+        batches = [_size(type_proto, 0) for type_proto in (*sequences, *fed, *lengths)]
+        times = [_size(type_proto, 1) for type_proto in sequences]
+        return cls(
+            form=form,
+            body=_ready_body(site, form, (*states, *elements)),
+            states=states,
+            elements=elements,
+            batch=_known(batches),
+            time=_known(times),
+            same_batch=_all_known_equal(batches),
+            same_time=len(set(_sources(form))) == 1 or _all_known_equal(times),
+        )
+
+
+def _sources(form: LoopForm) -> list[str]:
+    return [one.tensor for one in form.scanned]
+
+
+def _size(type_proto: TypeProto | None, axis: int) -> int | None:
+    dims = dims_of(type_proto)
+    if dims is None or axis >= len(dims):
+        return None
+    dim = dims[axis]
+    return dim if isinstance(dim, int) else None
+
+
+def _known(sizes: Sequence[int | None]) -> int | None:
+    return next((size for size in sizes if size is not None), None)
+
+
+def _all_known_equal(sizes: Sequence[int | None]) -> bool:
+    return len(set(sizes)) == 1 and sizes[0] is not None
+
+
+def _row_type(site: Site, names: Sequence[str]) -> RowType:
+    """The type of a body value; of several that must agree, the one that says most."""
+    types = [site.body_type_of("body", name) for name in names]
+    elem_type = next((elem_type_of(one) for one in types if elem_type_of(one)), 0)
+    shapes = [dims for one in types if (dims := dims_of(one)) is not None]
+    if not elem_type:
+        raise Refused(
+            "unknown-type",
+            f"the element type of {names[0]!r} in the body is neither declared nor inferred",
+            [site.path, names[0]],
+        )
+    if not shapes:
+        raise Refused(
+            "unknown-rank",
+            f"the rank of {names[0]!r} in the body is neither declared nor inferred, "
+            "so the collected rows cannot be typed",
+            [site.path, names[0]],
+        )
+    return RowType(elem_type, max(shapes, key=lambda dims: sum(dim is not None for dim in dims)))
+
+
+def _ready_body(site: Site, form: LoopForm, types: Sequence[RowType]) -> GraphProto:
+    """The body with typed outputs that are nodes' outputs, each listed once.
+
+    onnxruntime gives uninitialised memory for a body output that is directly a body input, an
+    initializer or an outer value, and for one value listed twice.
+    """
+    body = GraphProto()
+    body.CopyFrom(form.body)
+    del body.input[len(body.input) - len(form.constant_inputs) :]
+    for value in body.input:
+        _complete(value, site.body_type_of("body", value.name))
+    computed = {name for node in body.node for name in node.output}
+    listed: set[str] = set()
+    for value, row in zip(body.output, types, strict=True):
+        name = value.name
+        if name not in computed or name in listed:
+            value.name = site.fresh(f"{name}/own")
+            body.node.append(helper.make_node("Identity", [name], [value.name]))
+        listed.add(value.name)
+        value.type.CopyFrom(tensor_type(row.elem_type, row.dims))
+    _drop_value_info_of_outputs(body)
+    return body
+
+
+def _complete(value: ValueInfoProto, known: TypeProto | None) -> None:
+    if known is not None and dims_of(value.type) is None:
+        value.type.CopyFrom(known)
+
+
+def _drop_value_info_of_outputs(body: GraphProto) -> None:
+    outputs = set(scoping.output_names(body))
+    kept = [value for value in body.value_info if value.name not in outputs]
+    del body.value_info[:]
+    body.value_info.extend(kept)

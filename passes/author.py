@@ -1,0 +1,114 @@
+"""Authors what a rewrite adds: nodes, constants and bodies in one opset, with graphsurgeon.
+
+Only what is new is built here. Existing nodes never pass through graphsurgeon, which drops
+their docs and metadata: `adopt` takes them as they are. Operators whose spelling changes with the
+opset are in `spelling.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_graphsurgeon as gs
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
+
+from passes.names import Names
+
+Array = npt.NDArray[Any]
+
+
+class Author:
+    """Writes a list of nodes, front to back. Values are known by their names."""
+
+    def __init__(self, opset: int, names: Names, prefix: str) -> None:
+        self.opset = opset
+        self.names = names
+        self.prefix = prefix
+        self._written: list[gs.Node | NodeProto] = []
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._tensors: dict[str, TensorProto] = {}
+
+    def inside(self, prefix: str) -> Author:
+        """An author for a body, sharing the supply of names."""
+        return Author(self.opset, self.names, prefix)
+
+    def fresh(self, hint: str) -> str:
+        """A new value name that tells where it comes from."""
+        return self.names.fresh(f"{self.prefix}/{hint}" if self.prefix else hint)
+
+    def op(
+        self, op_type: str, *inputs: str, outputs: Sequence[str] = (), name: str = "", **attrs: Any
+    ) -> str:
+        """Write a node and answer with the name of its first output.
+
+        `outputs` are the names to write under; one fresh name where none is given. An input of
+        "" is omitted.
+        """
+        written = list(outputs) or [self.fresh(op_type.lower())]
+        node = gs.Node(
+            op=op_type,
+            name=name,
+            attrs=attrs,
+            inputs=[self._tensor(value) for value in inputs],
+            outputs=[self._tensor(value) for value in written],
+        )
+        self._written.append(node)
+        return written[0]
+
+    def adopt(self, nodes: Iterable[NodeProto], constants: Iterable[TensorProto] = ()) -> None:
+        """Take existing nodes, as they are, behind what was written so far."""
+        self._written.extend(nodes)
+        for tensor in constants:
+            self._tensors[tensor.name] = tensor
+
+    def constant(self, value: Array, hint: str = "constant") -> str:
+        """The name of a constant; equal constants are one."""
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh(hint)
+            self._tensors[name] = numpy_helper.from_array(value, name)
+        return self._constants[key]
+
+    def strings(self, items: Sequence[str], shape: tuple[int, ...], hint: str = "constant") -> str:
+        """The name of a constant of strings."""
+        key = ("strings", shape, "\0".join(items).encode())
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh(hint)
+            self._tensors[name] = helper.make_tensor(
+                name, TensorProto.STRING, shape, np.array(items, object)
+            )
+        return self._constants[key]
+
+    def ints(self, *values: int) -> str:
+        """The name of a constant int64 vector."""
+        return self.constant(np.array(values, np.int64), "ints")
+
+    def int(self, value: int) -> str:
+        """The name of a constant int64 scalar."""
+        return self.constant(np.array(value, np.int64), "int")
+
+    @property
+    def nodes(self) -> list[NodeProto]:
+        """What was written, in order."""
+        return [
+            one if isinstance(one, NodeProto) else OnnxExporter.export_node(one)
+            for one in self._written
+        ]
+
+    @property
+    def constants(self) -> list[TensorProto]:
+        """The constants that the nodes need."""
+        return list(self._tensors.values())
+
+    def graph(
+        self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
+    ) -> GraphProto:
+        """What was written, as a body."""
+        return helper.make_graph(self.nodes, name, inputs, outputs, self.constants)
+
+    def _tensor(self, name: str) -> gs.Tensor:
+        return gs.Variable(name) if name else gs.Variable.empty()

@@ -1,0 +1,182 @@
+"""Applies rules: innermost sites first, every touched node list rebuilt once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from passes import scope as scoping
+from passes.errors import BadModel, PassesError
+from passes.model import Model
+from passes.names import Names
+from passes.rule import Edit, Refused, Rule, Site
+from passes.scope import Owner, Place, Scope
+from passes.value_types import ValueTypes
+
+_MOST_ROUNDS = 32
+
+
+class NotConverging(PassesError):
+    """The rules undo each other's work."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A site that a rule rewrote: where it was in the model as it was read, and the Edit."""
+
+    rule: Rule
+    place: Place
+    edit: Edit
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A site that a rule refused."""
+
+    rule: Rule
+    place: Place
+    reason: Refused
+
+
+@dataclass
+class Round:
+    """One pass over a model: `proto` is the outcome, the argument itself where nothing applied."""
+
+    model: Model
+    types: ValueTypes
+    proto: ModelProto
+    rewritten: list[Rewritten] = field(default_factory=list)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Rules, the opset their Edits are written in (None: the model's own), and their options."""
+
+    rules: Sequence[Rule]
+    target: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    progress: Callable[[str], None] | None = None
+
+    def fixpoint(self, model: Model) -> list[Round]:
+        """Apply until nothing changes; with a target opset one round is all there is.
+
+        Raises:
+            NotConverging: the rules still change the model after 32 rounds.
+        """
+        rounds: list[Round] = []
+        while len(rounds) < _MOST_ROUNDS:
+            rounds.append(self.round(model))
+            if self.target is not None or not rounds[-1].rewritten:
+                return rounds
+            model = Model(rounds[-1].proto, model.path)
+        rules = ", ".join(rule.name for rule in self.rules)
+        raise NotConverging(f"the rules {rules} still change the model after {_MOST_ROUNDS} rounds")
+
+    def round(self, model: Model) -> Round:
+        """Consider every site once, innermost first."""
+        outcome = Round(model, ValueTypes(model.proto), model.proto)
+        if not self._any_considered(model):
+            return outcome
+        copy = ModelProto()
+        copy.CopyFrom(model.proto)
+        names = Names(scoping.all_names(owner for _, owner in scoping.owners(copy)))
+        for scope, (_, owner) in zip(
+            scoping.scopes(model.proto), scoping.owners(copy), strict=True
+        ):
+            opset = model.opset(scope.owner)
+            _Pass(self, outcome, names, opset, self.target or opset).rewrite(scope, owner)
+        if outcome.rewritten:
+            outcome.proto = copy
+        return outcome
+
+    def rule_for(self, node: NodeProto, opset: int, target: int) -> Rule | None:
+        """The first rule that considers a node."""
+        return next((one for one in self.rules if one.considers(node, opset, target)), None)
+
+    def _any_considered(self, model: Model) -> bool:
+        for _, owner in scoping.owners(model.proto):
+            opset = model.opset(owner)
+            target = self.target or opset
+            for graph in scoping.graphs_below(owner):
+                if any(self.rule_for(node, opset, target) for node in graph.node):
+                    return True
+        return False
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One round over the main graph or one function."""
+
+    engine: Engine
+    outcome: Round
+    names: Names
+    opset: int
+    target: int
+
+    def rewrite(self, scope: Scope, owner: Owner) -> None:
+        """Rewrite `owner`, the copy of what `scope` shows as it was read."""
+        edits: dict[int, Edit] = {}
+        for index, node in enumerate(owner.node):
+            inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
+            for before, (_, graph) in inner:
+                self.rewrite(before, graph)
+            edit = self._consider(Place(node, index, scope))
+            if edit is not None:
+                edits[index] = edit
+        if edits:
+            _splice(owner, edits)
+
+    def _consider(self, place: Place) -> Edit | None:
+        rule = self.engine.rule_for(place.node, self.opset, self.target)
+        if rule is None:
+            return None
+        site = Site(
+            self.outcome.model,
+            place,
+            self.opset,
+            self.target,
+            self.names,
+            self.outcome.types,
+            self.engine.options,
+        )
+        original = Place(place.scope.owner.node[place.index], place.index, place.scope)
+        try:
+            edit = rule.rewrite(site)
+        except Refused as refused:
+            self.outcome.refused.append(Refusal(rule, original, refused))
+            return None
+        except BadModel as error:
+            raise error.at(path=place.path, file=self.outcome.model.file) from error
+        if not isinstance(edit, Edit):
+            raise TypeError(
+                f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
+            )
+        self.outcome.rewritten.append(Rewritten(rule, original, edit))
+        return edit
+
+
+def _splice(owner: Owner, edits: Mapping[int, Edit]) -> None:
+    """Rebuild a node list with the Edits in the place of their nodes."""
+    nodes: list[NodeProto] = []
+    constants: list[TensorProto] = []
+    for index, node in enumerate(owner.node):
+        edit = edits.get(index)
+        nodes.extend([node] if edit is None else edit.nodes)
+        if edit is not None:
+            constants.extend(edit.initializers)
+            owner.value_info.extend(edit.value_info)
+    if isinstance(owner, GraphProto):
+        owner.initializer.extend(constants)
+    else:
+        nodes = [_constant_node(tensor) for tensor in constants] + nodes
+    del owner.node[:]
+    owner.node.extend(nodes)
+
+
+def _constant_node(tensor: TensorProto) -> NodeProto:
+    """A constant for a function, which has no initializers."""
+    return helper.make_node("Constant", [], [tensor.name], value=tensor)

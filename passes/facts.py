@@ -1,0 +1,231 @@
+"""What analysis knows of a loop: trip count, recurrences, invariants, purity, speculation.
+
+networkx does the graph work: a recurrence is a strongly connected component of the body in
+which every carried value is tied from its output back to its input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import networkx as nx
+import numpy as np
+import onnx
+from onnx import GraphProto, NodeProto
+
+from passes import scope as scoping
+from passes.loop_form import Kind, LoopForm
+from passes.rule import Site
+from passes.value_types import Dim, dims_of
+
+#: Ops whose result is drawn anew each time: never duplicated, dropped or reordered.
+RANDOM = frozenset(
+    {
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+        "Multinomial",
+        "Bernoulli",
+    }
+)
+_TRAINING = {"Dropout": 2}  # random where this input says so
+
+#: Ops that cannot fail on any value of the right type and shape, and whose output size does not
+#: depend on values: they may run on values that the original never saw.
+# fmt: off
+SPECULATABLE = frozenset(
+    {
+        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
+        "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
+        "Celu", "Clip", "Concat", "Constant", "Conv", "Cos", "Cosh", "CumSum", "Elu", "Equal",
+        "Erf", "Exp", "Flatten", "Floor", "GRU", "Gelu", "Gemm", "Greater", "GreaterOrEqual",
+        "HardSigmoid", "HardSwish", "Hardmax", "Identity", "IsInf", "IsNaN", "LSTM",
+        "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax",
+        "MatMul", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "RNN",
+        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd",
+        "ReduceSum", "ReduceSumSquare", "Reciprocal", "Relu", "Round", "Selu", "Shape",
+        "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "Sqrt",
+        "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor",
+    }
+)
+# fmt: on
+#: Ops that cannot fail where these inputs are fixed when the model is rewritten.
+_SPECULATABLE_IF_FIXED = {
+    "Squeeze": (1,),
+    "Unsqueeze": (1,),
+    "Slice": (1, 2, 3, 4),
+    "Split": (1,),
+    "Pad": (1,),
+    "Tile": (1,),
+}
+
+
+class Trip(StrEnum):
+    """What is known of a trip count before the model runs."""
+
+    STATIC = "static"
+    SYMBOLIC = "symbolic"
+    DYNAMIC = "dynamic"
+
+
+@dataclass(frozen=True)
+class TripCount:
+    """How often a loop runs: `size` a number, a symbol, or None where only the run tells."""
+
+    known: Trip
+    size: Dim = None
+    at_most: bool = False  # a condition or sequence_lens may end it earlier
+
+    def __str__(self) -> str:
+        shown = "dynamic" if self.size is None else str(self.size)
+        return f"<= {shown}" if self.at_most and self.size is not None else shown
+
+
+def trip_count(site: Site, form: LoopForm) -> TripCount:
+    """The trip count of a loop, from the shapes of what it scans or from a constant M."""
+    if form.kind is Kind.LOOP:
+        return _loop_trips(site, form)
+    known = [_scanned_size(site, one.tensor, one.axis) for one in form.scanned]
+    told = sorted((dim for dim in known if dim is not None), key=lambda dim: isinstance(dim, str))
+    return _trip_count(told[0] if told else None, at_most=bool(form.lengths))
+
+
+def _trip_count(size: Dim, at_most: bool) -> TripCount:
+    if size is None:
+        return TripCount(Trip.DYNAMIC, None, at_most)
+    known = Trip.STATIC if isinstance(size, int) and not at_most else Trip.SYMBOLIC
+    return TripCount(known, size, at_most)
+
+
+def _scanned_size(site: Site, tensor: str, axis: int) -> Dim:
+    dims = dims_of(site.type_of(tensor))
+    return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
+
+
+def _loop_trips(site: Site, form: LoopForm) -> TripCount:
+    conditional = not condition_always_true(site, form)
+    maximum = site.constant(form.trip_count) if form.trip_count else None
+    size = None if maximum is None else max(0, int(np.ravel(maximum)[0]))
+    return _trip_count(size, at_most=conditional)
+
+
+def condition_always_true(site: Site, form: LoopForm) -> bool:
+    """Whether a Loop's condition never ends it: omitted, or true at first and passed through."""
+    condition = form.condition
+    if condition is None or not condition.initial:
+        return True
+    initial = site.constant(condition.initial)
+    if initial is None or not bool(np.ravel(initial)[0]):
+        return False
+    producers = {name: node for node in form.body.node for name in node.output}
+    name = condition.body_output
+    while (node := producers.get(name)) is not None and node.op_type == "Identity":
+        name = node.input[0]
+    if name == condition.body_input or name == condition.initial:
+        return True
+    value = _body_constant(form.body, name)
+    return value is not None and bool(value)
+
+
+def _body_constant(body: GraphProto, name: str) -> bool | None:
+    for tensor in body.initializer:
+        if tensor.name == name:
+            return bool(onnx.numpy_helper.to_array(tensor).ravel()[0])
+    for node in body.node:
+        if name in node.output and node.op_type == "Constant" and node.attribute[0].name == "value":
+            return bool(onnx.numpy_helper.to_array(node.attribute[0].t).ravel()[0])
+    return None
+
+
+def dependencies(form: LoopForm) -> nx.DiGraph:
+    """The body as a graph of values: an edge from each value to what is computed from it.
+
+    Carried outputs lead back to their inputs, so that recurrences are cycles.
+    """
+    graph = nx.DiGraph()
+    graph.add_nodes_from(form.body_inputs)
+    for node in form.body.node:
+        for target in filter(None, node.output):
+            graph.add_node(target)
+            graph.add_edges_from((name, target) for name in scoping.free_names(node))
+    graph.add_edges_from((one.body_output, one.body_input) for one in form.carried)
+    return graph
+
+
+def recurrences(form: LoopForm) -> list[frozenset[str]]:
+    """The carried values (body inputs) that feed each other, each group once."""
+    inputs = {one.body_input for one in form.carried}
+    graph = dependencies(form)
+    groups = (frozenset(part & inputs) for part in nx.strongly_connected_components(graph))
+    cyclic = [
+        group for group in groups if len(group) > 1 or (group and _feeds_itself(graph, group))
+    ]
+    return sorted(cyclic, key=sorted)
+
+
+def _feeds_itself(graph: nx.DiGraph, group: Iterable[str]) -> bool:
+    (name,) = group
+    return any(nx.has_path(graph, after, name) for after in graph.successors(name))
+
+
+def invariant_nodes(form: LoopForm) -> list[NodeProto]:
+    """Nodes of the body that see no carried or scanned value and no iteration number."""
+    graph = dependencies(form)
+    varying = {form.iteration} | {one.body_input for one in form.carried}
+    varying |= {one.body_input for one in form.scanned}
+    if form.condition is not None:
+        varying.add(form.condition.body_input)
+    reached = set(varying)
+    for name in varying & set(graph):
+        reached |= nx.descendants(graph, name)
+    return [
+        node
+        for node in form.body.node
+        if not reached.intersection(scoping.free_names(node)) and is_pure(node)
+    ]
+
+
+def is_pure(node: NodeProto) -> bool:
+    """Whether a node gives the same result each time, at every depth."""
+    if node.op_type in RANDOM:
+        return False
+    if node.op_type in _TRAINING and len(node.input) > _TRAINING[node.op_type]:
+        return not node.input[_TRAINING[node.op_type]]
+    return all(is_pure(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
+
+
+def speculatable(body: GraphProto, fixed: Iterable[str] = ()) -> list[NodeProto]:
+    """The nodes of a body that must not run on values that the original never saw.
+
+    Empty where the whole body may be speculated. `fixed` are names of values that are constant.
+    """
+    known = set(fixed) | scoping.initializer_names(body)
+    culprits = []
+    for node in body.node:
+        if node.op_type == "Constant":
+            known.update(node.output)
+        elif not _may_be_speculated(node, known):
+            culprits.append(node)
+    return culprits
+
+
+def _may_be_speculated(node: NodeProto, known: set[str]) -> bool:
+    if not scoping.is_onnx_domain(node.domain):
+        return False
+    positions = _SPECULATABLE_IF_FIXED.get(node.op_type)
+    if positions is not None:
+        return all(node.input[at] in known for at in positions if at < len(node.input))
+    return node.op_type in SPECULATABLE
+
+
+def keeps_shape(site: Site, form: LoopForm) -> dict[str, bool]:
+    """For each carried value (body input) whether inference shows that its shape is stable."""
+    stable = {}
+    for one in form.carried:
+        before = dims_of(site.body_type_of("body", one.body_input))
+        after = dims_of(site.body_type_of("body", one.body_output))
+        stable[one.body_input] = before is not None and None not in before and before == after
+    return stable

@@ -1,0 +1,112 @@
+"""Cuts a site out as a model that stands alone: captured values become inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from passes import scope as scoping
+from passes.engine import Rewritten, Round
+from passes.input_hints import hints_for
+from passes.rule import Constants
+from passes.scope import Scope
+from passes.value_types import is_known, tensor_type
+from passes.verify.draw import Hint
+from passes.verify.executor import Value
+
+
+class CannotCut(Exception):
+    """The site cannot stand alone: it refers to attributes of the function around it."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Both sides of an Edit as models with the same inputs and outputs, and input hints."""
+
+    before: ModelProto
+    after: ModelProto
+    hints: Mapping[str, Hint]
+
+
+def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]] = ()) -> Region:
+    """Cut a rewritten site out of the model before and after.
+
+    `seen` are values that the captured names really had; they also give the types that
+    inference could not.
+
+    Raises:
+        CannotCut: a node refers to an attribute of the function it stands in.
+    """
+    place, edit = rewritten.place, rewritten.edit
+    if any(_refers_to_attributes(node) for node in (place.node, *edit.nodes)):
+        raise CannotCut("it refers to attributes of the function around it")
+    reads = scoping.free_names(place.node)
+    fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
+    inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
+    outputs = [_output(round_, place.scope, name) for name in place.node.output if name]
+    before = _model(round_.model.proto, [place.node], list(fixed.values()), inputs, outputs)
+    constants = [*fixed.values(), *edit.initializers]
+    after = _model(round_.proto, list(edit.nodes), constants, inputs, outputs)
+    opset = round_.model.opset(_outermost(place.scope).owner)
+    return Region(before, after, hints_for(place.node, opset, inputs, seen))
+
+
+def _refers_to_attributes(node: NodeProto) -> bool:
+    return any(attribute.ref_attr_name for attribute in node.attribute) or any(
+        _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
+    )
+
+
+def _outermost(scope: Scope) -> Scope:
+    *_, last = scope.chain()
+    return last
+
+
+def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
+    """The tensor behind a name that no caller can change, external data by reference."""
+    return Constants(round_.model, scope).tensor(name)
+
+
+def _input(
+    round_: Round, scope: Scope, name: str, seen: Sequence[Mapping[str, Value]]
+) -> ValueInfoProto:
+    known = round_.types.of(scope, name)
+    value = ValueInfoProto(name=name)
+    if known is not None and is_known(known):
+        value.type.CopyFrom(known)
+        return value
+    sample = next((one[name] for one in seen if isinstance(one.get(name), np.ndarray)), None)
+    if sample is not None:
+        assert isinstance(sample, np.ndarray)
+        elem_type = helper.np_dtype_to_tensor_dtype(sample.dtype)
+        value.type.CopyFrom(tensor_type(elem_type, (None,) * sample.ndim))
+    return value
+
+
+def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
+    value = ValueInfoProto(name=name)
+    known = round_.types.of(scope, name)
+    if known is not None:
+        value.type.CopyFrom(known)
+    return value
+
+
+def _model(
+    model: ModelProto,
+    nodes: Sequence[NodeProto],
+    constants: Sequence[TensorProto],
+    inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[ValueInfoProto],
+) -> ModelProto:
+    graph = helper.make_graph(nodes, "region", inputs, outputs, constants)
+    if model.ir_version < 4:  # every initializer must be an input too
+        graph.input.extend(
+            helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in constants
+        )
+    made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    made.graph.CopyFrom(graph)
+    made.functions.extend(model.functions)
+    return made

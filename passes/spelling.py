@@ -1,0 +1,139 @@
+"""Operators as the author's opset spells them, and the small idioms that rewrites share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from passes.author import Author
+
+_AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum; the other reducers follow at 18
+_SLICE_HAS_INPUTS = 10
+
+# What onnxruntime's Where and ConstantOfShape run, besides what the documents allow.
+_WHERE = {
+    TensorProto.FLOAT,
+    TensorProto.DOUBLE,
+    TensorProto.INT32,
+    TensorProto.INT64,
+    TensorProto.UINT8,
+    TensorProto.STRING,
+}
+_FILLABLE = {
+    TensorProto.FLOAT,
+    TensorProto.FLOAT16,
+    TensorProto.DOUBLE,
+    TensorProto.INT8,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.INT64,
+    TensorProto.UINT8,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+    TensorProto.UINT64,
+    TensorProto.BOOL,
+}
+
+
+def squeeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
+    """`value` without an axis of size 1."""
+    if author.opset < _AXES_ARE_INPUTS:
+        return author.op("Squeeze", value, outputs=outputs, axes=[axis])
+    return author.op("Squeeze", value, author.ints(axis), outputs=outputs)
+
+
+def unsqueeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
+    """`value` with a new axis of size 1."""
+    if author.opset < _AXES_ARE_INPUTS:
+        return author.op("Unsqueeze", value, outputs=outputs, axes=[axis])
+    return author.op("Unsqueeze", value, author.ints(axis), outputs=outputs)
+
+
+def total(author: Author, value: str) -> str:
+    """The sum of all elements, a scalar; 0 for none."""
+    return author.op("ReduceSum", value, keepdims=0)
+
+
+def size_of_axis(author: Author, value: str, axis: int) -> str:
+    """The size of one axis (0 or more), int64 [1]."""
+    return author.op("Gather", author.op("Shape", value), author.ints(axis), axis=0)
+
+
+def rest_of_shape(author: Author, value: str, first: int) -> str:
+    """The sizes of the axes from `first` on, int64 vector."""
+    shape = author.op("Shape", value)
+    if author.opset < _SLICE_HAS_INPUTS:
+        return author.op("Slice", shape, starts=[first], ends=[_END], axes=[0])
+    return author.op("Slice", shape, author.ints(first), author.ints(_END))
+
+
+_END = (1 << 31) - 1
+
+
+def prefix(author: Author, value: str, length: str) -> str:
+    """The first `length` (int64 [1], at most the size) elements along axis 0."""
+    if author.opset < _SLICE_HAS_INPUTS:  # Slice-1 takes no computed bounds
+        return author.op("Gather", value, arange(author, length), axis=0)
+    return author.op("Slice", value, author.ints(0), length, author.ints(0))
+
+
+def arange(author: Author, length: str) -> str:
+    """0, 1, ..., length - 1 as an int64 vector; `length` is int64 [1]."""
+    ones = filled(author, length, TensorProto.INT64, 1)
+    return squeeze(author, author.op("NonZero", ones), 0)
+
+
+def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
+    """A tensor of `shape` (int64 vector) that holds `value` everywhere."""
+    one = helper.make_tensor("value", elem_type, [1], [value])
+    return author.op("ConstantOfShape", shape, value=one)
+
+
+def zeros(author: Author, shape: str, elem_type: int) -> str:
+    """Zero, False or "" everywhere, for every element type.
+
+    ConstantOfShape knows no strings, and not every type in every runtime: the others are rows
+    gathered from a single zero.
+    """
+    if elem_type in _FILLABLE:
+        return filled(author, shape, elem_type, 0)
+    if elem_type == TensorProto.STRING:
+        zero = author.strings([""], (1,))
+    else:
+        zero = author.constant(np.zeros(1, helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+    return author.op("Gather", zero, filled(author, shape, TensorProto.INT64, 0), axis=0)
+
+
+def select(
+    author: Author, condition: str, new: str, old: str, elem_type: int, outputs: Sequence[str] = ()
+) -> str:
+    """`new` where the scalar bool `condition` holds, else `old`: bit for bit, of every type.
+
+    NaN and Inf of the value that is not taken do not get through. Types that onnxruntime's
+    Where lacks are taken as a row of both.
+    """
+    if elem_type in _WHERE:
+        return author.op("Where", condition, new, old, outputs=outputs)
+    both = author.op("Concat", unsqueeze(author, old, 0), unsqueeze(author, new, 0), axis=0)
+    index = author.op("Cast", condition, to=TensorProto.INT64)
+    return author.op("Gather", both, index, axis=0, outputs=outputs)
+
+
+def both(author: Author, conditions: Sequence[str]) -> str:
+    """Whether all of these scalar bools hold."""
+    first, *others = conditions
+    for other in others:
+        first = author.op("And", first, other)
+    return first
+
+
+def must(author: Author, value: str, condition: str) -> str:
+    """`value` (int64 vector), or a failure of the whole model where `condition` is false.
+
+    ONNX has no assert: a Reshape to one element more than there are cannot succeed.
+    """
+    shape = author.op("Shape", value)
+    impossible = author.op("Add", shape, author.ints(1))
+    return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
