@@ -162,17 +162,17 @@ class _Pass:
 def _splice(owner: Owner, edits: Mapping[int, Edit]) -> None:
     """Rebuild a node list with the Edits in the place of their nodes."""
     nodes: list[NodeProto] = []
-    constants: list[TensorProto] = []
+    constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
     for index, node in enumerate(owner.node):
         edit = edits.get(index)
         nodes.extend([node] if edit is None else edit.nodes)
         if edit is not None:
-            constants.extend(edit.initializers)
+            constants.update((tensor.name, tensor) for tensor in edit.initializers)
             owner.value_info.extend(edit.value_info)
     if isinstance(owner, GraphProto):
-        owner.initializer.extend(constants)
+        owner.initializer.extend(constants.values())
     else:
-        nodes = [_constant_node(tensor) for tensor in constants] + nodes
+        nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
     del owner.node[:]
     owner.node.extend(nodes)
 
