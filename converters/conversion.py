@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,14 @@ class Conversion:
         """Whether the node lies in a model-local function, so its attributes may be references."""
         return self.site.in_function
 
+    def later(self, version: int) -> Conversion:
+        """The same node seen from opset `version`, to make nodes that this one cannot say.
+
+        They take the steps after `version` only. It must not lie beyond the target.
+        """
+        assert self.version <= version <= self.site.target
+        return replace(self, version=version)
+
     # -- what is known ---------------------------------------------------------------------
 
     def type_of(self, name: str) -> TypeProto | None:
@@ -60,6 +68,11 @@ class Conversion:
         if name in self.made.constants:
             return self.made.constants[name]
         return self.site.constant(name) if name else None
+
+    def refers(self, node: NodeProto, name: str) -> bool:
+        """Whether an attribute stands for one of the function, so its value is not known."""
+        found = _find(node, name)
+        return found is not None and bool(found.ref_attr_name)
 
     def attribute(self, node: NodeProto, name: str, default: Any = None) -> Any:
         """The value of an attribute (int, float, str, list, tensor, ...), `default` if absent.

@@ -49,6 +49,11 @@ class Made:
             self._types.pop(name, None)
         return node
 
+    def version_of(self, node: NodeProto) -> int:
+        """The opset that a node was made in, 0 where it was not made here."""
+        first = next((name for name in node.output if name), "")
+        return self._producers[first][1] if first in self._producers else 0
+
     def value(self, array: npt.NDArray[Any], hint: str, site: Site) -> str:
         """The name of a fixed value as seen from `site`."""
         if isinstance(site.scope.owner, FunctionProto):

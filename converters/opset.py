@@ -72,7 +72,7 @@ class _Steps:
                 case Adapter():
                     self.exact &= step.exact
                     for made in step.adapt(node, at):
-                        yield from self.take(made, step.version)
+                        yield from self.take(made, max(step.version, at.made.version_of(made)))
                     return
                 case Refusal():
                     raise at.refused(step.code, step.sentence)

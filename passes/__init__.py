@@ -1,3 +1,63 @@
-"""Rewrites the control flow of ONNX models, and executes every rewrite before and after."""
+"""Rewrites the control flow of ONNX models, and executes every rewrite before and after.
+
+    import passes
+
+    result = passes.upgrade("model.onnx")
+    result.model   # a ModelProto at the new opset, verified
+    result.report  # what was rewritten, and how it was verified
+
+`passes.upgrade` and everything else public is loaded when first used.
+"""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from passes.api import DEFAULT_OPSET, upgrade
+    from passes.errors import BadModel, PassesError
+    from passes.report import Report
+    from passes.rule import Edit, Refused, Site, register
+    from passes.session import Mismatch, NotProduced, NotVerified, Result
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DEFAULT_OPSET": "passes.api",
+    "upgrade": "passes.api",
+    "BadModel": "passes.errors",
+    "PassesError": "passes.errors",
+    "Report": "passes.report",
+    "Edit": "passes.rule",
+    "Refused": "passes.rule",
+    "Site": "passes.rule",
+    "register": "passes.rule",
+    "Mismatch": "passes.session",
+    "NotProduced": "passes.session",
+    "NotVerified": "passes.session",
+    "Result": "passes.session",
+}
+
+__all__ = [
+    "DEFAULT_OPSET",
+    "BadModel",
+    "Edit",
+    "Mismatch",
+    "NotProduced",
+    "NotVerified",
+    "PassesError",
+    "Refused",
+    "Report",
+    "Result",
+    "Site",
+    "register",
+    "upgrade",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # onnx takes a fifth of a second to import: `python -m passes --help` does without.
+    if name not in _HOMES:
+        raise AttributeError(f"module 'passes' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

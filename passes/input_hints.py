@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from onnx import NodeProto, ValueInfoProto
 
+from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
+from passes.model import Model
 from passes.value_types import Dim, dims_of
 from passes.verify.draw import Hint
 from passes.verify.executor import Value
@@ -36,11 +38,22 @@ def hints_for(
     return hints
 
 
+def model_hints(model: Model) -> dict[str, Hint]:
+    """Hints for the inputs of a whole model, from the loops that read them directly."""
+    hints: dict[str, Hint] = {}
+    inputs = list(model.proto.graph.input)
+    for node in model.proto.graph.node:
+        if _is_loop(node) and scoping.is_onnx_domain(node.domain):
+            for name, hint in hints_for(node, model.opset(), inputs).items():
+                hints.setdefault(name, hint)
+    return hints
+
+
 def _is_loop(node: NodeProto) -> bool:
     return node.op_type in ("Scan", "Loop")
 
 
-def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, str | None]:
+def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
     if not _is_loop(node):
         return "", None
@@ -48,7 +61,7 @@ def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tupl
     if not form.lengths:
         return "", None
     time = dims[form.scanned[0].tensor][1] if form.scanned[0].tensor in dims else None
-    return form.lengths, time if isinstance(time, str) else None
+    return form.lengths, time
 
 
 def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, list[Dim]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from passes import scope as scoping
 from passes.engine import Rewritten, Round
@@ -29,6 +31,16 @@ class Region:
     before: ModelProto
     after: ModelProto
     hints: Mapping[str, Hint]
+
+    def identity(self) -> bytes:
+        """Equal for regions that differ in the names of their inputs and outputs at most."""
+        digest = hashlib.sha256()
+        for side in (self.before, self.after):
+            copy = ModelProto()
+            copy.CopyFrom(side)
+            _anonymize(copy)
+            digest.update(copy.SerializeToString(deterministic=True))
+        return digest.digest()
 
 
 def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]] = ()) -> Region:
@@ -110,3 +122,32 @@ def _model(
     made.graph.CopyFrom(graph)
     made.functions.extend(model.functions)
     return made
+
+
+def _anonymize(model: ModelProto) -> None:
+    """Number all values and nodes, so that only structure, types and constants are left."""
+    counter = itertools.count()
+    graph = model.graph
+    mapping = {name: f"v{next(counter)}" for name in _in_order(graph)}
+    for node in graph.node:
+        scoping.rename_free(node, mapping)
+        node.name = ""
+        node.doc_string = ""
+        del node.metadata_props[:]
+        for position, name in enumerate(node.output):
+            node.output[position] = mapping.get(name, name)
+        for _, inner in scoping.subgraphs(node):
+            scoping.rename_all(inner, lambda name: f"v{next(counter)}")
+    ends: list[ValueInfoProto] = [*graph.input, *graph.output]
+    for value in ends:
+        value.name = mapping[value.name]
+    for tensor in graph.initializer:
+        tensor.name = mapping[tensor.name]
+
+
+def _in_order(graph: GraphProto) -> list[str]:
+    """The names of a region in an order that does not depend on them."""
+    names = scoping.input_names(graph) + [tensor.name for tensor in graph.initializer]
+    names += [name for node in graph.node for name in node.output if name]
+    names += [value.name for value in graph.output]
+    return list(dict.fromkeys(names))

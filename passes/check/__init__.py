@@ -1,0 +1,70 @@
+"""Is this a valid model? Answered before anything is rewritten, in one sentence where it is not."""
+
+from __future__ import annotations
+
+from onnx import ModelProto
+
+from passes.check import (
+    backstop,
+    functions,
+    header,
+    leniency,
+    loops,
+    names,
+    operators,
+    signature,
+    tensors,
+)
+from passes.check.lookup import Lookup
+from passes.check.survey import survey
+from passes.errors import BadModel
+from passes.model import Model
+from passes.scope import Place
+from passes.value_types import ValueTypes
+
+__all__ = ["check"]
+
+
+def check(model: Model, types: ValueTypes | None = None) -> None:
+    """See that a model is valid ONNX, as far as that shows without running it.
+
+    What is cheap and what onnx's own checker does not see comes first, then that checker; only
+    where it complains are names and order looked into, to say where and why. The types of loops
+    come last: inference may be trusted with a model whose form is right, and with no other.
+
+    Raises:
+        BadModel: the model is invalid; the sentence names the place and both sides.
+    """
+    try:
+        _check(model, types or ValueTypes(model.proto))
+    except BadModel as error:
+        raise error.at(file=model.file) from error.__cause__
+
+
+def _check(model: Model, types: ValueTypes) -> None:
+    header.check_header(model.proto)
+    places = survey(model)
+    operators.check_operators(model, places)
+    functions.check_functions(model.proto, places)
+    signature.check_element_types(model.proto, places)
+    sites = loops.loop_sites(model, places)
+    loops.check_form(sites)
+    _run_checker(model, places)
+    tensors.check_tensors(model.proto, places)
+    loops.check_types(sites, Lookup(model, types))
+
+
+def _run_checker(model: Model, places: list[Place]) -> None:
+    """onnx's checker, and our own diagnosis where it complains."""
+    complaint = backstop.complaint(leniency.light(model.proto))
+    if complaint is None:
+        return
+    signature.check_signature(model.proto)
+    names.check_names(model.proto)
+    operators.check_arity(model)
+    functions.check_function_opsets(model)
+    mended: ModelProto = leniency.mended(model.proto)
+    complaint = backstop.complaint(mended)
+    if complaint is not None:
+        tensors.check_tensors(model.proto, places)
+        raise backstop.as_error(complaint, mended)

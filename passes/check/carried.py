@@ -1,0 +1,73 @@
+"""Checks that Scan and Loop share: the types of carried and scalar values."""
+
+from __future__ import annotations
+
+from passes.check.lookup import Lookup
+from passes.check.site import Site
+from passes.scope import Scope
+
+
+def check_carried(
+    site: Site, look: Lookup, body: Scope, triples: list[tuple[str, str, str]]
+) -> None:
+    """A carried value keeps its type: (initial, body input, body output), in order."""
+    for position, (initial, taken, returned) in enumerate(triples):
+        start = look.kind(site.scope, initial)
+        inside = look.kind(body, taken)
+        back = look.kind(body, returned)
+        if _differ(start, inside):
+            raise site.error(
+                f"carried value {position} starts as {start} ({initial!r}), but the body takes "
+                f"{inside} ({taken!r})"
+            )
+        if _differ(start, back):
+            raise site.error(
+                f"carried value {position} starts as {start} ({initial!r}), but the body returns "
+                f"{back} ({returned!r})"
+            )
+        if _differ(inside, back):
+            raise site.error(
+                f"the body takes carried value {position} as {inside} ({taken!r}), but returns "
+                f"{back} ({returned!r})"
+            )
+
+
+def check_returned(site: Site, look: Lookup, body: Scope, returned: list[str]) -> None:
+    """What the body returns has the types that the node's outputs are declared with."""
+    for position, (outer, inner) in enumerate(zip(site.node.output, returned, strict=True)):
+        declared = look.kind(site.scope, outer) if outer else ""
+        found = look.kind(body, inner)
+        if _differ(declared, found):
+            raise site.error(
+                f"output {position} is declared {declared} ({outer!r}), but the body returns "
+                f"{found} ({inner!r})"
+            )
+
+
+def check_scalar(site: Site, look: Lookup, name: str, dtype: str, what: str) -> None:
+    """A trip count or condition is one value of its type."""
+    kind = look.kind(site.scope, name)
+    if kind and kind != dtype:
+        raise site.error(f"{what} ({name!r}) is {kind}, not {dtype}")
+    dims = look.dims(site.scope, name)
+    if dims is None:
+        return
+    if len(dims) > 1:
+        raise site.error(f"{what} ({name!r}) has rank {len(dims)}, but must be a scalar")
+    if dims and isinstance(dims[0], int) and dims[0] != 1:
+        raise site.error(f"{what} ({name!r}) holds {dims[0]} values, but must be a scalar")
+
+
+def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
+    """Only tensors can be scanned, and carried by a Scan."""
+    kind = look.type(site.scope, name)
+    if kind is not None and kind.WhichOneof("value") != "tensor_type":
+        described = look.kind(site.scope, name) or kind.WhichOneof("value")
+        raise site.error(f"{name!r} is a {described}, but {site.node.op_type} takes tensors only")
+
+
+def _differ(one: str, other: str) -> bool:
+    """Whether both are known and do not fit; an optional may hold what it is compared with."""
+    if not one or not other:
+        return False
+    return one.removeprefix("optional(").rstrip(")") != other.removeprefix("optional(").rstrip(")")

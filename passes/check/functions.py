@@ -1,0 +1,105 @@
+"""Model-local functions: each one once, none inside itself, called with what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import FunctionProto, ModelProto, defs
+
+from passes import scope as scoping
+from passes.check.cycles import circle, find_cycle
+from passes.check.wording import count
+from passes.errors import BadModel
+from passes.model import Model
+from passes.scope import Place
+
+_Name = tuple[str, str, str]
+
+
+def check_functions(model: ModelProto, places: Iterable[Place]) -> None:
+    """Functions and their calls; `places` must list every call.
+
+    A name that is no function of the model is left alone: it is a custom operator.
+    """
+    if not model.functions:
+        return
+    positions = _positions(model)
+    calls: dict[int, set[int]] = {}
+    for place in places:
+        node = place.node
+        called = positions.get((node.domain, node.op_type, node.overload))
+        if called is not None:
+            _check_call(place, model.functions[called])
+            caller = place.scope.key[0]
+            assert isinstance(caller, int)
+            calls.setdefault(caller - 1, set()).add(called)  # -1 is the main graph
+    _check_recursion(model, calls)
+    for function in model.functions:
+        _check_names(function)
+
+
+def check_function_opsets(model: Model) -> None:
+    """A function of another opset than the model uses only what is the same in both."""
+    outer = model.opset()
+    for scope in scoping.scopes(model.proto):
+        inner = model.opset(scope.owner)
+        if not isinstance(scope.owner, FunctionProto) or inner in (0, outer):
+            continue
+        for place in scoping.walk(scope):
+            op = place.node.op_type
+            if scoping.is_onnx_domain(place.node.domain) and _since(op, inner) != _since(op, outer):
+                raise BadModel(
+                    f"the function imports opset {inner} and the model opset {outer}, but {op} "
+                    "differs between them",
+                    path=place.path,
+                )
+
+
+def _since(op: str, opset: int) -> int:
+    return defs.get_schema(op, opset).since_version if defs.has(op, opset) else 0
+
+
+def _positions(model: ModelProto) -> dict[_Name, int]:
+    positions: dict[_Name, int] = {}
+    for position, function in enumerate(model.functions):
+        name = (function.domain, function.name, function.overload)
+        if name in positions:
+            raise BadModel("the function is there twice", path=scoping.function_label(function))
+        positions[name] = position
+    return positions
+
+
+def _check_call(place: Place, function: FunctionProto) -> None:
+    label = scoping.function_label(function)
+    given, taken = len(place.node.input), len(function.input)
+    if given > taken:
+        raise BadModel(
+            f"the call has {count(given, 'input')}, but function {label} takes {taken or 'none'}",
+            path=place.path,
+        )
+    wanted, made = len(place.node.output), len(function.output)
+    if wanted > made:
+        raise BadModel(
+            f"the call has {count(wanted, 'output')}, but function {label} gives {made or 'none'}",
+            path=place.path,
+        )
+
+
+def _check_recursion(model: ModelProto, calls: dict[int, set[int]]) -> None:
+    for start in calls:
+        cycle = find_cycle(start, lambda at: sorted(calls.get(at, ())))
+        if cycle is not None:
+            labels = [scoping.function_label(model.functions[position]) for position in cycle]
+            raise BadModel(f"functions call each other in a circle: {circle(labels)}")
+
+
+def _check_names(function: FunctionProto) -> None:
+    path = scoping.function_label(function)
+    for what, listed in (("input", function.input), ("output", function.output)):
+        repeated = next((name for name in listed if list(listed).count(name) > 1), None)
+        if repeated is not None:
+            raise BadModel(f"{what} {repeated!r} is listed twice", path=path)
+    known = scoping.defined(function)
+    for name in function.output:
+        if name not in known:
+            raise BadModel(f"output {name!r} is defined nowhere", path=path)

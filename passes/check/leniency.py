@@ -1,0 +1,122 @@
+"""Copies of a model for onnx's checker: without its weights, and without legal oddities.
+
+The checker is stricter than what runs, and than what this project holds for valid. `mended` takes
+out everything it is known to reject without need, so that what is left of its complaints counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Set
+
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto
+
+from passes import scope as scoping
+from passes.external_data import external_tensors
+from passes.scope import Owner
+
+_LARGE = 1 << 18  # elements; small ones are as quickly serialized as replaced
+
+
+def light(model: ModelProto) -> ModelProto:
+    """The model for the checker: itself, or a copy without the main graph's large weights.
+
+    The checker serializes what it gets, which above 2 GB fails; and it looks for external data
+    in the working directory.
+    """
+    if not any(map(_is_heavy, model.graph.initializer)):
+        return model
+    copy = ModelProto()
+    for field, value in model.ListFields():
+        if field.name == "graph":
+            _copy_graph(value, copy.graph)
+        elif field.is_repeated:
+            getattr(copy, field.name).extend(value)
+        else:
+            setattr(copy, field.name, value)
+    return copy
+
+
+def mended(model: ModelProto) -> ModelProto:
+    """A copy without what the checker rejects, but onnxruntime runs or the IR allows."""
+    lean = light(model)
+    copy = ModelProto()
+    copy.CopyFrom(lean)
+    # an initializer of the main graph that IR 3 wants to be an input as well; and opset imports
+    # at IR 1 and 2, which came before them
+    copy.ir_version = max(copy.ir_version, 4)
+    for tensor in external_tensors(copy):
+        _stub(tensor, tensor)  # found at load; the checker knows no folder
+    _give_types(copy.graph)
+    for _, owner in scoping.owners(copy):
+        for graph in scoping.graphs_below(owner):
+            _normalize(graph)
+        _return_own_values(owner, set())
+    return copy
+
+
+def _is_heavy(tensor: TensorProto) -> bool:
+    return tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > _LARGE
+
+
+def _copy_graph(graph: GraphProto, copy: GraphProto) -> None:
+    for field, value in graph.ListFields():
+        if field.name == "initializer":
+            for tensor in value:
+                added = copy.initializer.add()
+                if _is_heavy(tensor):
+                    _stub(tensor, added)
+                else:
+                    added.CopyFrom(tensor)
+        elif field.is_repeated:
+            getattr(copy, field.name).extend(value)
+        else:
+            setattr(copy, field.name, value)
+
+
+def _stub(tensor: TensorProto, into: TensorProto) -> None:
+    name, data_type = tensor.name, tensor.data_type
+    into.Clear()
+    into.name, into.data_type = name, data_type
+    into.dims.append(0)
+
+
+def _give_types(graph: GraphProto) -> None:
+    """Values of an unknown rank, and outputs whose type is left to inference."""
+    for value in (*graph.input, *graph.output):
+        if value.type.WhichOneof("value") is None:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+        if value.type.HasField("tensor_type"):
+            _give_shape(value.type)
+
+
+def _give_shape(kind: TypeProto) -> None:
+    if not kind.tensor_type.HasField("shape"):
+        kind.tensor_type.shape.SetInParent()
+
+
+def _normalize(owner: Owner) -> None:
+    """A graph without a name; the default domain under its other name."""
+    if not owner.name:
+        owner.name = "graph"
+    for node in owner.node:
+        if node.domain == "ai.onnx":
+            node.domain = ""
+
+
+def _return_own_values(owner: Owner, outer: Set[str]) -> None:
+    """A body that returns an outer value as it is: an Identity between.
+
+    The name of the value stays what it was outside; the body's output gets a new one.
+    """
+    known = scoping.defined(owner)
+    for node in owner.node:
+        for _, graph in scoping.subgraphs(node):
+            _return_own_values(graph, outer | known)
+    if isinstance(owner, FunctionProto):
+        return
+    for position, value in enumerate(owner.output):
+        if value.name in outer and value.name not in known:
+            fresh = f"{value.name}/returned_{position}"
+            owner.node.add(op_type="Identity", input=[value.name], output=[fresh])
+            value.name = fresh

@@ -1,0 +1,85 @@
+"""Types, shapes and constants of values, by scope and name."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from onnx import NodeProto, TensorProto, TypeProto
+
+from passes import scope as scoping
+from passes.check.wording import describe
+from passes.model import Model
+from passes.scope import Scope
+from passes.value_types import Dim, ValueTypes, dims_of
+
+_LONGEST = 1 << 20  # entries; no batch is larger
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """What is known of the values of a model."""
+
+    model: Model
+    types: ValueTypes
+
+    def type(self, scope: Scope, name: str) -> TypeProto | None:
+        """The type of what `name` means in `scope`, None where it is not known.
+
+        A body's input that hides an outer value is never taken for that value.
+        """
+        for at in scope.chain():
+            found = self.types.of(replace(at, outer=None), name)
+            if found is not None:
+                return found
+            if at.outer is not None and name in scoping.input_names(at.owner):
+                return None
+        return None
+
+    def kind(self, scope: Scope, name: str) -> str:
+        """Its type in words, without the shape; empty where it is not known."""
+        return describe(self.type(scope, name))
+
+    def dims(self, scope: Scope, name: str) -> tuple[Dim, ...] | None:
+        """Its shape, None where the rank is not known; a negative size means unknown."""
+        dims = dims_of(self.type(scope, name))
+        if dims is None:
+            return None
+        return tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in dims)
+
+    def constant(self, scope: Scope, name: str) -> list[int] | None:
+        """The integers of a value that is the same in every run and small; else None."""
+        tensor = self._constant_tensor(scope, name)
+        if tensor is None or math.prod(tensor.dims) > _LONGEST:
+            return None
+        if tensor.data_location == TensorProto.EXTERNAL and self.model.base_dir is None:
+            return None
+        return [int(value) for value in self.model.read(tensor).ravel()]
+
+    def _constant_tensor(self, scope: Scope, name: str) -> TensorProto | None:
+        for at in scope.chain():
+            tensor = self.model.initializer(at.owner, name)
+            if name in scoping.input_names(at.owner):
+                # from IR 4 on such an initializer is a default that the caller may override
+                return tensor if self.model.proto.ir_version <= 3 else None
+            if tensor is not None:
+                return tensor
+            producer = self.model.producer(at.owner, name)
+            if producer is not None:
+                return _constant_of(producer)
+        return None
+
+
+def _constant_of(node: NodeProto) -> TensorProto | None:
+    if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
+        return None
+    for attribute in node.attribute:
+        if attribute.name == "value" and not attribute.ref_attr_name:
+            return attribute.t
+        if attribute.name == "value_ints":
+            return TensorProto(
+                data_type=TensorProto.INT64,
+                dims=[len(attribute.ints)],
+                int64_data=attribute.ints,
+            )
+    return None

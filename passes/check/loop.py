@@ -1,0 +1,68 @@
+"""A Loop: its form, then its types."""
+
+from __future__ import annotations
+
+from passes.check.carried import check_carried, check_returned, check_scalar
+from passes.check.lookup import Lookup
+from passes.check.site import Site, body_inputs, body_of, check_fed, check_inputs_given
+from passes.check.wording import count
+from passes.scope import output_names
+
+
+def check_loop_form(site: Site) -> None:
+    """Counts of inputs and outputs."""
+    body = body_of(site, "body")
+    inputs, outputs = len(site.node.input), len(site.node.output)
+    if inputs < 2:
+        raise site.error(
+            f"Loop has {count(inputs, 'input')}, but takes at least 2, trip count and condition "
+            "(an empty name leaves one out)"
+        )
+    check_inputs_given(site, 2)
+    check_fed(site, body, inputs, " (iteration number, condition and carried values)")
+    returned = len(output_names(body.owner))
+    if returned != outputs + 1:
+        rest = f" and the {count(outputs, 'output')} of the node" if outputs else ""
+        raise site.error(
+            f"the body returns {count(returned, 'value')}, but must return {outputs + 1}: the "
+            f"condition{rest}"
+        )
+    if outputs < inputs - 2:
+        raise site.error(
+            f"the node has {count(outputs, 'output')}, but {count(inputs - 2, 'carried value')}"
+        )
+
+
+def check_loop_types(site: Site, look: Lookup) -> None:
+    """Trip count and condition are what they must be, carried values keep their types."""
+    body = site.bodies["body"]
+    trips, condition, *carried = site.node.input
+    if trips:
+        check_scalar(site, look, trips, "int64", "the trip count")
+    if condition:
+        check_scalar(site, look, condition, "bool", "the condition")
+    number, again, *taken = body_inputs(body)
+    answer, *returned = output_names(body.owner)
+    for name, wanted, sentence in (
+        (number, "int64", "the body takes its iteration number"),
+        (again, "bool", "the body takes its condition"),
+        (answer, "bool", "the body returns its condition"),
+    ):
+        found = look.kind(body, name)
+        if found and found != wanted:
+            raise site.error(f"{sentence} ({name!r}) as {found}, not {wanted}")
+    states = returned[: len(carried)]
+    check_carried(site, look, body, list(zip(carried, taken, states, strict=True)))
+    _check_collected(site, look, returned[len(carried) :])
+    check_returned(site, look, body, returned)
+
+
+def _check_collected(site: Site, look: Lookup, names: list[str]) -> None:
+    body = site.bodies["body"]
+    for position, name in enumerate(names):
+        kind = look.type(body, name)
+        if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
+            raise site.error(
+                f"collected value {position} ({name!r}) is a {look.kind(body, name)}, but only "
+                "tensors can be collected"
+            )

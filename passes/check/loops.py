@@ -1,0 +1,63 @@
+"""Every Scan, Loop and If of a model: first their form, then their types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from passes import scope as scoping
+from passes.check.branches import check_if_form, check_if_types
+from passes.check.lookup import Lookup
+from passes.check.loop import check_loop_form, check_loop_types
+from passes.check.scan_8_types import check_scan_8_types
+from passes.check.scan_form import check_scan_form, is_scan_8
+from passes.check.scan_types import check_scan_types
+from passes.check.site import Site
+from passes.model import Model
+from passes.scope import Place
+
+_FORM: dict[str, Callable[[Site], None]] = {
+    "Scan": check_scan_form,
+    "Loop": check_loop_form,
+    "If": check_if_form,
+}
+_TYPES: dict[str, Callable[[Site, Lookup], None]] = {
+    "Loop": check_loop_types,
+    "If": check_if_types,
+}
+#: Without these a Scan or Loop cannot be told apart further; a function's caller may give them.
+_OPEN = ("body", "num_scan_inputs")
+
+
+def loop_sites(model: Model, places: Iterable[Place]) -> list[Site]:
+    """The Scan, Loop and If nodes among `places`."""
+    found = []
+    for place in places:
+        if place.node.op_type in _FORM and scoping.is_onnx_domain(place.node.domain):
+            *_, outermost = place.scope.chain()
+            found.append(Site(place, model.opset(outermost.owner)))
+    return found
+
+
+def check_form(sites: Iterable[Site]) -> None:
+    """What can be counted; inference may crash on a model that fails here."""
+    for site in sites:
+        if not site.is_open(*_OPEN):
+            _FORM[site.node.op_type](site)
+
+
+def check_types(sites: Iterable[Site], look: Lookup) -> None:
+    """What needs types; they are inferred only where there is a loop."""
+    for site in sites:
+        if site.is_open(*_OPEN, "then_branch", "else_branch"):
+            continue
+        if site.node.op_type == "Scan":
+            _check_scan_types(site, look)
+        else:
+            _TYPES[site.node.op_type](site, look)
+
+
+def _check_scan_types(site: Site, look: Lookup) -> None:
+    if is_scan_8(site):
+        check_scan_8_types(site, look)
+    else:
+        check_scan_types(site, look)

@@ -1,0 +1,104 @@
+"""Does every name mean one value, defined before it is used?
+
+Slow and thorough; asked only where onnx's checker has complained, to say where and why.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnx import FunctionProto, ModelProto
+
+from passes import scope as scoping
+from passes.check.order import unresolved
+from passes.errors import BadModel
+from passes.scope import Place, Scope
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Names that mean something at one place of a graph, and what defines each."""
+
+    outer: _Known | None
+    own: dict[str, str] = field(default_factory=dict)
+
+    def find(self, name: str) -> str | None:
+        at: _Known | None = self
+        while at is not None:
+            if name in at.own:
+                return at.own[name]
+            at = at.outer
+        return None
+
+
+def check_names(model: ModelProto) -> None:
+    """Names of every graph and function, at every depth."""
+    for scope in scoping.scopes(model):
+        _check_scope(scope, None, model)
+
+
+def _check_scope(scope: Scope, outer: _Known | None, model: ModelProto) -> None:
+    known = _Known(outer)
+    _add_inputs(scope, known)
+    _add_initializers(scope, known, model.ir_version)
+    for index, node in enumerate(scope.owner.node):
+        place = Place(node, index, scope)
+        for name in node.input:
+            if name and known.find(name) is None:
+                raise unresolved(place, name, model)
+        for inner in scope.inner(index):
+            _check_scope(inner, known, model)
+        for name in filter(None, node.output):
+            _add_output(place, name, known)
+    _check_outputs(scope, known)
+
+
+def _add_inputs(scope: Scope, known: _Known) -> None:
+    for name in scoping.input_names(scope.owner):
+        if not name:
+            raise BadModel("an input has no name", path=scope.path)
+        if name in known.own:
+            raise BadModel(f"input {name!r} is listed twice", path=scope.path)
+        known.own[name] = "an input"
+
+
+def _add_initializers(scope: Scope, known: _Known, ir_version: int) -> None:
+    owner = scope.owner
+    if isinstance(owner, FunctionProto):
+        return
+    listed = [tensor.name for tensor in owner.initializer]
+    listed += [sparse.values.name for sparse in owner.sparse_initializer]
+    for name in listed:
+        if not name:
+            raise BadModel("an initializer has no name", path=scope.path)
+        if known.own.get(name) == "an initializer":
+            raise BadModel(f"initializer {name!r} is listed twice", path=scope.path)
+        # onnxruntime runs a main graph that breaks the rule of IR 3, but not a body
+        if ir_version == 3 and name not in known.own and scope.outer is not None:
+            raise BadModel(
+                f"initializer {name!r} is no input of its body, as IR version 3 demands",
+                path=scope.path,
+            )
+        known.own[name] = "an initializer"
+
+
+def _add_output(place: Place, name: str, known: _Known) -> None:
+    if name in known.own:
+        raise BadModel(f"{name!r} is already defined by {known.own[name]}", path=place.path)
+    shadowed = known.find(name)
+    if shadowed is not None:
+        raise BadModel(
+            f"output {name!r} hides an outer value that is defined by {shadowed}; only an input "
+            "of a body may do that",
+            path=place.path,
+        )
+    known.own[name] = place.path
+
+
+def _check_outputs(scope: Scope, known: _Known) -> None:
+    """An outer value may be returned as it is; onnx's checker and onnxruntime know no such body."""
+    for name in scoping.output_names(scope.owner):
+        if not name:
+            raise BadModel("an output has no name", path=scope.path)
+        if known.find(name) is None:
+            raise BadModel(f"output {name!r} is defined nowhere", path=scope.path)

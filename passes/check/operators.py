@@ -1,0 +1,156 @@
+"""Is an operator known, in this opset, and is it fed as many values as it takes?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import onnx
+from onnx import NodeProto, defs
+
+from passes import scope as scoping
+from passes.check.wording import count
+from passes.errors import BadModel
+from passes.model import Model
+from passes.scope import Place, Scope
+
+_GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
+
+
+@dataclass(frozen=True)
+class _Version:
+    since: int
+    deprecated: bool
+    holds_graph: bool
+
+
+def check_operators(model: Model, places: Iterable[Place]) -> None:
+    """Every operator of the default domain is in the opset, every other domain is imported.
+
+    `places` must list every node that is no plain operator.
+    """
+    own = {(function.domain, function.name) for function in model.proto.functions}
+    for place in places:
+        node = place.node
+        if (node.domain, node.op_type) in own:
+            continue
+        opset = _opset(model, place.scope, node.domain)
+        if not node.op_type:
+            raise BadModel("the node has no op_type", path=place.path)
+        if scoping.is_onnx_domain(node.domain):
+            _check_version(place, opset)
+        elif not opset:
+            raise BadModel(
+                f"there is no opset import for domain {node.domain!r}, which {node.op_type} "
+                "belongs to",
+                path=place.path,
+            )
+
+
+def check_arity(model: Model) -> None:
+    """Every operator of the default domain has the inputs and outputs that it must have."""
+    for scope in scoping.scopes(model.proto):
+        opset = model.opset(scope.owner)
+        for place in scoping.walk(scope):
+            node = place.node
+            if scoping.is_onnx_domain(node.domain) and defs.has(node.op_type, opset):
+                _check_counts(place, _schema(node.op_type, opset))
+
+
+@cache
+def plain_operators(opset: int) -> frozenset[str]:
+    """Operators of an opset that hold no graph and no tensor: nothing to look into."""
+    known = (
+        name
+        for name, versions in _history().items()
+        if (version := _version_at(versions, opset)) is not None
+        and not version.deprecated
+        and not version.holds_graph
+    )
+    return frozenset(known) - {"Constant"}
+
+
+def _opset(model: Model, scope: Scope, domain: str) -> int:
+    *_, outermost = scope.chain()
+    return model.opset(outermost.owner, domain)
+
+
+@cache
+def _history() -> dict[str, list[_Version]]:
+    """Every version of every operator of the default domain, oldest first."""
+    table: dict[str, list[_Version]] = {}
+    for schema in defs.get_all_schemas_with_history():
+        if scoping.is_onnx_domain(schema.domain):
+            holds_graph = any(one.type in _GRAPHS for one in schema.attributes.values())
+            version = _Version(schema.since_version, schema.deprecated, holds_graph)
+            table.setdefault(schema.name, []).append(version)
+    for versions in table.values():
+        versions.sort(key=lambda version: version.since)
+    return table
+
+
+def _version_at(versions: list[_Version], opset: int) -> _Version | None:
+    return next((one for one in reversed(versions) if one.since <= opset), None)
+
+
+def _check_version(place: Place, opset: int) -> None:
+    op = place.node.op_type
+    versions = _history().get(op)
+    if versions is None:
+        raise BadModel(
+            f"opset {opset} has no operator {op}, nor has any other that onnx "
+            f"{onnx.__version__} knows",
+            path=place.path,
+        )
+    version = _version_at(versions, opset)
+    if version is None:
+        raise BadModel(
+            f"opset {opset} has no operator {op}, which came with opset {versions[0].since}",
+            path=place.path,
+        )
+    if version.deprecated:
+        raise BadModel(
+            f"opset {opset} has no operator {op}, which was removed in opset {version.since}",
+            path=place.path,
+        )
+
+
+@cache
+def _schema(op: str, opset: int) -> defs.OpSchema:
+    return defs.get_schema(op, opset)
+
+
+def _check_counts(place: Place, schema: defs.OpSchema) -> None:
+    node = place.node
+    for what, names, least, most, formal in (
+        ("input", node.input, schema.min_input, schema.max_input, schema.inputs),
+        ("output", node.output, schema.min_output, schema.max_output, schema.outputs),
+    ):
+        if not least <= len(names) <= most:
+            raise BadModel(
+                f"{node.op_type} has {count(len(names), what)}, but takes {_range(least, most)}"
+                if what == "input"
+                else f"{node.op_type} has {count(len(names), what)}, but gives "
+                f"{_range(least, most)}",
+                path=place.path,
+            )
+        for position, parameter in enumerate(formal[: len(names)]):
+            _check_given(place, what, position, names[position], parameter)
+
+
+def _check_given(
+    place: Place, what: str, position: int, name: str, formal: defs.OpSchema.FormalParameter
+) -> None:
+    if not name and formal.option == defs.OpSchema.FormalParameterOption.Single:
+        node: NodeProto = place.node
+        raise BadModel(
+            f"{what} {position} of {node.op_type} ({formal.name}) is empty, but not optional",
+            path=place.path,
+        )
+
+
+def _range(least: int, most: int) -> str:
+    if least == most:
+        return str(least)
+    return f"at least {least}" if most > 1 << 20 else f"{least} to {most}"

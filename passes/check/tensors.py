@@ -1,0 +1,97 @@
+"""Do tensors hold what their dims and dtype say?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import onnx
+from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
+
+from passes import scope as scoping
+from passes.check.wording import count, element
+from passes.errors import BadModel
+from passes.external_data import byte_size
+from passes.scope import Owner, Place
+
+#: More elements than any file or memory holds: the dims are garbage.
+_ABSURD = 1 << 48
+_COMPLEX = (TensorProto.COMPLEX64, TensorProto.COMPLEX128)
+_PACKED: dict[int, int] = {
+    TensorProto.INT4: 2,
+    TensorProto.UINT4: 2,
+    TensorProto.FLOAT4E2M1: 2,
+    TensorProto.INT2: 4,
+    TensorProto.UINT2: 4,
+}
+
+
+def check_tensors(model: ModelProto, places: Iterable[Place]) -> None:
+    """Initializers of every graph, and the tensors of the nodes at `places`.
+
+    External data was measured when the model was loaded; only its dims and dtype are looked at.
+    """
+    _check_initializers(model.graph, scoping.MAIN)
+    for place in places:
+        for attribute in place.node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                check_tensor(attribute.t, f"the tensor of attribute {attribute.name}", place.path)
+        for inner in place.scope.inner(place.index):
+            _check_initializers(inner.owner, inner.path)
+
+
+def _check_initializers(owner: Owner, path: str) -> None:
+    if not isinstance(owner, FunctionProto):
+        for tensor in owner.initializer:
+            check_tensor(tensor, f"initializer {tensor.name!r}", path)
+
+
+def check_tensor(tensor: TensorProto, what: str, path: str) -> None:
+    """One tensor; `what` says in messages which one."""
+    dtype = element(tensor.data_type)
+    if not dtype:
+        raise BadModel(
+            f"{what} has data type {tensor.data_type}, which the installed onnx "
+            f"{onnx.__version__} does not know"
+            if tensor.data_type
+            else f"{what} has no data type",
+            path=path,
+        )
+    dims = list(tensor.dims)
+    if any(dim < 0 for dim in dims):
+        raise BadModel(f"{what} has a negative dim in {dims}", path=path)
+    if math.prod(dims) > _ABSURD:
+        raise BadModel(f"{what} has dims {dims}, more than any file can hold", path=path)
+    if tensor.data_location != TensorProto.EXTERNAL:
+        _check_size(tensor, what, path)
+
+
+def _check_size(tensor: TensorProto, what: str, path: str) -> None:
+    dims, dtype = list(tensor.dims), element(tensor.data_type)
+    if not tensor.HasField("raw_data"):
+        _check_count(tensor, what, path)
+        return
+    if tensor.data_type == TensorProto.STRING:
+        raise BadModel(f"{what} holds strings as raw data", path=path)
+    found, wanted = len(tensor.raw_data), byte_size(tensor)
+    if found != wanted:
+        raise BadModel(
+            f"{what} holds {count(found, 'byte')}, but dims {dims} of {dtype} take {wanted}",
+            path=path,
+        )
+
+
+def _check_count(tensor: TensorProto, what: str, path: str) -> None:
+    wanted = math.prod(tensor.dims)
+    if tensor.data_type in _COMPLEX:
+        wanted *= 2
+    elif tensor.data_type in _PACKED:
+        wanted = -(-wanted // _PACKED[tensor.data_type])
+    name = helper.tensor_dtype_to_field(tensor.data_type)
+    found = len(getattr(tensor, name))
+    if found != wanted:
+        raise BadModel(
+            f"{what} holds {count(found, 'value')} in {name}, but dims {list(tensor.dims)} of "
+            f"{element(tensor.data_type)} take {wanted}",
+            path=path,
+        )

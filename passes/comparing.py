@@ -1,0 +1,59 @@
+"""The command `verify`: two model files, the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from onnx import ModelProto
+
+from passes.check import check
+from passes.input_hints import model_hints
+from passes.model import Model
+from passes.report import Checked, Report
+from passes.verify.verdicts import Verification
+from passes.verify.verification import verify
+from passes.verifying import executors
+
+
+def compare_files(
+    before: Path,
+    after: Path,
+    executor: str,
+    inputs: Path | None,
+    budget: float,
+    seed: int,
+    say: Callable[[str], None] | None,
+) -> tuple[tuple[ModelProto, ModelProto], Verification, Report]:
+    """Load, check and execute two models; answers with both, the verdict and its report.
+
+    Raises:
+        BadModel: one of them is no valid model.
+    """
+    sides = [Model.load(path) for path in (before, after)]
+    for side in sides:
+        check(side)
+    given = []
+    if inputs is not None:
+        from passes.verify.given_inputs import load
+
+        given = [load(inputs, sides[0].proto)]
+    if say is not None:
+        say("verifying")
+    with executors(executor) as chosen:
+        verification = verify(
+            sides[0].proto,
+            sides[1].proto,
+            executors=chosen,
+            seed=seed,
+            hints=model_hints(sides[0]),
+            exact=False,
+            budget=budget,
+            base_dir=sides[0].base_dir,
+            base_dir_after=sides[1].base_dir,
+            given=given,
+        )
+    opsets = (sides[0].opset(), sides[1].opset())
+    nodes = len(sides[0].proto.graph.node)
+    report = Report("verify", str(before), opsets, nodes, checked=Checked.of(verification))
+    return (sides[0].proto, sides[1].proto), verification, report

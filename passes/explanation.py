@@ -1,0 +1,28 @@
+"""What a rule does, or what a code means, from the rules' own docstrings."""
+
+from __future__ import annotations
+
+from passes.plugins import load_rules
+
+#: Codes that no single rule gives.
+SESSION_CODES = {
+    "not-verified": (
+        "no case of a rewrite could be executed on both sides, so nothing vouches for it; "
+        "--inputs may give inputs that the model takes, --allow-unverified writes it all the same"
+    ),
+}
+
+
+def explanation(subject: str) -> str | None:
+    """The text for a rule or a refusal code, None for what is neither."""
+    rules = load_rules()
+    if subject in rules:
+        return f"{subject}: {rules[subject].documentation}"
+    lines = [
+        f"{subject} ({name}): {rule.refusal_codes[subject]}"
+        for name, rule in sorted(rules.items())
+        if subject in rule.refusal_codes
+    ]
+    if subject in SESSION_CODES:
+        lines.append(f"{subject}: {SESSION_CODES[subject]}")
+    return "\n".join(lines) or None

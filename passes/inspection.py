@@ -1,0 +1,126 @@
+"""The command `inspect`: every loop of a model, and what the rules say of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from onnx import ModelProto
+from rich.table import Table
+
+from passes import facts
+from passes import scope as scoping
+from passes.check import check
+from passes.engine import Engine, Round
+from passes.loop_form import Kind, LoopForm
+from passes.model import Model
+from passes.names import Names
+from passes.pipelines import rules_of
+from passes.rule import Site
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop as `inspect` shows it. `rules` says what each rule that considers it would do."""
+
+    path: str
+    op: str
+    carried: Sequence[str]
+    scanned: Sequence[str]
+    collected: Sequence[str]
+    trip_count: str
+    captured: Sequence[str]
+    recurrences: Sequence[Sequence[str]]
+    invariant_nodes: int
+    rules: Sequence[str]
+
+
+def inspect_model(
+    source: ModelProto | str | os.PathLike[str], target: int, options: Mapping[str, Any]
+) -> list[Loop]:
+    """Every loop of a model, innermost first.
+
+    Raises:
+        BadModel: the input is no valid model.
+    """
+    model = Model.load(source)
+    check(model)
+    places = [
+        place
+        for place in scoping.walk_model(model.proto)
+        if place.node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(place.node.domain)
+    ]
+    if not places:
+        return []
+    opset = model.opset()
+    engine = Engine(rules_of("upgrade"), max(target, opset), options)
+    round_ = engine.round(model)
+    return [_loop(model, round_, place) for place in places]
+
+
+def _loop(model: Model, round_: Round, place: scoping.Place) -> Loop:
+    *_, outermost = place.scope.chain()
+    opset = model.opset(outermost.owner)
+    form = LoopForm.from_node(place.node, opset)
+    site = Site(model, place, opset, opset, Names(), round_.types)
+    return Loop(
+        path=place.path,
+        op=_op(form, opset),
+        carried=[one.body_input for one in form.carried],
+        scanned=[_scanned(one.body_input, one.axis, one.reversed) for one in form.scanned],
+        collected=[_scanned(one.body_output, one.axis, one.reversed) for one in form.collected],
+        trip_count=str(facts.trip_count(site, form)),
+        captured=form.captured,
+        recurrences=[sorted(group) for group in facts.recurrences(form)],
+        invariant_nodes=len(facts.invariant_nodes(form)),
+        rules=_rules(round_, place.path),
+    )
+
+
+def _op(form: LoopForm, opset: int) -> str:
+    if form.kind is Kind.SCAN_8:
+        return "Scan-8 with sequence_lens" if form.lengths else "Scan-8"
+    return f"{form.op_type} (opset {opset})"
+
+
+def _scanned(name: str, axis: int, backwards: bool) -> str:
+    return f"{name} (axis {axis}{', reversed' if backwards else ''})"
+
+
+def _rules(round_: Round, path: str) -> list[str]:
+    said = [
+        f"{one.rule.name}: {one.edit.note}" for one in round_.rewritten if one.place.path == path
+    ]
+    said += [
+        f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
+        for one in round_.refused
+        if one.place.path == path
+    ]
+    return said or ["stays as it is"]
+
+
+def to_json(loops: Sequence[Loop]) -> str:
+    """The loops as JSON."""
+    return json.dumps([asdict(loop) for loop in loops], indent=2, ensure_ascii=False) + "\n"
+
+
+def to_table(loops: Sequence[Loop]) -> Table:
+    """The loops as a table for people."""
+    table = Table(show_lines=True)
+    for title in ("loop", "op", "trips", "carried", "scanned", "collected", "captured", "rules"):
+        table.add_column(title, overflow="fold")
+    for loop in loops:
+        table.add_row(
+            loop.path,
+            loop.op,
+            loop.trip_count,
+            "\n".join(loop.carried),
+            "\n".join(loop.scanned),
+            "\n".join(loop.collected),
+            "\n".join(loop.captured),
+            "\n".join(loop.rules),
+        )
+    return table

@@ -1,0 +1,86 @@
+"""Runs a whole model to see which values its sites really get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from onnx import ModelProto, NodeProto
+
+from passes import scope as scoping
+from passes.engine import Rewritten
+from passes.scope import Key
+from passes.verify.draw import CannotDraw, Drawer, Hint
+from passes.verify.draw_plans import ATTEMPTS
+from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.signature import inputs as signature_inputs
+
+_RUNS = 3
+_PER_SITE = 4
+
+Seen = Mapping[Key, Sequence[Mapping[str, Value]]]
+
+
+def observe(
+    model: ModelProto,
+    rewritten: Iterable[Rewritten],
+    hints: Mapping[str, Hint],
+    *,
+    base_dir: Path | None,
+    given: Sequence[Feeds] = (),
+    seed: int = 0,
+    timeout: float = 5.0,
+) -> Seen:
+    """The values that each rewritten site reads when the model runs, by the site's key.
+
+    On the given inputs, and on drawn ones that the model takes; nothing where it takes none.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    keys: dict[str, Key] = {}
+    watch: dict[str, list[str]] = {}
+    for number, one in enumerate(rewritten):
+        node = _node_at(copy, key_of(one))
+        node.name = f"watched {number}"
+        keys[node.name] = key_of(one)
+        watch[node.name] = scoping.free_names(node)
+    executor = ReferenceExecutor()
+    found: dict[Key, list[Mapping[str, Value]]] = {}
+    for feeds in _feeds(model, hints, given, seed):
+        try:
+            outcome = executor.run(copy, feeds, base_dir=base_dir, timeout=timeout, watch=watch)
+        except (ModelFailed, CannotRun):
+            continue  # inputs that the model does not take tell nothing of its sites
+        for name, values in outcome.seen.items():
+            room = found.setdefault(keys[name], [])
+            room.extend(values[: max(0, _PER_SITE - len(room))])
+    return found
+
+
+def key_of(one: Rewritten) -> Key:
+    """What tells a site from every other site of its model."""
+    return (*one.place.scope.key, one.place.index)
+
+
+def _node_at(model: ModelProto, key: Key) -> NodeProto:
+    position, *steps = key
+    owners = [owner for _, owner in scoping.owners(model)]
+    owner = owners[int(position)]
+    while len(steps) > 1:
+        index, attribute, *steps = steps
+        owner = dict(scoping.subgraphs(owner.node[int(index)]))[str(attribute)]
+    return owner.node[int(steps[0])]
+
+
+def _feeds(
+    model: ModelProto, hints: Mapping[str, Hint], given: Sequence[Feeds], seed: int
+) -> Iterable[Feeds]:
+    yield from given
+    drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
+    for plan in drawer.plans()[:_RUNS]:
+        for attempt in range(len(ATTEMPTS)):
+            try:
+                yield drawer.case(plan, attempt).feeds
+            except CannotDraw:
+                return

@@ -1,0 +1,41 @@
+"""Finds the rules: the built-in packages and those that other distributions register."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+from importlib.metadata import entry_points
+
+from passes.errors import PassesError
+from passes.rule import RULES, Rule
+
+GROUP = "passes.rules"
+# Loaded the way third parties are, even from a checkout that nobody installed.
+_BUILT_IN = ("converters.rules",)
+
+
+class UnknownRule(PassesError):
+    """No rule has this name."""
+
+
+@cache
+def load_rules() -> dict[str, Rule]:
+    """Every rule by name; modules behind the entry points register on import."""
+    for module in _BUILT_IN:
+        importlib.import_module(module)
+    for entry in entry_points(group=GROUP):
+        if entry.value not in _BUILT_IN:
+            entry.load()
+    return RULES
+
+
+def rule(name: str) -> Rule:
+    """The rule called `name`.
+
+    Raises:
+        UnknownRule: there is none; the sentence lists those there are.
+    """
+    rules = load_rules()
+    if name not in rules:
+        raise UnknownRule(f"there is no rule {name!r}; there are {', '.join(sorted(rules))}")
+    return rules[name]

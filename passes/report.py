@@ -1,0 +1,169 @@
+"""What was done, as data, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from passes.engine import Refusal, Rewritten
+from passes.verify.verdicts import Verification
+
+Outcome = Literal["rewritten", "refused"]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The verdict on one rewrite or on a whole model, in short."""
+
+    verdict: str
+    reason: str
+    compared: Mapping[str, int] = field(default_factory=dict)
+    crossed: Mapping[str, int] = field(default_factory=dict)
+    max_absolute_error: float = 0.0
+    max_relative_error: float = 0.0
+    max_ulp_error: float = 0.0
+    not_run: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, verification: Verification) -> Checked:
+        """The short form of a verification."""
+        tallies = verification.tallies.items()
+        return cls(
+            verification.verdict,
+            verification.reason,
+            {name: tally.compared for name, tally in tallies},
+            {name: tally.crossed for name, tally in tallies if tally.crossed},
+            float(verification.errors.absolute),
+            float(verification.errors.relative),
+            float(verification.errors.ulp),
+            verification.cut,
+            verification.notes,
+        )
+
+    def __str__(self) -> str:
+        cases = [f"{count} cases in {name}" for name, count in self.compared.items() if count]
+        cases += [
+            f"{count} in {name} against the reference" for name, count in self.crossed.items()
+        ]
+        if self.verdict != "verified":
+            return f"{self.verdict} ({self.reason})"
+        exact = "" if self.max_absolute_error else ", bit-equal"
+        return f"verified: {', '.join(cases)}{exact}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One site that a rule considered."""
+
+    rule: str
+    path: str
+    op: str
+    outcome: Outcome
+    note: str = ""
+    code: str = ""
+    sentence: str = ""
+    culprits: Sequence[str] = ()
+    checked: Checked | None = None
+
+    @classmethod
+    def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
+        """The record of a rewrite."""
+        place, edit = one.place, one.edit
+        return cls(
+            one.rule.name, place.path, place.node.op_type, "rewritten", edit.note, checked=checked
+        )
+
+    @classmethod
+    def refused(cls, one: Refusal) -> Record:
+        """The record of a refusal."""
+        reason, place = one.reason, one.place
+        return cls(
+            rule=one.rule.name,
+            path=place.path,
+            op=place.node.op_type,
+            outcome="refused",
+            code=reason.code,
+            sentence=reason.sentence,
+            culprits=reason.culprits,
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command did to a model.
+
+    `opsets` are the versions before and after. `nodes` counts all nodes of the model as it was
+    read; those without a record were left as they are. `checked` is the verdict on the whole
+    model, None where verification was off.
+    """
+
+    command: str
+    file: str
+    opsets: tuple[int, int]
+    nodes: int
+    records: Sequence[Record] = ()
+    checked: Checked | None = None
+
+    @property
+    def refusals(self) -> list[Record]:
+        """The records of what was refused."""
+        return [record for record in self.records if record.outcome == "refused"]
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the model was left as it is."""
+        return self.opsets[0] == self.opsets[1] and not self.records
+
+    def to_json(self) -> str:
+        """The report as JSON; the same model and options give the same text."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False, default=_plain) + "\n"
+
+    def to_text(self) -> str:
+        """The report for people: a line a rewrite, steps of the same kind counted."""
+        lines = [self._headline()]
+        lines += _loop_lines(self.records)
+        lines += _step_lines(self.records)
+        for record in self.refusals:
+            lines.append(f"  refused {record.path} ({record.op}): {record.sentence}")
+            lines.append(f"          rule {record.rule}, code {record.code}")
+        if self.checked is not None:
+            lines.append(f"  whole model {self.checked}")
+            lines += [f"          note: {note}" for note in self.checked.notes]
+            if self.checked.not_run:
+                lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        before, after = self.opsets
+        name = self.file or "model"
+        if self.unchanged and self.checked is None:
+            return f"{name}: nothing to do, it is at opset {before}"
+        if self.command == "verify":
+            return f"{name}: opset {before}, against opset {after}"
+        return f"{name}: opset {before} -> {after}, {self.nodes} nodes"
+
+
+def _loop_lines(records: Sequence[Record]) -> list[str]:
+    return [
+        f"  {record.rule}: {record.path} ({record.op}), {record.note}"
+        + (f"\n          {record.checked}" if record.checked else "")
+        for record in records
+        if record.outcome == "rewritten" and record.rule != "opset"
+    ]
+
+
+def _step_lines(records: Sequence[Record]) -> list[str]:
+    counted = Counter(
+        record.note
+        for record in records
+        if record.outcome == "rewritten" and record.rule == "opset"
+    )
+    return [f"  opset: {count} x {note}" for note, count in sorted(counted.items())]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple | set | frozenset) else str(value)

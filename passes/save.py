@@ -1,0 +1,150 @@
+"""Writes a model: wholly or not at all, with the external data it refers to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from onnx import ModelProto, serialization
+
+from passes.errors import PassesError
+from passes.external_data import external_tensors
+
+Progress = Callable[[str], None]
+
+
+class CannotSave(PassesError):
+    """The file cannot be written; nothing was left behind."""
+
+
+def check_target(path: Path, *, force: bool = False) -> None:
+    """See that `path` may be written, before any work is done.
+
+    Raises:
+        CannotSave: it exists and `force` is off, it is a folder, or its folder does not exist.
+    """
+    if path.is_dir():
+        raise CannotSave(f"{path}: is a folder")
+    if path.exists() and not force:
+        raise CannotSave(f"{path}: exists already (use --force to write over it)")
+    if not path.parent.is_dir():
+        raise CannotSave(f"{path}: there is no folder {path.parent}")
+
+
+def save(
+    model: ModelProto,
+    path: Path,
+    *,
+    base_dir: Path | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write `model` to `path`, in the format that its suffix names.
+
+    External data under `base_dir` stays where it is if `path` lies beside it; elsewhere it is
+    copied under new names (never linked: onnx rejects such files), synced before the model
+    appears. The model is written beside its place and renamed, so there is never half a file.
+
+    Raises:
+        CannotSave: `path` exists and `force` is off, or the folder or disk refuses.
+    """
+    check_target(path, force=force)
+    copied: list[Path] = []
+    try:
+        data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
+        _replace(path, data)
+    except (OSError, ValueError) as error:
+        for file in copied:
+            file.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or error
+        raise CannotSave(f"{path}: cannot be written ({reason})") from error
+
+
+def _serialized(model: ModelProto, path: Path) -> bytes:
+    name = serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
+    data = serialization.registry.get(name).serialize_proto(model)
+    return data if isinstance(data, bytes) else data.encode()
+
+
+def _replace(path: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _mode(path: Path) -> int:
+    """The permissions of the file that is replaced, else what the user's mask gives."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _with_data_beside(
+    model: ModelProto,
+    path: Path,
+    base_dir: Path | None,
+    copied: list[Path],
+    progress: Progress | None,
+) -> ModelProto:
+    """The model, its external data in the folder of `path`; `copied` takes the files made."""
+    if base_dir is None or base_dir.resolve() == path.parent.resolve():
+        return model
+    if not any(True for _ in external_tensors(model)):
+        return model
+    moved = ModelProto()
+    moved.CopyFrom(model)
+    places: dict[str, str] = {}
+    for tensor in external_tensors(moved):
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                if entry.value not in places:
+                    places[entry.value] = _copied(entry.value, path, base_dir, copied, progress)
+                entry.value = places[entry.value]
+    return moved
+
+
+def _copied(
+    location: str, path: Path, base_dir: Path, copied: list[Path], progress: Progress | None
+) -> str:
+    source = base_dir / location
+    target = _free_name(path, source)
+    if progress is not None:
+        progress(f"copying {source.stat().st_size} bytes of weights to {target.name}")
+    copied.append(target)
+    with open(source, "rb") as reading, open(target, "xb") as writing:
+        shutil.copyfileobj(reading, writing, 1 << 20)
+        writing.flush()
+        os.fsync(writing.fileno())
+    return target.name
+
+
+def _free_name(path: Path, source: Path) -> Path:
+    number = 0
+    while True:
+        suffix = f"-{number}" if number else ""
+        candidate = path.parent / f"{path.stem}{suffix}.{source.name}"
+        if not candidate.exists():
+            return candidate
+        number += 1

@@ -1,0 +1,202 @@
+"""Drawing the inputs of a model from their declared types.
+
+`draw` gives cases, the most telling first, the same for the same seed. What a declaration
+leaves open (which unnamed dims are equal, the rank, whether an int is an index, a size or a
+trip count) is found by trying: `Drawer.case` takes the number of the attempt.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import TensorProto, TypeProto, ValueInfoProto
+
+from passes.verify import draw_arrays, draw_dims
+from passes.verify.draw_arrays import INT_STYLES, Manner
+from passes.verify.draw_dims import Dims
+from passes.verify.draw_lengths import fill_behind, lengths
+from passes.verify.draw_plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
+from passes.verify.executor import Array, Feeds, Value
+
+
+class CannotDraw(Exception):
+    """The declared type of an input does not say enough to draw it."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What is known of an input beyond its declaration.
+
+    `dims` overrides the declared shape, axis by axis: a name, a size, or None to leave it.
+    `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
+    `index_below`: int values from 0 to that size less one. `natural`: values really observed;
+    those of several inputs belong together by position.
+    """
+
+    dims: tuple[str | int | None, ...] | None = None
+    length_of: str | int | None = None
+    index_below: str | None = None
+    natural: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs by name. `exact`: short sums and products of its floats do not round."""
+
+    feeds: Feeds
+    kind: Kind
+    exact: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class Drawer:
+    """The inputs to draw, with what is known of them."""
+
+    inputs: tuple[ValueInfoProto, ...]
+    seed: int = 0
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    extremes: bool = True
+
+    def plans(self) -> list[Plan]:
+        """The cases to draw, the most telling first."""
+        dims = self._dims(Plan("ordinary", ""), ATTEMPTS[0])
+        return plans(
+            dims.symbols(),
+            lengths=any(self._hint(value.name).length_of for value in self.inputs),
+            containers=any(
+                value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
+            ),
+        )
+
+    def observed(self) -> int:
+        """How many cases were observed."""
+        return max((len(self._hint(value.name).natural) for value in self.inputs), default=0)
+
+    def natural(self, index: int) -> Case:
+        """An observed case; inputs never observed are drawn to fit it. Raises CannotDraw."""
+        observed = {value.name: self._hint(value.name).natural for value in self.inputs}
+        fixed = {name: seen[index % len(seen)] for name, seen in observed.items() if seen}
+        return self._case(Plan("natural", f"observed values {index}"), ATTEMPTS[1], fixed)
+
+    def case(self, plan: Plan, attempt: int = 0) -> Case:
+        """The inputs of a plan. Raises CannotDraw, naming the input."""
+        return self._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
+
+    def _case(self, plan: Plan, attempt: Attempt, fixed: Feeds, salt: int = 0) -> Case:
+        rng = np.random.default_rng([self.seed, zlib.crc32(plan.label.encode()), salt])
+        dims = self._dims(plan, attempt)
+        sizes = draw_dims.sizes(dims, plan, attempt, fixed)
+        drawn = dict(fixed)
+        for value in self.inputs:
+            if value.name not in fixed:
+                drawn[value.name] = self._value(rng, value, plan, attempt, dims, sizes)
+        feeds = {value.name: drawn[value.name] for value in self.inputs}
+        if plan.padding:
+            feeds = self._pad(feeds, dims)
+        return Case(feeds, plan.kind, plan.style == "exact" and not fixed, plan.label)
+
+    def _hint(self, name: str) -> Hint:
+        return self.hints.get(name, Hint())
+
+    def _dims(self, plan: Plan, attempt: Attempt) -> Dims:
+        hints = {name: hint.dims for name, hint in self.hints.items() if hint.dims is not None}
+        return draw_dims.resolve(self.inputs, hints, plan, attempt)
+
+    def _value(
+        self,
+        rng: np.random.Generator,
+        value: ValueInfoProto,
+        plan: Plan,
+        attempt: Attempt,
+        dims: Dims,
+        sizes: Mapping[str, int],
+    ) -> Value:
+        hint, shape = self._hint(value.name), dims.shape(value.name, sizes)
+        reason = why_not(value)
+        if reason is not None:
+            raise CannotDraw(reason)
+        if hint.length_of is not None or hint.index_below is not None:
+            mode = attempt.lengths if plan.lengths == "ragged" else plan.lengths
+            return _bounded(rng, value, hint, mode, shape, sizes)
+        ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
+        all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
+        manner = Manner(plan.style, ints, all_sizes, self.extremes)
+        return _draw(rng, value.type, shape, manner, plan)
+
+    def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
+        """The feeds with NaN and infinities behind the lengths, where dims tell rows and time."""
+        padded = dict(feeds)
+        for name, hint in self.hints.items():
+            ends, row = feeds.get(name), dims.of.get(name, ())
+            if hint.length_of is None or not isinstance(ends, np.ndarray) or len(row) != 1:
+                continue
+            for other, value in padded.items():
+                axes = dims.of[other]
+                if isinstance(value, np.ndarray) and row[0] in axes and hint.length_of in axes:
+                    place = axes.index(row[0]), axes.index(hint.length_of)
+                    padded[other] = fill_behind(value, *place, ends)
+        return padded
+
+
+def draw(
+    inputs: Sequence[ValueInfoProto], *, seed: int = 0, hints: Mapping[str, Hint] | None = None
+) -> Iterator[Case]:
+    """The cases for these typed inputs, observed ones first, then the most telling.
+
+    Deterministic per seed. Raises CannotDraw where a declared type does not say enough.
+    """
+    drawer = Drawer(tuple(inputs), seed, hints or {})
+    for index in range(drawer.observed()):
+        yield drawer.natural(index)
+    for plan in drawer.plans():
+        yield drawer.case(plan)
+
+
+def why_not(value: ValueInfoProto) -> str | None:
+    """Why an input cannot be drawn, or None."""
+    inner = draw_dims.element_type(value.type)
+    kind = inner.WhichOneof("value")
+    if kind is None:
+        return f"input {value.name} has no type"
+    if kind != "tensor_type":
+        return f"input {value.name} is a {kind.removesuffix('_type')}, which is never drawn"
+    if inner.tensor_type.elem_type == TensorProto.UNDEFINED:
+        return f"input {value.name} has no dtype"
+    return None
+
+
+def _bounded(
+    rng: np.random.Generator,
+    value: ValueInfoProto,
+    hint: Hint,
+    mode: Lengths,
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+) -> Array:
+    """Lengths or indices: whole numbers bounded by the size of a dim."""
+    dtype = draw_arrays.numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
+    symbol = hint.index_below if hint.length_of is None else hint.length_of
+    size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
+    if size is None:
+        raise CannotDraw(f"input {value.name} is bounded by {symbol}, which is no dim of an input")
+    if hint.length_of is not None:
+        count = int(np.prod(shape))
+        return lengths(rng, mode, count, size).reshape(shape).astype(dtype)
+    return rng.integers(0, max(1, size), shape).astype(dtype)
+
+
+def _draw(
+    rng: np.random.Generator, type_: TypeProto, shape: tuple[int, ...], manner: Manner, plan: Plan
+) -> Value:
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            inner = type_.sequence_type.elem_type
+            return [_draw(rng, inner, shape, manner, plan) for _ in range(plan.items)]
+        case "optional_type":
+            inner = type_.optional_type.elem_type
+            return _draw(rng, inner, shape, manner, plan) if plan.present else None
+    return draw_arrays.array(rng, type_.tensor_type.elem_type, shape, manner)

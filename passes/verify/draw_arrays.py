@@ -1,0 +1,142 @@
+"""Drawing one array: values by dtype and purpose.
+
+* `exact`: small dyadic numbers, on which short sums and products do not round;
+* `moderate`: normal deviates;
+* `special`: NaN, infinities, both zeros, denormals and, where asked, the extremes, mixed with
+  moderate numbers;
+* whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto, helper
+
+from passes.verify.executor import Array
+
+Style = Literal["exact", "moderate", "special"]
+IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one"]
+INT_STYLES: tuple[IntStyle, ...] = (
+    *("small", "below", "zeros", "sizes", "ones", "permutation", "minus one"),
+)
+#: Small dyadic numbers: few fractional bits, so that a few loop iterations stay exact too.
+DYADIC = (-2.0, -1.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.0, 2.0)
+STRINGS = ("", "a", "B", "é", "日本", "a b", "\n", "0", "-1", "a")
+#: The share of special values among the numbers of a special draw.
+_SHARE = 0.4
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one.
+
+    `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
+    overflow elsewhere than the original, so there they prove nothing.
+    """
+
+    style: Style = "exact"
+    ints: IntStyle = "small"
+    sizes: tuple[int, ...] = ()
+    extremes: bool = True
+
+
+def numpy_dtype(elem_type: int) -> np.dtype[Any]:
+    """The numpy dtype of a TensorProto element type; strings are objects."""
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds real floating-point numbers, of any width."""
+    if dtype.kind in "biucOSU":
+        return False
+    return dtype.kind == "f" or not _is_small_int(dtype)
+
+
+def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner: Manner) -> Array:
+    """An array of `shape` of a TensorProto element type."""
+    shape = tuple(shape)
+    if elem_type == TensorProto.STRING:
+        return rng.choice(np.array(STRINGS, object), size=shape).reshape(shape)
+    dtype = numpy_dtype(elem_type)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool).reshape(shape)
+    if dtype.kind == "c":
+        result = np.empty(shape, dtype)
+        for part in (result.real, result.imag):
+            part[...] = _floats(rng, part.dtype, shape, manner)
+        return result
+    if is_float(dtype):
+        return _floats(rng, dtype, shape, manner)
+    return _ints(rng, dtype, shape, manner)
+
+
+def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
+    """The special values of a float dtype; those it lacks (float8 without Inf) become NaN."""
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    values = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+    values += [float(info.smallest_subnormal), -float(info.tiny)]
+    if extremes:
+        values += [float(info.max), float(info.min)]
+    with np.errstate(all="ignore"):
+        return np.array(values).astype(dtype)
+
+
+def _floats(
+    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], manner: Manner
+) -> Array:
+    with np.errstate(all="ignore"):
+        if manner.style == "exact":
+            return np.asarray(rng.choice(np.array(DYADIC), size=shape)).astype(dtype)
+        values = np.asarray(rng.standard_normal(shape)).astype(dtype)
+    if manner.style == "moderate":
+        return values
+    odd = rng.choice(specials(dtype, extremes=manner.extremes), size=shape)
+    return np.where(rng.random(shape) < _SHARE, odd, values).astype(dtype)
+
+
+def _ints(
+    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], manner: Manner
+) -> Array:
+    info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    low, high = int(info.min), int(info.max)
+    values = _plain_ints(rng, shape, manner)
+    if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
+        odd = rng.choice(np.array([low, high, -1 if low else 1, 0], np.object_), size=shape)
+        values = np.where(rng.random(shape) < _SHARE, odd, values)
+    if low == 0:  # unsigned
+        values = np.where(values < 0, -values, values)
+    return np.asarray(np.clip(values, low, high)).astype(dtype).reshape(shape)
+
+
+def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner) -> Array:
+    single = int(np.prod(shape)) == 1
+    match manner.ints:
+        case "small":
+            return rng.integers(*((0, 7) if single else (-4, 9)), shape)
+        case "below":
+            smallest = min((size for size in manner.sizes if size > 0), default=2)
+            return rng.integers(0, smallest, shape)
+        case "sizes":
+            return rng.choice(np.array(manner.sizes or (1,)), size=shape)
+        case "permutation":
+            length = shape[-1] if shape else 1
+            return rng.permuted(
+                np.broadcast_to(np.arange(length), shape), axis=-1 if shape else None
+            )
+        case "zeros" | "ones" | "minus one":
+            return np.full(shape, {"zeros": 0, "ones": 1, "minus one": -1}[manner.ints])
+
+
+def _are_data(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
+    """Whether extremes are harmless: a scalar or vector of wide ints may be a trip count or a
+    shape, and a size of 2**31 exhausts the machine instead of testing the model."""
+    return dtype.itemsize < 4 or len(shape) >= 2
+
+
+def _is_small_int(dtype: np.dtype[Any]) -> bool:
+    return dtype.name in ("int2", "uint2", "int4", "uint4")

@@ -1,0 +1,133 @@
+"""What to draw, before any number is drawn: the cases of a model, the most telling first.
+
+A budget cuts the list at its end, so ordinary cases come before edges, and edges before more
+of the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from passes.verify.draw_arrays import IntStyle, Style
+
+Kind = Literal["given", "natural", "ordinary", "edge", "special", "override", "invalid"]
+Lengths = Literal["ragged", "positive", "full", "empty", "too long", "negative"]
+#: Sizes of the first, second, ... symbolic dim; distinct, so that swapped axes show.
+ORDINARY = (3, 4, 2, 5, 6, 7)
+LARGER = (7, 5, 9, 11, 8, 13)
+#: Ranks tried where the rank is unknown.
+RANKS = (2, 1, 3, 0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
+
+    `only` changes the size of one symbol: (its place, size). `padding` puts NaN and infinities
+    behind the lengths. `items` is the length of sequences, `present` whether optionals hold
+    a value.
+    """
+
+    kind: Kind
+    label: str
+    sizes: tuple[int, ...] = ORDINARY
+    only: tuple[int, int] | None = None
+    lengths: Lengths = "ragged"
+    style: Style = "exact"
+    padding: bool = False
+    items: int = 2
+    present: bool = True
+
+    def size(self, place: int) -> int:
+        """The size of the symbol at `place` in the order of the signature."""
+        if self.only is not None and self.only[0] == place:
+            return self.only[1]
+        return self.sizes[place % len(self.sizes)]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A guess at what a declaration leaves open: which dims are equal, what ints mean.
+
+    `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
+    meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.
+    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0.
+    """
+
+    merge: Literal["none", "axis", "all"] = "none"
+    ints: IntStyle | None = "small"
+    rank: int = 0
+    lengths: Lengths = "ragged"
+
+
+ATTEMPTS = (
+    Attempt(),
+    Attempt(ints="below", lengths="positive"),
+    Attempt("axis", "below", 1),
+    Attempt("all", "below", lengths="positive"),
+    Attempt("all", "small", 1),
+    Attempt(ints="sizes"),
+    Attempt(ints="zeros", rank=2),
+    Attempt("all", "permutation"),
+    Attempt("all", "sizes", 1),
+    Attempt(ints="ones", rank=3),
+    *(Attempt("all" if index % 2 else "none", None, index) for index in range(8)),
+)
+
+
+def plans(symbols: Sequence[str], *, lengths: bool, containers: bool) -> list[Plan]:
+    """The plans for a model with these symbolic dims.
+
+    `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
+    an optional.
+    """
+    result = [
+        Plan("ordinary", "exact values"),
+        Plan("ordinary", "moderate values", style="moderate"),
+    ]
+    if lengths:
+        result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
+        result.append(Plan("special", "NaN behind the lengths", padding=True))
+    result.append(Plan("special", "special values", style="special", lengths="positive"))
+    if symbols:
+        result += _sizes(symbols)
+    if lengths:
+        result += _lengths()
+    if containers:
+        result.append(Plan("edge", "empty sequences", items=0))
+        result.append(Plan("edge", "optionals without value", present=False, items=1))
+    result += [
+        Plan("ordinary", "moderate values again", style="moderate", lengths="positive", items=3),
+        Plan("special", "special values again", LARGER, style="special"),
+        *(
+            Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
+            for count in (2, 3, 4)
+        ),
+    ]
+    return result
+
+
+def _sizes(symbols: Sequence[str]) -> list[Plan]:
+    places = range(len(symbols))
+    return [
+        Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
+        Plan("edge", "all sizes 1", (1,), lengths="full"),
+        *(Plan("edge", f"{symbols[at]} = 0", only=(at, 0)) for at in places),
+        Plan("ordinary", "larger sizes, moderate", LARGER[1:], style="moderate"),
+        *(Plan("edge", f"{symbols[at]} = 1", only=(at, 1)) for at in places),
+        Plan("edge", "all sizes 2", (2,), style="moderate"),
+        *(Plan("edge", f"{symbols[at]} = 2", LARGER, only=(at, 2)) for at in places),
+        Plan("edge", "all sizes 0", (0,)),
+    ]
+
+
+def _lengths() -> list[Plan]:
+    return [
+        Plan("edge", "all lengths 0", lengths="empty", style="moderate"),
+        Plan("edge", "all lengths full", lengths="full", style="moderate"),
+        Plan("invalid", "a length too long", lengths="too long"),
+        Plan("invalid", "a negative length", lengths="negative"),
+        Plan("special", "NaN behind the lengths, larger", LARGER, padding=True, style="moderate"),
+    ]

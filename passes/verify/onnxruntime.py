@@ -1,0 +1,210 @@
+"""Executor two: onnxruntime, in a process of its own, which may crash or hang."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+from onnx import ModelProto
+
+from passes import scope
+from passes.verify.channel import receive, send
+from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
+from passes.verify.onnxruntime_worker import Job
+
+#: Seconds that importing onnxruntime may take.
+_START_TIMEOUT = 120.0
+
+
+class OnnxRuntimeExecutor:
+    """Runs models in a worker process that is started by the first run and ended by `close`.
+
+    `optimize=False` turns onnxruntime's own graph optimisations off, which round differently
+    where they fuse. A crash or a time-out raises CannotRun, and the next run has a new worker.
+    """
+
+    def __init__(self, *, optimize: bool = True) -> None:
+        self._optimize = optimize
+        self._worker: _Worker | None = None
+
+    @property
+    def name(self) -> str:
+        return "onnxruntime"
+
+    @staticmethod
+    def available() -> bool:
+        """Whether onnxruntime is installed; it is not imported to see that."""
+        return importlib.util.find_spec("onnxruntime") is not None
+
+    def __enter__(self) -> OnnxRuntimeExecutor:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the worker process, if there is one."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
+
+    def run(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        *,
+        base_dir: Path | None = None,
+        timeout: float | None = None,
+    ) -> Outcome:
+        """Run `model` on `feeds` (names of inputs to values) for at most `timeout` seconds.
+
+        `base_dir` holds the external data. Raises ModelFailed where the run fails, CannotRun
+        where the model does not load, a kernel is missing, the worker dies or time is out.
+        """
+        data = _serialized(model)
+        folder = str(base_dir.resolve()) if base_dir is not None else None
+        key = hashlib.sha256(data).hexdigest() + f":{folder}:{self._optimize}"
+        outputs = self._ask(
+            lambda payload: Job(key, payload, folder, self._optimize, dict(feeds), timeout),
+            data,
+            timeout,
+        )
+        return Outcome(outputs, guessed_shapes=_may_guess_shapes(model, outputs))
+
+    def _ask(
+        self, job: Callable[[bytes | None], Job], data: bytes, timeout: float | None
+    ) -> dict[str, Value]:
+        worker = self._ready()
+        try:
+            # The bytes are sent only where the worker asks for them: a case more, no copy more.
+            answer = worker.call(job(None), timeout)
+            if answer[0] == "need model":
+                answer = worker.call(job(data), timeout)
+        except CannotRun:
+            self.close()
+            raise
+        if answer[0] == "failed":
+            raise ModelFailed(answer[1])
+        if answer[0] == "cannot":
+            raise CannotRun(answer[1])
+        return cast("dict[str, Value]", answer[1])
+
+    def _ready(self) -> _Worker:
+        if self._worker is not None and not self._worker.alive():
+            self.close()
+        if self._worker is None:
+            self._worker = _Worker()
+        return self._worker
+
+
+class _Worker:
+    """The process, and one question at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            # -P: the folder the user stands in may hold an onnxruntime.py
+            [sys.executable, "-P", "-m", "passes.verify.onnxruntime_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+        try:
+            greeting = self._receive(_START_TIMEOUT)
+            if greeting[0] != "ready":
+                raise CannotRun(greeting[1])
+        except CannotRun:
+            self.stop()
+            raise
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def call(self, job: Job, timeout: float | None) -> tuple[Any, ...]:
+        """Ask and wait. Raises CannotRun where the worker dies or has to be killed."""
+        # A worker that died while the job was written is noticed by the read.
+        with contextlib.suppress(OSError):
+            send(cast(BinaryIO, self._process.stdin), job)
+        return self._receive(timeout)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # unsent bytes to a dead process
+                    stream.close()
+
+    def _receive(self, timeout: float | None) -> tuple[Any, ...]:
+        timed_out = threading.Event()
+
+        def kill() -> None:
+            timed_out.set()
+            self._process.kill()
+
+        timer = threading.Timer(timeout, kill) if timeout is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            return cast("tuple[Any, ...]", receive(cast(BinaryIO, self._process.stdout)))
+        except EOFError as error:
+            code = self._process.wait()
+            if timed_out.is_set():
+                raise CannotRun(f"no answer in {timeout:g} s") from error
+            raise CannotRun(f"the process crashed ({_how_it_ended(code)})") from error
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _serialized(model: ModelProto) -> bytes:
+    try:
+        return model.SerializeToString()
+    except ValueError as error:  # protobuf's limit of 2 GB
+        raise CannotRun(f"the model does not fit into one message: {error}") from error
+
+
+def _environment() -> dict[str, str]:
+    """The worker finds this package where this process found it, installed or not."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _how_it_ended(code: int) -> str:
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit code {code}"
+
+
+def _may_guess_shapes(model: ModelProto, outputs: dict[str, Value]) -> bool:
+    """onnxruntime makes unknown dims of a loop that ran zero times 0, and does not say so."""
+    if not any(_holds_empty(value) for value in outputs.values()):
+        return False
+    return any(
+        place.node.op_type in ("Loop", "Scan") and scope.is_onnx_domain(place.node.domain)
+        for place in scope.walk_model(model)
+    )
+
+
+def _holds_empty(value: Value) -> bool:
+    if isinstance(value, list):
+        return any(_holds_empty(item) for item in value)
+    return value is not None and 0 in value.shape

@@ -1,0 +1,95 @@
+"""Values in and out of an onnxruntime session, for every dtype it knows.
+
+numpy's own dtypes, strings, sequences and optionals go through `InferenceSession.run`; the
+others (bfloat16, float8, int4, ...) have no numpy type there and go through `OrtValue` memory,
+which holds them as `TensorProto.raw_data` does. Runs in the worker process only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from passes.verify.executor import Array, CannotRun, Value
+
+_PLAIN_KINDS = "biufcOUS"  # ml_dtypes have kind V, or f with a foreign name
+_PLAIN_TENSORS = {
+    f"tensor({name})"
+    for name in (
+        *("float", "double", "float16", "bool", "string"),
+        *(f"{sign}int{width}" for sign in ("", "u") for width in (8, 16, 32, 64)),
+    )
+}
+
+
+def run(session: Any, feeds: dict[str, Value]) -> dict[str, Value]:
+    """The outputs by name. Raises CannotRun, or what onnxruntime raises."""
+    outputs = session.get_outputs()
+    names = [output.name for output in outputs]
+    if _has_foreign(session, feeds):
+        given = {name: _to_ort(name, value) for name, value in feeds.items()}
+        values = [_from_ort(value) for value in session.run_with_ort_values(names, given)]
+    else:
+        values = [_clean(value) for value in session.run(names, dict(feeds))]
+    for output, value in zip(outputs, values, strict=True):
+        if value is None and not output.type.startswith("optional("):
+            raise CannotRun(f"onnxruntime gave output {output.name} no value")
+    return dict(zip(names, values, strict=True))
+
+
+def is_plain(array: Array) -> bool:
+    """Whether numpy itself defines the dtype."""
+    return array.dtype.kind in _PLAIN_KINDS and array.dtype.isbuiltin != 2
+
+
+def _has_foreign(session: Any, feeds: dict[str, Value]) -> bool:
+    if any(isinstance(value, np.ndarray) and not is_plain(value) for value in feeds.values()):
+        return True
+    types = [output.type for output in session.get_outputs()]
+    return any(type_.startswith("tensor(") and type_ not in _PLAIN_TENSORS for type_ in types)
+
+
+def _to_ort(name: str, value: Value) -> Any:
+    from onnxruntime import OrtValue
+
+    if not isinstance(value, np.ndarray) or value.dtype.kind in "OUS":
+        raise CannotRun(
+            f"onnxruntime's Python interface takes no sequence, optional or string ({name}) "
+            "in one call with bfloat16, float8 or 4-bit values"
+        )
+    if is_plain(value):
+        return OrtValue.ortvalue_from_numpy(np.require(value, requirements="C"))
+    tensor = numpy_helper.from_array(value)
+    result = OrtValue.ortvalue_from_shape_and_type(list(value.shape), tensor.data_type)
+    if value.size:
+        ctypes.memmove(result.data_ptr(), tensor.raw_data, len(tensor.raw_data))
+    return result
+
+
+def _from_ort(value: Any) -> Value:
+    if not value.has_value():
+        return None
+    if not value.is_tensor():
+        raise CannotRun("onnxruntime's Python interface gives no sequence beside bfloat16 values")
+    kind = value.element_type()
+    if f"{value.data_type()}" in _PLAIN_TENSORS:
+        return _clean(value.numpy())
+    shape = list(value.shape())
+    if 0 in shape:
+        return np.zeros(shape, helper.tensor_dtype_to_np_dtype(kind))
+    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return numpy_helper.to_array(TensorProto(data_type=kind, dims=shape, raw_data=raw))
+
+
+def _clean(value: Any) -> Value:
+    """Arrays that own their memory: `run` may give scalars and views."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, str):
+        return np.array(value, dtype=object)
+    return np.array(value)

@@ -1,0 +1,108 @@
+"""The types of a body's outputs: as declared, completed by what shape inference finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import (
+    GraphProto,
+    ModelProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from passes.verify.executor import Value
+from passes.verify.reference.machine import Frame
+from passes.verify.reference.value_types import known_dtype, known_shape, type_of
+
+if TYPE_CHECKING:
+    from passes.verify.reference.evaluator import Evaluator
+
+#: Captured integers and initializers up to this size take part with their values (they may be
+#: the shape of a Reshape); larger ones only with their types.
+_SMALL = 64
+
+
+def output_types(
+    body: Evaluator,
+    inputs: dict[str, TypeProto],
+    frame: Frame,
+    known: dict[Any, list[TypeProto]],
+) -> list[TypeProto]:
+    """The types of the outputs of `body` when it is fed `inputs` inside of `frame`.
+
+    What the body declares comes first; shape inference fills in the rest. `known` caches the
+    answers.
+    """
+    captured = {name: frame.values[name] for name in body.captured if name in frame.values}
+    model = _as_model(body, inputs, captured)
+    key = model.SerializeToString()
+    if key not in known:
+        declared = [value.type for value in body.proto_.output]
+        known[key] = [
+            _merged(one, other)
+            for one, other in zip(declared, _inferred(model, len(declared)), strict=True)
+        ]
+    return known[key]
+
+
+def _as_model(
+    body: Evaluator, inputs: dict[str, TypeProto], captured: dict[str, Value]
+) -> ModelProto:
+    """The body as a model: inputs with the types they have now, captured values as inputs."""
+    graph = GraphProto(name="body")
+    graph.node.extend(body.proto_.node)
+    graph.value_info.extend(body.proto_.value_info)
+    declared = {value.name: value.type for value in body.proto_.input}
+    for name, kind in inputs.items():
+        merged = _merged(kind, declared.get(name, TypeProto()))
+        graph.input.append(ValueInfoProto(name=name, type=merged))
+    constants = {name: value for name, value in body.rt_inits_.items() if name not in inputs}
+    for name, value in {**captured, **constants}.items():
+        _declare(graph, name, value)
+    for value in body.proto_.output:
+        graph.output.append(ValueInfoProto(name=value.name))
+    imports = {domain: version for domain, version in body.versions.items() if domain != "ai.onnx"}
+    return helper.make_model(
+        graph,
+        opset_imports=[helper.make_opsetid(domain, version) for domain, version in imports.items()],
+        functions=body.machine.library.all(),
+    )
+
+
+def _declare(graph: GraphProto, name: str, value: Value) -> None:
+    if isinstance(value, np.ndarray) and value.size <= _SMALL and value.dtype.kind in "iub":
+        graph.initializer.append(numpy_helper.from_array(value, name))
+    else:
+        graph.input.append(ValueInfoProto(name=name, type=type_of(value)))
+
+
+def _inferred(model: ModelProto, count: int) -> list[TypeProto]:
+    """What shape inference says of the outputs; nothing where it gives up."""
+    try:
+        graph = shape_inference.infer_shapes(model, data_prop=True).graph
+    except (shape_inference.InferenceError, ValueError):
+        return [TypeProto()] * count
+    types = {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}
+    for tensor in graph.initializer:
+        types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
+    return [types.get(value.name, TypeProto()) for value in graph.output]
+
+
+def _merged(first: TypeProto, second: TypeProto) -> TypeProto:
+    """`first`, with what it leaves open taken from `second`; for tensors only."""
+    if not first.HasField("tensor_type"):
+        return second if first.WhichOneof("value") is None else first
+    dtype = known_dtype(first) or known_dtype(second)
+    if dtype is None:
+        return first
+    shape, other = known_shape(first), known_shape(second)
+    if shape is None:
+        shape = other
+    elif other is not None and len(other) == len(shape):
+        shape = [b if a is None else a for a, b in zip(shape, other, strict=True)]
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)

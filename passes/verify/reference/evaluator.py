@@ -1,0 +1,185 @@
+"""The evaluator of one graph or function: onnx's, with frames, overrides and one way to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, NodeProto
+from onnx.reference import ReferenceEvaluator
+
+from passes import scope
+from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.reference.failures import described, failure
+from passes.verify.reference.kernels import Kernel, kernel_for
+from passes.verify.reference.machine import Frame, Machine, opset_versions
+from passes.verify.reference.weights import initial_values
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node ready to run; `release` are the values that nothing reads after it."""
+
+    node: NodeProto
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    kernel: Kernel
+    release: tuple[str, ...]
+
+
+class Evaluator(ReferenceEvaluator):
+    """Evaluates one graph or function of a model.
+
+    Bodies and functions get evaluators of this class too, made once each, by the nodes that
+    hold or call them. `run` is what onnx's kernels expect; `call` is what ours use.
+    """
+
+    def __init__(
+        self, proto: GraphProto | FunctionProto, machine: Machine, opsets: dict[str, int]
+    ) -> None:
+        self.machine = machine
+        self.versions = opset_versions(opsets)
+        # Bodies see functions through the machine, so onnx's own table stays empty.
+        if isinstance(proto, FunctionProto):
+            super().__init__(proto)
+        else:
+            super().__init__(proto, opsets=opsets)
+
+    def _init(self) -> None:
+        graph = self.proto_
+        is_graph = isinstance(graph, GraphProto)
+        self.captured: list[str] = scope.captures(graph) if is_graph else []
+        self.rt_inits_: dict[str, Any] = (
+            initial_values(graph, self.machine.base_dir) if is_graph else {}
+        )
+        self.rt_nodes_ = []
+        kernels = [kernel_for(node, self) for node in graph.node]
+        self.steps = list(_steps(graph.node, kernels, self._kept()))
+
+    def _kept(self) -> set[str]:
+        return {*self.output_names_, *self.machine.watched, *self.captured, *self.rt_inits_}
+
+    @property
+    def has_linked_attribute(self) -> bool:
+        """Never: functions are specialised by their attributes before they get here."""
+        return False
+
+    def formal_inputs(self, fed: int, owner: NodeProto) -> list[str]:
+        """The inputs of this body that its node feeds.
+
+        With IR 3 every initializer is an input too, so a body may list more inputs than its
+        node feeds: those are constants. Raises `ModelFailed` when the counts do not fit.
+        """
+        names: list[str] = list(self.input_names_)
+        if len(names) != fed:
+            names = [name for name in names if name not in self.rt_inits_]
+        if len(names) != fed:
+            raise ModelFailed(
+                f"{described(owner)}: its body takes {len(names)} inputs, the node feeds {fed}"
+            )
+        return names
+
+    def bind(self, outer: Frame) -> dict[str, Value]:
+        """What this body sees before its inputs are known: captured values and initializers.
+
+        Computed once per run of the node that holds the body, not once per iteration.
+        """
+        base: dict[str, Value] = {"": None}
+        for name in self.captured:
+            if name not in outer.values:
+                raise ModelFailed(f"a body reads {name!r}, which nothing around it defines")
+            base[name] = outer.values[name]
+        base.update(self.rt_inits_)
+        return base
+
+    def call(
+        self,
+        base: dict[str, Value],
+        outer: Frame | None,
+        names: Sequence[str] = (),
+        values: Sequence[Value] = (),
+    ) -> list[Value]:
+        """Runs the graph: `base` from `bind`, then the inputs, which win over outer names."""
+        own = dict(base)
+        own.update(zip(names, values, strict=True))
+        return self.execute(Frame(own, outer))
+
+    def execute(self, frame: Frame) -> list[Value]:
+        """Runs every node in order and returns the outputs of the graph."""
+        for step in self.steps:
+            self._step(step, frame)
+        values = frame.values
+        missing = [name for name in self.output_names_ if name not in values]
+        if missing:
+            raise ModelFailed(f"nothing defines the output {missing[0]!r}")
+        return [values[name] for name in self.output_names_]
+
+    def _step(self, step: Step, frame: Frame) -> None:
+        machine, values = self.machine, frame.values
+        machine.tick()
+        if step.name in machine.watch:
+            machine.note(step.name, frame)
+        try:
+            operands = [values[name] for name in step.inputs]
+        except KeyError as error:
+            raise ModelFailed(
+                f"{described(step.node)} reads {error.args[0]!r}, which nothing defines before it"
+            ) from error
+        try:
+            results = step.kernel(operands, frame)
+        except (ModelFailed, CannotRun):
+            raise
+        except Exception as error:
+            raise failure(step.node, error) from error
+        if len(results) < len(step.outputs):
+            raise CannotRun(
+                f"{described(step.node)} gave {len(results)} of {len(step.outputs)} outputs"
+            )
+        for name, value in zip(step.outputs, results, strict=False):
+            if name:
+                values[name] = plain(value)
+        for name in step.release:
+            values.pop(name, None)
+
+    def run(  # type: ignore[override]
+        self, output_names: list[str] | None, feed_inputs: dict[str, Any], **_: Any
+    ) -> list[Any]:
+        """Runs the graph on named inputs; `output_names` must be None (all of them)."""
+        if output_names is not None:
+            raise ValueError("asks for some outputs only: not implemented")
+        return self.execute(Frame({"": None, **self.rt_inits_, **feed_inputs}, None))
+
+
+def plain(value: Any) -> Value:
+    """A kernel's result as this package keeps values: strings as objects, scalars as arrays."""
+    if isinstance(value, np.ndarray):
+        return value.astype(object) if value.dtype.kind in "US" else value
+    if value is None or isinstance(value, list):
+        return value
+    return plain(np.asarray(value))
+
+
+def _steps(
+    nodes: Sequence[NodeProto], kernels: Sequence[Callable[..., Any]], kept: set[str]
+) -> list[Step]:
+    """The steps with their releases: each value is dropped after the last node that reads it."""
+    done = set(kept) | {""}
+    steps: list[Step] = []
+    for node, kernel in zip(reversed(nodes), reversed(kernels), strict=True):
+        touched = dict.fromkeys((*scope.free_names(node), *node.output))
+        release = tuple(name for name in touched if name not in done)
+        done.update(release)
+        outputs = tuple(_without_trailing_blanks(node.output))
+        steps.append(Step(node, node.name, tuple(node.input), outputs, kernel, release))
+    steps.reverse()
+    return steps
+
+
+def _without_trailing_blanks(names: Sequence[str]) -> list[str]:
+    kept = list(names)
+    while kept and not kept[-1]:
+        kept.pop()
+    return kept

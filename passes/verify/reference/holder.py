@@ -1,0 +1,94 @@
+"""What If, Loop, Scan and SequenceMap have in common: a node that holds bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from passes.verify.executor import Array, ModelFailed, Value
+from passes.verify.reference.failures import described
+
+if TYPE_CHECKING:
+    from passes.verify.reference.evaluator import Evaluator
+
+
+class Holder:
+    """A node that holds bodies, and the evaluator of the graph it stands in."""
+
+    def __init__(self, node: NodeProto, around: Evaluator) -> None:
+        self.node = node
+        self.around = around
+        self.machine = around.machine
+        self.attributes = {attribute.name: attribute for attribute in node.attribute}
+
+    def graph(self, name: str) -> GraphProto:
+        """The body in the attribute `name`; `ModelFailed` when there is none."""
+        attribute = self.attributes.get(name)
+        if attribute is None or attribute.type != AttributeProto.GRAPH:
+            raise self.fails(f"its attribute {name} is missing")
+        return attribute.g
+
+    def body(self, name: str) -> Evaluator:
+        """An evaluator of the body in the attribute `name`, to be made once."""
+        return type(self.around)(self.graph(name), self.machine, dict(self.around.versions))
+
+    def ints(self, name: str, count: int, default: int) -> list[int]:
+        """A list attribute of `count` numbers; `ModelFailed` for another count."""
+        attribute = self.attributes.get(name)
+        if attribute is None or not attribute.ints:
+            return [default] * count
+        if len(attribute.ints) != count:
+            raise self.fails(f"{name} has {len(attribute.ints)} entries, {count} are needed")
+        return list(attribute.ints)
+
+    def fails(self, sentence: str) -> ModelFailed:
+        """The error that says what is wrong with this node."""
+        return ModelFailed(f"{described(self.node)}: {sentence}")
+
+    def tensor(self, value: Value, what: str) -> Array:
+        """`value`, which must be a tensor."""
+        if not isinstance(value, np.ndarray):
+            raise self.fails(f"{what} must be a tensor, not {kind_of(value)}")
+        return value
+
+    def flag(self, value: Value, what: str) -> bool:
+        """The truth of `value`, a bool tensor of one element."""
+        tensor = self.tensor(value, what)
+        if tensor.size != 1 or tensor.dtype != np.bool_:
+            raise self.fails(f"{what} must be one bool, not {tensor.dtype} of shape {tensor.shape}")
+        return bool(tensor.item())
+
+    def same_kind(self, what: str, first: Value, then: Value, *, shape: bool) -> None:
+        """Checks that `then` has the type of `first`, and the shape too if asked."""
+        if isinstance(first, np.ndarray) and isinstance(then, np.ndarray):
+            if first.dtype != then.dtype:
+                raise self.fails(f"{what} changes its type from {first.dtype} to {then.dtype}")
+            if shape and first.shape != then.shape:
+                raise self.fails(f"{what} changes its shape from {first.shape} to {then.shape}")
+        elif isinstance(first, np.ndarray) != isinstance(then, np.ndarray) and not (
+            first is None or then is None
+        ):
+            raise self.fails(f"{what} changes from {kind_of(first)} to {kind_of(then)}")
+
+    def split(self, results: Sequence[Value], carried: int) -> tuple[list[Value], list[Value]]:
+        """The outputs of a body as carried and collected ones."""
+        return list(results[:carried]), list(results[carried:])
+
+    def collected_count(self, body: Evaluator, before: int) -> int:
+        """How many collected outputs a body has after its `before` other ones."""
+        collected = len(body.output_names_) - before
+        if collected < 0:
+            raise self.fails(
+                f"its body has {len(body.output_names_)} outputs, at least {before} are needed"
+            )
+        return collected
+
+
+def kind_of(value: Value) -> str:
+    """What a value is, in words."""
+    if value is None:
+        return "an empty optional"
+    return "a sequence" if isinstance(value, list) else "a tensor"

@@ -1,0 +1,150 @@
+"""Which code runs a node: control flow, a function, an override of ours, or onnx's kernel."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnx import AttributeProto, NodeProto, numpy_helper
+from onnx.reference.op_run import OpRun, RuntimeContextError
+from onnx.reference.ops import load_op
+
+from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.reference.failures import described, failure
+from passes.verify.reference.library import plain_domain
+from passes.verify.reference.machine import Frame
+from passes.verify.reference.weights import array_of, is_external
+
+if TYPE_CHECKING:
+    from passes.verify.reference.evaluator import Evaluator
+
+#: Runs a node on its operands (None where omitted); the frame is what its bodies capture from.
+Kernel = Callable[[list[Value], Frame], Sequence[Any]]
+
+
+def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
+    """The kernel of a node.
+
+    A node that nobody implements gets a kernel that raises `CannotRun` once it is reached: it
+    may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
+    """
+    # Imported here: bodies and functions need evaluators, and evaluators need kernels.
+    from passes.verify.reference.calls import function_call, schema_call
+    from passes.verify.reference.control_flow import CONTROL_FLOW
+
+    function = evaluator.machine.library.find(node)
+    if function is not None:
+        return function_call(node, function, evaluator)
+    domain = plain_domain(node.domain)
+    try:
+        if domain == "" and node.op_type in CONTROL_FLOW:
+            return CONTROL_FLOW[node.op_type](node, evaluator)
+        version = evaluator.versions.get(domain)
+        if version is None:
+            raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
+        kernel_class = _kernel_class(domain, node.op_type, version)
+        if kernel_class is None:
+            return schema_call(node, version, evaluator)
+        kernel = kernel_class(_with_values_inside(node, evaluator), _parameters(evaluator))
+    except CannotRun as reason:
+        return _refusing(str(reason))
+    except ModelFailed:
+        raise
+    except Exception as error:
+        raise failure(node, error) from error
+    run: Callable[..., Sequence[Any]] = kernel.run
+    return lambda operands, frame: run(*operands)
+
+
+@functools.lru_cache(maxsize=4096)
+def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None:
+    """The class of an operator at an opset; None where its schema says it by a function.
+
+    Raises `CannotRun` when there is none.
+    """
+    from passes.verify.reference.overrides import override
+
+    if domain == "":
+        own = override(op_type, version)
+        if own is not None:
+            return own
+    try:
+        return _onnx_class(domain, op_type, version)
+    except (_SaidByFunction, RuntimeContextError):
+        return None
+    except (NotImplementedError, RuntimeError, ValueError) as error:
+        spelled = f"{domain}.{op_type}" if domain else op_type
+        raise CannotRun(f"no kernel for {spelled} at opset {version}") from error
+
+
+class _SaidByFunction(Exception):
+    """Raised out of onnx's look-up when it starts to expand a schema's function."""
+
+
+def _onnx_class(domain: str, op_type: str, version: int) -> type[OpRun]:
+    def expand(*_: Any) -> None:
+        raise _SaidByFunction
+
+    if domain == "":
+        return load_op(  # type: ignore[no-any-return]
+            "",
+            op_type,
+            version,
+            evaluator_cls=expand,  # type: ignore[arg-type]
+        )
+    loaders: dict[str, Callable[..., Any]] = _other_domains()
+    if domain not in loaders:
+        raise NotImplementedError(domain)
+    return loaders[domain](domain, op_type, version)  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _other_domains() -> dict[str, Callable[..., Any]]:
+    from onnx.reference.ops import aionnx_preview_training, aionnxml
+
+    loaders: dict[str, Callable[..., Any]] = {
+        "ai.onnx.ml": aionnxml.load_op,
+        "ai.onnx.preview.training": aionnx_preview_training.load_op,
+    }
+    return loaders
+
+
+def _parameters(evaluator: Evaluator) -> dict[str, Any]:
+    return {
+        "log": _no_log,
+        "opsets": evaluator.versions,
+        "verbose": 0,
+        "new_ops": {},
+        "existing_functions": {},
+        "evaluator_cls": None,
+    }
+
+
+def _no_log(*_: Any) -> None:
+    """onnx's kernels log every run; nobody listens."""
+
+
+def _with_values_inside(node: NodeProto, evaluator: Evaluator) -> NodeProto:
+    """The node, its external tensor attributes (a Constant's value) replaced by their data."""
+    if not any(_external(attribute) for attribute in node.attribute):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    for attribute in copy.attribute:
+        if _external(attribute):
+            value = array_of(attribute.t, evaluator.machine.base_dir)
+            inline = numpy_helper.from_array(value, attribute.t.name)
+            attribute.t.CopyFrom(inline)
+    return copy
+
+
+def _external(attribute: AttributeProto) -> bool:
+    return attribute.type == AttributeProto.TENSOR and is_external(attribute.t)
+
+
+def _refusing(sentence: str) -> Kernel:
+    def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        raise CannotRun(sentence)
+
+    return kernel

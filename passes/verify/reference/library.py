@@ -1,0 +1,85 @@
+"""Model-local functions: found by domain, name and overload; specialised by attributes.
+
+A call fixes the attributes of a function, so a function is copied per distinct set of
+attributes with every reference to one replaced by its value. After that no node depends on the
+call any more, at whatever depth it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from onnx import AttributeProto, FunctionProto, NodeProto
+
+from passes.scope import is_onnx_domain, subgraphs
+
+Key = tuple[str, str, str]
+
+
+def plain_domain(domain: str) -> str:
+    """The domain, the standard one as the empty string."""
+    return "" if is_onnx_domain(domain) else domain
+
+
+class Library:
+    """The functions of one model, in any order: a function may call one that is listed later."""
+
+    def __init__(self, functions: Iterable[FunctionProto]) -> None:
+        self._functions: dict[Key, FunctionProto] = {}
+        for function in functions:
+            key = (plain_domain(function.domain), function.name, function.overload)
+            self._functions.setdefault(key, function)
+
+    def find(self, node: NodeProto) -> FunctionProto | None:
+        """The function that `node` calls, if it calls one."""
+        return self._functions.get((plain_domain(node.domain), node.op_type, node.overload))
+
+    def all(self) -> Sequence[FunctionProto]:
+        """Every function of the model."""
+        return list(self._functions.values())
+
+
+def call_attributes(
+    node: NodeProto, function: FunctionProto, defaults: Mapping[str, AttributeProto] | None = None
+) -> dict[str, AttributeProto]:
+    """The attributes a call hands over: its own, then the function's defaults, by name."""
+    given = dict(defaults or {})
+    given.update({attribute.name: attribute for attribute in function.attribute_proto})
+    given.update({attribute.name: attribute for attribute in node.attribute})
+    return given
+
+
+def specialise(function: FunctionProto, given: Mapping[str, AttributeProto]) -> FunctionProto:
+    """A copy of `function` in which no attribute refers to one of the call's any more.
+
+    A reference to an attribute that is neither given nor has a default disappears: the
+    operator's own default holds then.
+    """
+    special = FunctionProto()
+    special.CopyFrom(function)
+    for node in special.node:
+        _resolve(node, given)
+    return special
+
+
+def _resolve(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
+    if any(attribute.ref_attr_name for attribute in node.attribute):
+        resolved = [_value(attribute, given) for attribute in node.attribute]
+        del node.attribute[:]
+        node.attribute.extend(attribute for attribute in resolved if attribute is not None)
+    for _, graph in subgraphs(node):
+        for inner in graph.node:
+            _resolve(inner, given)
+
+
+def _value(attribute: AttributeProto, given: Mapping[str, AttributeProto]) -> AttributeProto | None:
+    if not attribute.ref_attr_name:
+        copy = AttributeProto()
+        copy.CopyFrom(attribute)
+        return copy
+    if attribute.ref_attr_name not in given:
+        return None
+    copy = AttributeProto()
+    copy.CopyFrom(given[attribute.ref_attr_name])
+    copy.name = attribute.name
+    return copy

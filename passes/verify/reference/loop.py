@@ -1,0 +1,95 @@
+"""Loop: for, while, do-while, both at once, or forever."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import NodeProto, TypeProto
+
+from passes.verify.executor import Array, CannotRun, Value
+from passes.verify.reference.collected import Collector, Elements
+from passes.verify.reference.failures import described
+from passes.verify.reference.holder import Holder
+from passes.verify.reference.machine import Frame
+from passes.verify.reference.value_types import tensor_type, type_of
+
+if TYPE_CHECKING:
+    from passes.verify.reference.evaluator import Evaluator
+
+
+class Loop(Holder):
+    """Loop-1 to Loop-25 (operator document Loop), all five modes.
+
+    `M` (int64, shape [] or [1]) and `cond` (bool, one element) may each be omitted: without
+    `M` there is no limit, without `cond` the body's condition is ignored. The initial `cond`
+    is tested before iteration 0, what iteration k returns decides on iteration k + 1. Carried
+    values may be sequences or empty optionals and may change shape, not type. A collected
+    value of rank r gives rank r + 1. No iteration: carried values are the initial ones,
+    collected outputs have length 0.
+    """
+
+    def __init__(self, node: NodeProto, around: Evaluator) -> None:
+        super().__init__(node, around)
+        self.loop_body = self.body("body")
+        self.carried = max(0, len(node.input) - 2)
+        self.collected = self.collected_count(self.loop_body, 1 + self.carried)
+        self.names = self.loop_body.formal_inputs(2 + self.carried, node)
+        self.elements = Elements(self, self.loop_body, 1 + self.carried)
+
+    def __call__(self, operands: list[Value], frame: Frame) -> list[Value]:
+        """Returns the carried values, then the collected ones.
+
+        Raises `ModelFailed` for malformed operands and for elements that change; `CannotRun`
+        for a loop without end, once the time is over (at once where no time is set).
+        """
+        limit, cond, initial = self._operands(operands)
+        if limit is None and cond is None and self.machine.deadline is None:
+            raise CannotRun(f"{described(self.node)} runs forever, and no time limit is set")
+        carried, collector, trips = self._iterate(limit, cond, initial, frame)
+        if trips:
+            stacks = [collector.stacked(index) for index in range(self.collected)]
+        else:
+            stacks = self._no_iteration(initial, frame)
+        return [*carried, *stacks]
+
+    def _operands(self, operands: list[Value]) -> tuple[int | None, Value, list[Value]]:
+        padded = [*operands, None, None]
+        limit = None if padded[0] is None else self._trip_limit(padded[0])
+        return limit, padded[1], operands[2:]
+
+    def _trip_limit(self, value: Value) -> int:
+        tensor = self.tensor(value, "M")
+        if tensor.dtype != np.int64 or tensor.shape not in ((), (1,)):
+            raise self.fails(f"M must be one int64, not {tensor.dtype} of shape {tensor.shape}")
+        return int(tensor.item())
+
+    def _iterate(
+        self, limit: int | None, cond: Value, initial: list[Value], frame: Frame
+    ) -> tuple[list[Value], Collector, int]:
+        body, collector = self.loop_body, Collector(self, self.collected)
+        asks = cond is not None
+        going: Value = cond if asks else np.array(True)
+        carried, trip = initial, 0
+        base = body.bind(frame) if limit is None or limit > 0 else {}
+        while (limit is None or trip < limit) and (not asks or self.flag(going, "cond")):
+            self.machine.tick()
+            fed = [np.array(trip, np.int64), going, *carried]
+            going, *results = body.call(base, frame, self.names, fed)
+            self.flag(going, "the condition that the body returns")
+            after, elements = self.split(results, self.carried)
+            for index, (before, value) in enumerate(zip(carried, after, strict=True)):
+                self.same_kind(f"carried value {index}", before, value, shape=False)
+            collector.add(elements)
+            carried, trip = after, trip + 1
+        return carried, collector, trip
+
+    def _no_iteration(self, initial: list[Value], frame: Frame) -> list[Array]:
+        if not self.collected:
+            return []
+        types = [tensor_type(np.dtype(np.int64), ()), tensor_type(np.dtype(np.bool_), ())]
+        # Carried values may change their shapes, so the initial ones tell only the types.
+        carried: list[TypeProto] = [type_of(value, shaped=False) for value in initial]
+        inputs = dict(zip(self.names, [*types, *carried], strict=True))
+        places = [(0, 0)] * self.collected
+        return self.elements.blanks(inputs, frame, places)

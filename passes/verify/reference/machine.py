@@ -1,0 +1,87 @@
+"""What all evaluators of one run share: the clock, the watch, the functions, the weights' place."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onnx import FunctionProto
+
+from passes.verify.executor import CannotRun, Value, Watch
+from passes.verify.reference.library import Library
+
+#: A watched node is noted down at most this many times: a loop may run it a million times.
+SEEN_AT_MOST = 16
+
+
+class Frame:
+    """The values of one graph while it runs, and the frame that encloses it lexically.
+
+    `values` also holds what the graph captures, so that a kernel's operands are one look-up
+    away; `outer` serves the watch, which may ask for names that nothing here reads.
+    """
+
+    __slots__ = ("outer", "values")
+
+    def __init__(self, values: dict[str, Value], outer: Frame | None) -> None:
+        self.values = values
+        self.outer = outer
+
+    def visible(self, names: Sequence[str]) -> dict[str, Value]:
+        """The values of those of `names` that mean something here, innermost first."""
+        found: dict[str, Value] = {}
+        for name in names:
+            frame: Frame | None = self
+            while frame is not None:
+                if name in frame.values:
+                    found[name] = frame.values[name]
+                    break
+                frame = frame.outer
+        return found
+
+
+@dataclass
+class Machine:
+    """The state of one run of one model."""
+
+    library: Library
+    base_dir: Path | None = None
+    timeout: float | None = None
+    watch: Watch = field(default_factory=dict)
+    seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
+    guessed_shapes: bool = False
+    #: Evaluators of functions by function and attributes; the function is kept alive, as its
+    #: identity is part of the key.
+    function_evaluators: dict[tuple[Any, ...], tuple[Any, FunctionProto]] = field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        self.deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        self.watched = frozenset(name for names in self.watch.values() for name in names)
+
+    def tick(self) -> None:
+        """Called between nodes and between iterations.
+
+        Raises `CannotRun` once the time is over.
+        """
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise CannotRun(f"took longer than {self.timeout:g} s")
+
+    def note(self, node_name: str, frame: Frame) -> None:
+        """Notes down what the watch of `node_name` asks for, as it is seen from `frame`."""
+        runs = self.seen.setdefault(node_name, [])
+        if len(runs) < SEEN_AT_MOST:
+            runs.append(frame.visible(self.watch[node_name]))
+
+
+def opset_versions(imports: Mapping[str, int]) -> dict[str, int]:
+    """Opset versions by domain, the standard domain under both of its spellings."""
+    versions = dict(imports)
+    for one, other in (("", "ai.onnx"), ("ai.onnx", "")):
+        if one in versions and other not in versions:
+            versions[other] = versions[one]
+    return versions

@@ -1,0 +1,131 @@
+"""Scan-9 and later, and the choice between it and Scan-8."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import AttributeProto, NodeProto
+
+from passes.verify.executor import Array, Value
+from passes.verify.reference.collected import Collector, Elements
+from passes.verify.reference.holder import Holder
+from passes.verify.reference.kernels import Kernel
+from passes.verify.reference.machine import Frame
+from passes.verify.reference.value_types import tensor_type, type_of
+
+if TYPE_CHECKING:
+    from passes.verify.reference.evaluator import Evaluator
+
+
+def scan(node: NodeProto, around: Evaluator) -> Kernel:
+    """The kernel of a Scan at the opset of the graph it stands in."""
+    from passes.verify.reference.scan8 import Scan8
+
+    return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
+
+
+class Scanner(Holder):
+    """What all versions of Scan share: the counts, the body, the iteration."""
+
+    #: How many inputs stand in front of the carried values.
+    leading = 0
+
+    def __init__(self, node: NodeProto, around: Evaluator) -> None:
+        super().__init__(node, around)
+        attribute = self.attributes.get("num_scan_inputs")
+        known = attribute is not None and attribute.type == AttributeProto.INT
+        self.scanned = attribute.i if attribute is not None and known else 0
+        self.carried = len(node.input) - self.leading - self.scanned
+        if self.scanned < 1 or self.carried < 0:
+            raise self.fails(
+                f"num_scan_inputs is {self.scanned}, the node has {len(node.input)} inputs"
+            )
+        self.loop_body = self.body("body")
+        self.collected = self.collected_count(self.loop_body, self.carried)
+        self.names = self.loop_body.formal_inputs(self.carried + self.scanned, node)
+        self.elements = Elements(self, self.loop_body, self.carried)
+
+    def iterate(
+        self,
+        base: dict[str, Value],
+        frame: Frame,
+        state: list[Array],
+        scanned: list[Array],
+        collector: Collector,
+    ) -> list[Array]:
+        """Runs over axis 0 of `scanned`, whose lengths agree, and returns the final state."""
+        for trip in range(len(scanned[0])):
+            self.machine.tick()
+            # With the ellipsis an element of a vector is an array too, not a scalar.
+            elements = [values[trip, ...] for values in scanned]
+            results = self.loop_body.call(base, frame, self.names, [*state, *elements])
+            after, collected = self.split(results, self.carried)
+            state = [self._next(index, state[index], value) for index, value in enumerate(after)]
+            collector.add(collected)
+        return state
+
+    def _next(self, index: int, before: Array, after: Value) -> Array:
+        value = self.tensor(after, f"state {index}")
+        self.same_kind(f"state {index}", before, value, shape=True)
+        return value
+
+    def operands(self, values: list[Value]) -> tuple[list[Array], list[Array]]:
+        """The initial states and the scanned inputs, which must all be tensors."""
+        tensors = [self.tensor(value, f"input {index}") for index, value in enumerate(values)]
+        return tensors[: self.carried], tensors[self.carried :]
+
+    def same_length(self, what: str, lengths: list[int]) -> int:
+        """The one length that all have; `ModelFailed` when they differ."""
+        if len(set(lengths)) > 1:
+            raise self.fails(f"{what} differ: {lengths}")
+        return lengths[0]
+
+
+class Scan9(Scanner):
+    """Scan-9 to Scan-25 (operator document Scan): no batch, any axes and directions.
+
+    Axes may be negative. All scanned lengths must agree, a state keeps shape and type, and so
+    do the elements of a collected output. At length 0 the states are the initial ones and the
+    collected outputs have length 0 on their axis.
+    """
+
+    def __init__(self, node: NodeProto, around: Evaluator) -> None:
+        super().__init__(node, around)
+        self.axes = self.ints("scan_input_axes", self.scanned, 0)
+        self.backwards = self.ints("scan_input_directions", self.scanned, 0)
+        self.output_axes = self.ints("scan_output_axes", self.collected, 0)
+        self.prepends = self.ints("scan_output_directions", self.collected, 0)
+
+    def __call__(self, operands: list[Value], frame: Frame) -> list[Value]:
+        """Returns the final states, then the collected outputs; raises `ModelFailed`."""
+        state, inputs = self.operands(operands)
+        forward = [self._axis_first(index, value) for index, value in enumerate(inputs)]
+        length = self.same_length("lengths of the scanned inputs", [len(x) for x in forward])
+        if not length:
+            return [*state, *self._no_iteration(state, forward, frame)]
+        scanned = [
+            values[::-1] if back else values
+            for values, back in zip(forward, self.backwards, strict=True)
+        ]
+        collector = Collector(self, self.collected)
+        final = self.iterate(self.loop_body.bind(frame), frame, state, scanned, collector)
+        stacks = [
+            collector.stacked(index, self.output_axes[index], backwards=bool(self.prepends[index]))
+            for index in range(self.collected)
+        ]
+        return [*final, *stacks]
+
+    def _axis_first(self, index: int, value: Array) -> Array:
+        axis = self.axes[index]
+        if not -value.ndim <= axis < value.ndim:
+            raise self.fails(f"axis {axis} does not fit scanned input {index}, {value.ndim}-d")
+        return np.moveaxis(value, axis, 0)
+
+    def _no_iteration(self, state: list[Array], scanned: list[Array], frame: Frame) -> list[Array]:
+        if not self.collected:
+            return []
+        types = [type_of(value) for value in state]
+        types += [tensor_type(value.dtype, value.shape[1:]) for value in scanned]
+        inputs = dict(zip(self.names, types, strict=True))
+        return self.elements.blanks(inputs, frame, [(axis, 0) for axis in self.output_axes])

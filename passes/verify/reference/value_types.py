@@ -1,0 +1,49 @@
+"""Values and their ONNX types, both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, TypeProto, helper
+
+from passes.verify.executor import Array, Value
+
+
+def type_of(value: Value, *, shaped: bool = True) -> TypeProto:
+    """The ONNX type of a value; an empty type for an omitted one.
+
+    `shaped=False` leaves the shape of tensors open. An empty sequence tells no element type.
+    """
+    if value is None:
+        return TypeProto()
+    if isinstance(value, list):
+        element = type_of(value[0], shaped=False) if value else TypeProto()
+        return helper.make_sequence_type_proto(element)
+    return tensor_type(value.dtype, value.shape if shaped else None)
+
+
+def tensor_type(dtype: np.dtype[np.generic], shape: tuple[int, ...] | None) -> TypeProto:
+    """The type of a tensor; `shape=None` leaves it open, rank included."""
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
+
+
+def known_shape(kind: TypeProto) -> list[int | None] | None:
+    """The dims of a tensor type, None for each one that is not a number; None without a rank."""
+    tensor = kind.tensor_type
+    if not tensor.HasField("shape"):
+        return None
+    return [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+
+
+def known_dtype(kind: TypeProto) -> np.dtype[np.generic] | None:
+    """The numpy dtype of a tensor type, None where it tells none."""
+    elem_type = kind.tensor_type.elem_type
+    if elem_type == TensorProto.UNDEFINED:
+        return None
+    return np.dtype(helper.tensor_dtype_to_np_dtype(elem_type))
+
+
+def blank(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
+    """An array of zeros: 0, False, or the empty string."""
+    if dtype.kind == "O":
+        return np.full(shape, "", object)
+    return np.zeros(shape, dtype)

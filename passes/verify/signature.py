@@ -1,0 +1,88 @@
+"""The signature of a model: what its users see, and no rewrite may change."""
+
+from __future__ import annotations
+
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+
+from passes import scope
+
+#: From this IR version on, an input that names an initializer is a default, not a constant.
+OVERRIDABLE_SINCE = 4
+
+
+def inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """The inputs that a caller must feed: those that name no initializer."""
+    constant = scope.initializer_names(graph)
+    return [value for value in graph.input if value.name not in constant]
+
+
+def defaults(model: ModelProto) -> list[ValueInfoProto]:
+    """The inputs that a caller may feed: from IR 4 on, those that name an initializer."""
+    if model.ir_version < OVERRIDABLE_SINCE:
+        return []
+    constant = scope.initializer_names(model.graph)
+    return [value for value in model.graph.input if value.name in constant]
+
+
+def feedable(model: ModelProto) -> list[ValueInfoProto]:
+    """Every input that a caller may feed, in the model's order."""
+    names = {value.name for value in (*inputs(model.graph), *defaults(model))}
+    return [value for value in model.graph.input if value.name in names]
+
+
+def difference(before: ModelProto, after: ModelProto) -> str | None:
+    """A sentence with both sides where the signatures differ, else None.
+
+    Names, order and types (dtypes, dims, names of dims) of inputs, overridable defaults and
+    outputs count; docs, denotations and metadata do not.
+    """
+    pairs = (
+        ("inputs", inputs(before.graph), inputs(after.graph)),
+        ("outputs", list(before.graph.output), list(after.graph.output)),
+        ("overridable defaults", defaults(before), defaults(after)),
+    )
+    for what, old, new in pairs:
+        one, other = [describe(value) for value in old], [describe(value) for value in new]
+        if one != other:
+            return f"the {what} are ({', '.join(one)}) before and ({', '.join(other)}) after"
+    return None
+
+
+def describe(value: ValueInfoProto) -> str:
+    """An input or output in the spelling of ONNX text: `float[N,3] x`."""
+    return f"{describe_type(value.type)} {value.name}"
+
+
+def describe_type(type_: TypeProto) -> str:
+    """A type in the spelling of ONNX text; `?` stands for what is not said."""
+    match type_.WhichOneof("value"):
+        case "tensor_type":
+            return _tensor(type_.tensor_type)
+        case "sparse_tensor_type":
+            return f"sparse_tensor({_tensor(type_.sparse_tensor_type)})"
+        case "sequence_type":
+            return f"seq({describe_type(type_.sequence_type.elem_type)})"
+        case "optional_type":
+            return f"optional({describe_type(type_.optional_type.elem_type)})"
+        case "map_type":
+            key = _dtype(type_.map_type.key_type)
+            return f"map({key}, {describe_type(type_.map_type.value_type)})"
+        case "opaque_type":
+            return f"opaque({type_.opaque_type.domain}, {type_.opaque_type.name})"
+    return "?"
+
+
+def _tensor(type_: TypeProto.Tensor | TypeProto.SparseTensor) -> str:
+    if not type_.HasField("shape"):
+        return f"{_dtype(type_.elem_type)}[...]"
+    if not type_.shape.dim:
+        return _dtype(type_.elem_type)
+    dims = (
+        str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in type_.shape.dim
+    )
+    return f"{_dtype(type_.elem_type)}[{','.join(dims)}]"
+
+
+def _dtype(elem_type: int) -> str:
+    return str(TensorProto.DataType.Name(elem_type)).lower()

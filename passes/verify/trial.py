@@ -1,0 +1,172 @@
+"""One case in one executor: run before, run after, and what that says of the rewrite."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from onnx import ModelProto
+
+from passes.verify.compare import NOTHING, Comparison, compare
+from passes.verify.draw import Case
+from passes.verify.exactness import rounded_outputs, rounds, small_enough
+from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
+from passes.verify.tolerance import BITS, Tolerance
+
+#: The executor whose word counts on whether a model fails; others refuse what is allowed.
+AUTHORITY = "reference"
+#: Equal consecutive reasons why a side cannot run, after which it is not tried again.
+_GIVE_UP = 3
+#: Executors round differently, op by op.
+_CROSS_SLACK = 16.0
+
+
+class OutOfTime(Exception):
+    """The budget ran out during a run."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run: an outcome, or why there is none and whose fault that is."""
+
+    outcome: Outcome | None = None
+    failed: str = ""
+    unable: str = ""
+
+
+NOT_RUN = Ran()
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one case says in one executor."""
+
+    status: Literal["compared", "crossed", "both failed", "not run", "mismatch"]
+    sentence: str = ""
+    comparison: Comparison = NOTHING
+    before: Ran = NOT_RUN
+    after: Ran = NOT_RUN
+
+
+@dataclass
+class Side:
+    """One model on one executor. It stops trying where the executor never can."""
+
+    executor: Executor
+    model: ModelProto
+    base_dir: Path | None
+    timeout: float
+    _reason: str = ""
+    _times: int = 0
+
+    def run(self, feeds: Feeds, deadline: float) -> Ran:
+        """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run."""
+        if self._times >= _GIVE_UP:
+            return Ran(unable=self._reason)
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        try:
+            outcome = self.executor.run(
+                self.model, feeds, base_dir=self.base_dir, timeout=min(self.timeout, left)
+            )
+        except ModelFailed as error:
+            self._times = 0
+            return Ran(failed=str(error))
+        except CannotRun as error:
+            if time.monotonic() >= deadline:
+                raise OutOfTime from error
+            self._remember(str(error))
+            return Ran(unable=str(error))
+        self._times = 0
+        return Ran(outcome)
+
+    def _remember(self, reason: str) -> None:
+        self._times = self._times + 1 if reason == self._reason else 1
+        self._reason = reason
+        if reason.startswith("cannot load"):
+            self._times = _GIVE_UP
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Decides which tolerance a case calls for, and what a pair of runs means.
+
+    `exact`: floats must be bit-equal. Otherwise they must be equal numbers on exact draws
+    where the arithmetic is exact, and near elsewhere.
+    """
+
+    exact: bool
+    reduction: int
+    rounding: bool
+    rounded: frozenset[str] = field(default_factory=frozenset)
+
+    @staticmethod
+    def of(before: ModelProto, after: ModelProto, *, exact: bool, reduction: int) -> Judge:
+        """The judge for a pair of models."""
+        if exact:
+            return Judge(True, reduction, False)
+        return Judge(False, reduction, rounds(before) or rounds(after), rounded_outputs(before))
+
+    def compare(self, case: Case, expected: Outcome, actual: Outcome) -> Comparison:
+        """Compare the outcomes of one executor."""
+        if self.exact:
+            return compare(expected, actual, BITS)
+        near = Tolerance("near", self.reduction)
+        if not case.exact:
+            return compare(expected, actual, replace(near, rounded=self.rounded))
+        if self.rounding or not small_enough(expected):
+            return compare(expected, actual, near)
+        return compare(expected, actual, Tolerance("values"))
+
+    def cross(
+        self, case: Case, expected: Outcome, actual: Outcome, sides: tuple[str, str]
+    ) -> Comparison:
+        """Compare the outcomes of two executors, called `sides`."""
+        rounded = frozenset() if case.exact else self.rounded
+        near = Tolerance("near", self.reduction, _CROSS_SLACK, rounded)
+        return compare(expected, actual, near, sides=sides)
+
+    def judge(self, case: Case, before: Ran, after: Ran, *, authority: bool) -> Trial:
+        """What two runs in one executor say. `authority`: its failures are the model's."""
+        if before.unable or after.unable:
+            side = "the original" if before.unable else "the rewritten model"
+            return Trial("not run", f"{side}: {before.unable or after.unable}")
+        if before.outcome is not None and after.outcome is not None:
+            comparison = self.compare(case, before.outcome, after.outcome)
+            if comparison.agree:
+                return Trial("compared", "", comparison)
+            return Trial("mismatch", comparison.differences[0].sentence, comparison)
+        if before.outcome is not None:
+            return Trial("mismatch", f"the rewritten model fails: {after.failed}")
+        if after.outcome is None:
+            return Trial("both failed", before.failed)
+        if authority:
+            return Trial("mismatch", f"it answers where the original fails: {before.failed}")
+        return Trial("not run", f"the original: {before.failed}")
+
+
+def try_case(
+    case: Case,
+    before: Side,
+    after: Side,
+    judge: Judge,
+    deadline: float,
+) -> Trial:
+    """Run a case on both sides. Raises OutOfTime.
+
+    A mismatch counts only where the original agrees with itself when it runs again.
+    """
+    authority = before.executor.name == AUTHORITY
+    one = before.run(case.feeds, deadline)
+    other = after.run(case.feeds, deadline)
+    trial = judge.judge(case, one, other, authority=authority)
+    trial = replace(trial, before=one, after=other)
+    if trial.status == "mismatch" and one.outcome is not None and other.outcome is not None:
+        again = before.run(case.feeds, deadline)
+        if again.outcome is None or not compare(one.outcome, again.outcome).agree:
+            why = "the original gives different answers on the same inputs"
+            return replace(trial, status="not run", sentence=why, comparison=NOTHING)
+    return trial

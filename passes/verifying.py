@@ -1,0 +1,182 @@
+"""Verifies what a session did: each rewritten region, identical ones once, then the model."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto
+
+from passes.engine import Rewritten, Round
+from passes.errors import PassesError
+from passes.input_hints import model_hints
+from passes.model import Model
+from passes.observe import Seen, key_of, observe
+from passes.region import CannotCut, Region, cut
+from passes.report import Checked
+from passes.verify.executor import Executor, Feeds
+from passes.verify.verdicts import Failure, Verification
+from passes.verify.verification import verify
+
+if TYPE_CHECKING:
+    from passes.session import Verifying
+
+#: The part of the budget that regions may take; the whole model gets the rest.
+_FOR_REGIONS = 0.5
+
+
+class NoExecutor(PassesError):
+    """The executor that was asked for is not installed."""
+
+
+@dataclass
+class Verdicts:
+    """What verification found: a verdict per rewrite, in order, and one for the whole model.
+
+    `mismatch` holds path, sentence, both sides and the failing case of the first mismatch;
+    `unverified` the rewrites that nothing vouches for.
+    """
+
+    rewrites: list[Checked] = field(default_factory=list)
+    whole: Checked | None = None
+    unverified: list[tuple[str, Checked]] = field(default_factory=list)
+    mismatch: tuple[str, str, tuple[ModelProto, ModelProto], Failure | None] | None = None
+
+
+@contextmanager
+def executors(which: str) -> Iterator[list[Executor]]:
+    """The executors to use: ours, and onnxruntime where it is wanted and installed.
+
+    Raises:
+        NoExecutor: onnxruntime alone was asked for and is not installed.
+    """
+    from passes.verify.reference import ReferenceExecutor
+
+    with ExitStack() as stack:
+        chosen: list[Executor] = []
+        if which in ("reference", "both"):
+            chosen.append(ReferenceExecutor())
+        if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
+            from passes.verify.onnxruntime import OnnxRuntimeExecutor
+
+            chosen.append(stack.enter_context(OnnxRuntimeExecutor()))
+        if not chosen:
+            raise NoExecutor("onnxruntime is not installed: pip install 'onnx-passes[ort]'")
+        yield chosen
+
+
+def verify_rounds(
+    model: Model,
+    rounds: Sequence[Round],
+    proto: ModelProto,
+    verifying: Verifying,
+    say: Callable[[str], None],
+) -> Verdicts:
+    """Execute every rewrite before and after, then the model as it was read and as it is now."""
+    given = _given(verifying, model)
+    with executors(verifying.executor) as chosen:
+        task = _Task(model, verifying, chosen, given)
+        regions = [outcome for round_ in rounds for outcome in task.regions(round_, say)]
+        verdicts = Verdicts([Checked.of(one) for _, one, _ in regions])
+        for rewritten, verification, region in regions:
+            if verification.verdict == "mismatch" and region is not None:
+                sides = (region.before, region.after)
+                path = rewritten.place.path
+                verdicts.mismatch = (path, verification.reason, sides, verification.failure)
+                return verdicts
+        say("verifying the whole model")
+        whole = task.whole(proto)
+        verdicts.whole = Checked.of(whole)
+        if whole.verdict == "mismatch":
+            sides = (model.proto, proto)
+            verdicts.mismatch = ("main", whole.reason, sides, whole.failure)
+        for rewritten, verification, _ in regions:
+            if verification.verdict == "not-compared" and whole.verdict != "verified":
+                verdicts.unverified.append((rewritten.place.path, Checked.of(verification)))
+    return verdicts
+
+
+def _given(verifying: Verifying, model: Model) -> list[Feeds]:
+    if verifying.inputs is None:
+        return []
+    from passes.verify.given_inputs import load
+
+    return [load(Path(verifying.inputs), model.proto)]
+
+
+@dataclass
+class _Task:
+    model: Model
+    verifying: Verifying
+    executors: Sequence[Executor]
+    given: Sequence[Feeds]
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self.hints = model_hints(self.model)
+        self._known: dict[bytes, Verification] = {}
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds left of a share of the budget."""
+        return max(0.0, self.verifying.budget * share - (time.monotonic() - self.started))
+
+    def regions(
+        self, round_: Round, say: Callable[[str], None]
+    ) -> Iterator[tuple[Rewritten, Verification, Region | None]]:
+        """The verdict on each rewrite of a round."""
+        seen = self._observed(round_)
+        count = len(round_.rewritten)
+        for number, rewritten in enumerate(round_.rewritten):
+            say(f"verifying rewrite {number + 1} of {count}")
+            share = self.left(_FOR_REGIONS) / (count - number)
+            yield self._region(round_, rewritten, seen, share)
+
+    def _observed(self, round_: Round) -> Seen:
+        return observe(
+            round_.model.proto,
+            round_.rewritten,
+            self.hints,
+            base_dir=self.model.base_dir,
+            given=self.given,
+            seed=self.verifying.seed,
+        )
+
+    def _region(
+        self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float
+    ) -> tuple[Rewritten, Verification, Region | None]:
+        try:
+            region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
+        except CannotCut as reason:
+            return rewritten, Verification("not-compared", str(reason)), None
+        key = region.identity()
+        if key not in self._known:
+            self._known[key] = verify(
+                region.before,
+                region.after,
+                executors=self.executors,
+                seed=self.verifying.seed,
+                hints=region.hints,
+                exact=rewritten.edit.exact,
+                budget=budget,
+                base_dir=self.model.base_dir,
+            )
+        return rewritten, self._known[key], region
+
+    def whole(self, proto: ModelProto) -> Verification:
+        """The verdict on the whole model."""
+        return verify(
+            self.model.proto,
+            proto,
+            executors=self.executors,
+            seed=self.verifying.seed,
+            hints=self.hints,
+            exact=False,
+            budget=self.left(),
+            base_dir=self.model.base_dir,
+            given=self.given,
+        )
