@@ -20,16 +20,16 @@ _NODE = re.compile(r"Name: (.*?) ?OpType: (\S*)", re.DOTALL)
 
 
 def complaint(model: ModelProto) -> str | None:
-    """What the checker says against a model; None where it says nothing.
+    """What the checker says against a model; None: nothing; empty: it cannot be asked.
 
-    It is not asked where the model serializes to more than 2 GB.
+    It cannot where the model serializes to more than 2 GB.
     """
     try:
         content = model.SerializeToString()
     except (EncodeError, ValueError):
-        return None
+        return ""
     if len(content) > onnx.checker.MAXIMUM_PROTOBUF:
-        return None
+        return ""
     try:
         onnx.checker.check_model(content)
     except (ValidationError, ValueError, RuntimeError) as error:
