@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx import TensorProto, ValueInfoProto, helper
 
-from converters.batch_rows import Row, run_row
+from converters.batch_rows import Row, rows_at, run_row
 from converters.batched_scan import BatchedScan
 from converters.sequence_lens import Lengths
 from passes import spelling
@@ -79,9 +79,10 @@ def _row(inner: Author, inputs: _Inputs, scan: BatchedScan, lengths: Lengths | N
         return Row(own, sequences, spelling.unsqueeze(inner, length, 0), lengths.time)
     length = inputs.scalar(lengths.vector, "length")
     borrowed = inputs.scalar(lengths.rows, "runs_on")
+    initials, sequences = rows_at(inner, scan, borrowed)
     return Row(
-        initials=[inner.op("Gather", value, borrowed, axis=0) for value in scan.initials],
-        sequences=[inner.op("Gather", value, borrowed, axis=0) for value in scan.sequences],
+        initials=initials,
+        sequences=sequences,
         count=spelling.unsqueeze(inner, length, 0),
         time=lengths.time,
         own_initials=own,

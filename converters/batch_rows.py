@@ -40,7 +40,10 @@ def run_row(
     may_be_zero = bool(row.own_initials)
     runs = author.op("Greater", row.count, author.ints(0)) if may_be_zero else ""
     count = author.op("Where", runs, row.count, author.ints(1)) if may_be_zero else row.count
-    sequences = [spelling.prefix(author, value, count) for value in row.sequences]
+    sequences = [
+        spelling.prefix(author, value, count, elem_type)
+        for value, elem_type in zip(row.sequences, scan.sequence_types, strict=True)
+    ]
     finals, collected = _loop(author, scan, body, row.initials, sequences, name)
     if may_be_zero:
         happened = spelling.squeeze(author, runs, 0)
@@ -48,7 +51,10 @@ def run_row(
             spelling.select(author, happened, new, old, state.elem_type)
             for new, old, state in zip(finals, row.own_initials, scan.states, strict=True)
         ]
-        collected = [spelling.prefix(author, value, row.count) for value in collected]
+        collected = [
+            spelling.prefix(author, value, row.count, element.elem_type)
+            for value, element in zip(collected, scan.elements, strict=True)
+        ]
     return finals, [
         _padded(author, value, row, element.elem_type)
         for value, element in zip(collected, scan.elements, strict=True)
@@ -92,3 +98,16 @@ def _loop(
     node.name = name
     author.adopt([node])
     return finals, collected
+
+
+def rows_at(author: Author, scan: BatchedScan, index: str) -> tuple[list[str], list[str]]:
+    """Initial states and scanned tensors of the row at `index` (int64 scalar)."""
+    states = [
+        spelling.row(author, value, index, state.elem_type)
+        for value, state in zip(scan.initials, scan.states, strict=True)
+    ]
+    sequences = [
+        spelling.row(author, value, index, elem_type)
+        for value, elem_type in zip(scan.sequences, scan.sequence_types, strict=True)
+    ]
+    return states, sequences

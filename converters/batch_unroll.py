@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx import GraphProto
 
-from converters.batch_rows import Row, run_row
+from converters.batch_rows import Row, rows_at, run_row
 from converters.batched_scan import BatchedScan
 from converters.sequence_lens import Lengths
 from passes import scope as scoping
@@ -43,26 +43,22 @@ def _join(author: Author, rows: Sequence[str], output: str) -> None:
 
 
 def _row(author: Author, scan: BatchedScan, lengths: Lengths | None, index: int, batch: int) -> Row:
-    def own(value: str) -> str:
-        if batch == 1:
-            return spelling.squeeze(author, value, 0)
-        return author.op("Gather", value, author.int(index), axis=0)
-
-    own_initials = [own(value) for value in scan.initials]
+    own_initials, own_sequences = _own(author, scan, index, batch)
     if lengths is None:
-        return Row(own_initials, [own(value) for value in scan.sequences])
+        return Row(own_initials, own_sequences)
     count = author.op("Gather", lengths.vector, author.ints(index), axis=0)
     if not lengths.may_be_zero:
-        sequences = [own(value) for value in scan.sequences]
-        return Row(own_initials, sequences, count, lengths.time)
+        return Row(own_initials, own_sequences, count, lengths.time)
     source = author.op("Gather", lengths.rows, author.int(index), axis=0)
-    return Row(
-        initials=[author.op("Gather", value, source, axis=0) for value in scan.initials],
-        sequences=[author.op("Gather", value, source, axis=0) for value in scan.sequences],
-        count=count,
-        time=lengths.time,
-        own_initials=own_initials,
-    )
+    initials, sequences = rows_at(author, scan, source)
+    return Row(initials, sequences, count, lengths.time, own_initials)
+
+
+def _own(author: Author, scan: BatchedScan, index: int, batch: int) -> tuple[list[str], list[str]]:
+    if batch > 1:
+        return rows_at(author, scan, author.int(index))
+    states = [spelling.squeeze(author, value, 0) for value in scan.initials]
+    return states, [spelling.squeeze(author, value, 0) for value in scan.sequences]
 
 
 def _shared(author: Author, body: GraphProto) -> GraphProto:

@@ -43,6 +43,12 @@ class BatchedScan:
     same_time: bool
 
     @property
+    def sequence_types(self) -> list[int]:
+        """The element types of the scanned tensors; 0 where unknown."""
+        types = {value.name: elem_type_of(value.type) for value in self.body.input}
+        return [types[one.body_input] for one in self.form.scanned]
+
+    @property
     def initials(self) -> list[str]:
         """The initial states, [batch, ...]."""
         return [one.initial for one in self.form.carried]

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto, defs, helper
+from onnx import AttributeProto, NodeProto, TypeProto, defs, helper
 
+from converters.given import is_given
 from converters.made import Made
 from passes.rule import Refused, Site
 from passes.value_types import Dim, dims_of, elem_type_of
@@ -242,11 +243,7 @@ class Conversion:
         schema = defs.get_schema(node.op_type, self.version - 1)
         if schema.attributes[reference.name].required:
             return True
-        *_, outermost = self.site.scope.chain()
-        function = outermost.owner
-        return isinstance(function, FunctionProto) and any(
-            one.name == reference.ref_attr_name for one in function.attribute_proto
-        )
+        return is_given(self.site, reference.ref_attr_name)
 
 
 def _find(node: NodeProto, name: str) -> AttributeProto | None:

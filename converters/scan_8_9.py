@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto, ValueInfoProto
+from onnx import GraphProto, NodeProto
 
 from converters.batch_nest import nest
 from converters.batch_unroll import unroll
 from converters.batched_scan import BatchedScan
+from converters.idle_scan import has_elements, idle_outputs
 from converters.sequence_lens import (
     KnownLengths,
     Lengths,
@@ -21,7 +22,7 @@ from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.rule import Edit, Refused, Site, register
-from passes.value_types import Dim, dims_of
+from passes.value_types import Dim
 
 _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batch is the answer
 
@@ -95,26 +96,33 @@ def _write(
     strategy: str,
     outputs: Sequence[str],
 ) -> None:
-    assume_valid = "valid-inputs" in site.options.get("assume", ())
+    """Write the rows, and the way around them where possibly no iteration runs at all."""
+    assumed = site.options.get("assume", ())
+    name = site.node.name
     if known is None:
-        scan = _guarded(author, scan, strategy, assume_valid)
-        _write_rows(author, scan, None, strategy, outputs, site.node.name)
-        return
-    vector, time = checked_lengths(author, scan, known, assume_valid)
-    if not known.may_all_be_zero:
-        rows = borrowed_rows(author, vector) if known.may_be_zero else ""
-        lengths = Lengths(vector, time, rows)
-        _write_rows(author, scan, lengths, strategy, outputs, site.node.name)
-        return
-    condition = any_row_runs(author, vector)
+        scan = _guarded(author, scan, strategy, "valid-inputs" in assumed)
+        if (scan.batch and scan.time) or "non-empty" in assumed:
+            _write_rows(author, scan, None, strategy, outputs, name)
+            return
+        condition = has_elements(author, scan)
+        vector = time = ""
+    else:
+        vector, time = checked_lengths(author, scan, known, "valid-inputs" in assumed)
+        if not known.may_all_be_zero or "non-empty" in assumed:
+            borrow = known.may_be_zero and "non-empty" not in assumed
+            lengths = Lengths(vector, time, borrowed_rows(author, vector) if borrow else "")
+            _write_rows(author, scan, lengths, strategy, outputs, name)
+            return
+        condition = any_row_runs(author, vector)
     running = author.inside(f"{author.prefix}/some")
-    # With one row, "some row runs" is "the row runs".
-    rows = "" if scan.batch == 1 else borrowed_rows(running, vector)
     results = [running.fresh(output) for output in outputs]
-    lengths = Lengths(vector, time, rows)
-    _write_rows(running, scan, lengths, strategy, results, site.node.name)
+    # With one row, "some row runs" is "the row runs".
+    rows = borrowed_rows(running, vector) if vector and scan.batch != 1 else ""
+    some = Lengths(vector, time, rows) if vector else None
+    _write_rows(running, scan, some, strategy, results, name)
     idle = author.inside(f"{author.prefix}/none")
-    _guard(author, site, scan, condition, (running, results), idle, outputs)
+    untouched = idle_outputs(idle, site, scan, checked=bool(vector) or "valid-inputs" in assumed)
+    _choose(author, scan, condition, (running, results), (idle, untouched), outputs)
 
 
 def _write_rows(
@@ -141,58 +149,31 @@ def _guarded(author: Author, scan: BatchedScan, strategy: str, assume_valid: boo
     return scan.reading({first: spelling.must(author, first, spelling.both(author, conditions))})
 
 
-def _guard(
+def _choose(
     author: Author,
-    site: Site,
     scan: BatchedScan,
     condition: str,
     running: tuple[Author, Sequence[str]],
-    idle: Author,
+    idle: tuple[Author, Sequence[str]],
     outputs: Sequence[str],
 ) -> None:
-    """Run the loops only if some row does; else the states stay and all outputs are zero."""
-    some, results = running
-    untouched = _idle_outputs(idle, site, scan)
+    """Run the loops only if some iteration does: an empty Scan fails in onnxruntime."""
     row_types = (*scan.states, *scan.elements)
     leading: list[tuple[Dim, ...]] = [(scan.batch,)] * len(scan.states)
     leading += [(scan.batch, scan.time)] * len(scan.elements)
 
-    def typed(names: Sequence[str]) -> list[ValueInfoProto]:
-        return [
-            row.value_info(name, *front)
-            for row, name, front in zip(row_types, names, leading, strict=True)
-        ]
+    def branch(writer: Author, names: Sequence[str]) -> GraphProto:
+        typed = zip(row_types, names, leading, strict=True)
+        infos = [row.value_info(name, *front) for row, name, front in typed]
+        return writer.graph(writer.prefix, [], infos)
 
     author.op(
         "If",
         condition,
         outputs=outputs,
-        then_branch=some.graph(some.prefix, [], typed(results)),
-        else_branch=idle.graph(idle.prefix, [], typed(untouched)),
+        then_branch=branch(*running),
+        else_branch=branch(*idle),
     )
-
-
-def _idle_outputs(idle: Author, site: Site, scan: BatchedScan) -> list[str]:
-    states = [idle.op("Identity", value) for value in scan.initials]
-    first = scan.sequences[0]
-    sizes = [spelling.size_of_axis(idle, first, axis) for axis in (0, 1)]
-    collected = []
-    for element in scan.elements:
-        dims = [_size(idle, site, scan, dim) for dim in element.dims]
-        shape = idle.op("Concat", *sizes, *dims, axis=0)
-        collected.append(spelling.zeros(idle, shape, element.elem_type))
-    return [*states, *collected]
-
-
-def _size(idle: Author, site: Site, scan: BatchedScan, dim: Dim) -> str:
-    """A dim of a collected value: static, or a symbol that some input has too; else 0."""
-    if isinstance(dim, int):
-        return idle.ints(dim)
-    for value in (*scan.initials, *scan.sequences):
-        dims: Sequence[Dim] = dims_of(site.type_of(value)) or ()
-        if dim is not None and dim in dims:
-            return spelling.size_of_axis(idle, value, dims.index(dim))
-    return idle.ints(0)
 
 
 def _inherit(node: NodeProto, source: NodeProto) -> None:

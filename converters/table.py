@@ -11,24 +11,54 @@ from functools import cache
 from onnx import defs
 
 from converters import (
+    attention,
+    axes,
+    clip,
     control_flow,
+    convolution,
+    dropout,
     elementwise,
+    fourier,
+    indexing,
+    losses,
     matrix,
     normalization,
+    optionals,
+    parts,
     pooling,
+    quantization,
+    random_numbers,
+    recurrent,
+    reductions,
     resize,
+    softmax,
     tensors,
 )
 from converters.steps import STEPS, ByRule, Identical, Refusal, Step
 
 #: The files that declare steps. Add a new one to the import above and here.
 FAMILIES = (
+    attention,
+    axes,
+    clip,
     control_flow,
+    convolution,
+    dropout,
     elementwise,
+    fourier,
+    indexing,
+    losses,
     matrix,
     normalization,
+    optionals,
+    parts,
     pooling,
+    quantization,
+    random_numbers,
+    recurrent,
+    reductions,
     resize,
+    softmax,
     tensors,
 )
 

@@ -52,6 +52,7 @@ class Assumption(StrEnum):
     """What may be taken for granted."""
 
     valid_inputs = "valid-inputs"
+    non_empty = "non-empty"
 
 
 ModelFile = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
@@ -116,7 +117,7 @@ def upgrade(
         list[Assumption] | None,
         typer.Option(
             help="`valid-inputs` leaves out the guards that make the new model fail on inputs "
-            "on which the old one fails."
+            "on which the old one fails; `non-empty` what handles a batch, time or length of 0."
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")] = False,

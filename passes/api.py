@@ -33,7 +33,7 @@ def upgrade(
     rewritten (auto, nest, unroll). `executor` (reference, onnxruntime, both) runs the model
     before and after, on `inputs` (an .npz or a folder of test data) and on drawn ones, for at
     most `verify_budget` seconds. `assume=["valid-inputs"]` leaves out the guards that make the
-    new model fail where the old one would have.
+    new model fail where the old one would have, `"non-empty"` what handles sizes of 0.
 
     Raises:
         BadModel: the input is no valid model.

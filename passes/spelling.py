@@ -12,15 +12,10 @@ from passes.author import Author
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum; the other reducers follow at 18
 _SLICE_HAS_INPUTS = 10
 
-# What onnxruntime's Where and ConstantOfShape run, besides what the documents allow.
-_WHERE = {
-    TensorProto.FLOAT,
-    TensorProto.DOUBLE,
-    TensorProto.INT32,
-    TensorProto.INT64,
-    TensorProto.UINT8,
-    TensorProto.STRING,
-}
+# The types that onnxruntime's Where runs and keeps bit for bit: it has no bool, int16, uint16,
+# uint64 or bfloat16, and turns -0.0 of its second input into 0.0.
+_WHERE = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.STRING}
+# The types that its ConstantOfShape runs.
 _FILLABLE = {
     TensorProto.FLOAT,
     TensorProto.FLOAT16,
@@ -72,11 +67,24 @@ def rest_of_shape(author: Author, value: str, first: int) -> str:
 _END = (1 << 31) - 1
 
 
-def prefix(author: Author, value: str, length: str) -> str:
+def row(author: Author, value: str, index: str, elem_type: int) -> str:
+    """The element at `index` (int64 scalar, in range) along axis 0, without that axis."""
+    if elem_type != TensorProto.STRING:
+        return author.op("Gather", value, index, axis=0)
+    # onnxruntime's Gather copies only the first string of a row.
+    everyone = arange(author, size_of_axis(author, value, 0))
+    chosen = author.op("Compress", value, author.op("Equal", everyone, index), axis=0)
+    return squeeze(author, chosen, 0)
+
+
+def prefix(author: Author, value: str, length: str, elem_type: int) -> str:
     """The first `length` (int64 [1], at most the size) elements along axis 0."""
-    if author.opset < _SLICE_HAS_INPUTS:  # Slice-1 takes no computed bounds
+    if author.opset >= _SLICE_HAS_INPUTS:
+        return author.op("Slice", value, author.ints(0), length, author.ints(0))
+    if elem_type != TensorProto.STRING:
         return author.op("Gather", value, arange(author, length), axis=0)
-    return author.op("Slice", value, author.ints(0), length, author.ints(0))
+    everyone = arange(author, size_of_axis(author, value, 0))
+    return author.op("Compress", value, author.op("Less", everyone, length), axis=0)
 
 
 def arange(author: Author, length: str) -> str:
@@ -111,8 +119,8 @@ def select(
 ) -> str:
     """`new` where the scalar bool `condition` holds, else `old`: bit for bit, of every type.
 
-    NaN and Inf of the value that is not taken do not get through. Types that onnxruntime's
-    Where lacks are taken as a row of both.
+    NaN and Inf of the value that is not taken do not get through. Where onnxruntime's Where
+    does not do, the value is taken as a row of both.
     """
     if elem_type in _WHERE:
         return author.op("Where", condition, new, old, outputs=outputs)
@@ -130,7 +138,7 @@ def both(author: Author, conditions: Sequence[str]) -> str:
 
 
 def must(author: Author, value: str, condition: str) -> str:
-    """`value` (int64 vector), or a failure of the whole model where `condition` is false.
+    """`value` (rank 1 or more), or a failure of the whole model where `condition` is false.
 
     ONNX has no assert: a Reshape to one element more than there are cannot succeed.
     """

@@ -125,7 +125,8 @@ class Drawer:
         ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
         manner = Manner(plan.style, ints, all_sizes, self.extremes)
-        return _draw(rng, value.type, shape, manner, plan)
+        loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
+        return _draw(rng, value.type, shape, manner, plan, loose)
 
     def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
         """The feeds with NaN and infinities behind the lengths, where dims tell rows and time."""
@@ -190,13 +191,23 @@ def _bounded(
 
 
 def _draw(
-    rng: np.random.Generator, type_: TypeProto, shape: tuple[int, ...], manner: Manner, plan: Plan
+    rng: np.random.Generator,
+    type_: TypeProto,
+    shape: tuple[int, ...],
+    manner: Manner,
+    plan: Plan,
+    loose: Sequence[bool],
 ) -> Value:
+    """A value of any type. The items of a sequence differ in the sizes of their `loose` axes."""
     match type_.WhichOneof("value"):
         case "sequence_type":
             inner = type_.sequence_type.elem_type
-            return [_draw(rng, inner, shape, manner, plan) for _ in range(plan.items)]
+            shapes = [
+                tuple(size + (item if free else 0) for size, free in zip(shape, loose, strict=True))
+                for item in range(plan.items)
+            ]
+            return [_draw(rng, inner, one, manner, plan, loose) for one in shapes]
         case "optional_type":
             inner = type_.optional_type.elem_type
-            return _draw(rng, inner, shape, manner, plan) if plan.present else None
+            return _draw(rng, inner, shape, manner, plan, loose) if plan.present else None
     return draw_arrays.array(rng, type_.tensor_type.elem_type, shape, manner)

@@ -25,10 +25,10 @@ INT_STYLES: tuple[IntStyle, ...] = (
     *("small", "below", "zeros", "sizes", "ones", "permutation", "minus one"),
 )
 #: Small dyadic numbers: few fractional bits, so that a few loop iterations stay exact too.
-DYADIC = (-2.0, -1.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.0, 2.0)
+DYADIC = (-2.0, -1.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.0, 2.0)
 STRINGS = ("", "a", "B", "é", "日本", "a b", "\n", "0", "-1", "a")
 #: The share of special values among the numbers of a special draw.
-_SHARE = 0.4
+_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,7 @@ def _floats(
         values = np.asarray(rng.standard_normal(shape)).astype(dtype)
     if manner.style == "moderate":
         return values
-    odd = rng.choice(specials(dtype, extremes=manner.extremes), size=shape)
-    return np.where(rng.random(shape) < _SHARE, odd, values).astype(dtype)
+    return _mixed(rng, values, specials(dtype, extremes=manner.extremes))
 
 
 def _ints(
@@ -106,11 +105,20 @@ def _ints(
     low, high = int(info.min), int(info.max)
     values = _plain_ints(rng, shape, manner)
     if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
-        odd = rng.choice(np.array([low, high, -1 if low else 1, 0], np.object_), size=shape)
-        values = np.where(rng.random(shape) < _SHARE, odd, values)
+        values = _mixed(
+            rng, values.astype(object), np.array([low, high, low + 1, high - 1], object)
+        )
     if low == 0:  # unsigned
         values = np.where(values < 0, -values, values)
     return np.asarray(np.clip(values, low, high)).astype(dtype).reshape(shape)
+
+
+def _mixed(rng: np.random.Generator, values: Array, odd: Array) -> Array:
+    """`values` with the odd ones in half of the places, each about as often as the others."""
+    count = int(np.ceil(values.size * _SHARE))
+    result = values.flatten()
+    result[rng.permutation(values.size)[:count]] = np.resize(rng.permutation(odd), count)
+    return result.reshape(values.shape)
 
 
 def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner) -> Array:
@@ -124,10 +132,9 @@ def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner
         case "sizes":
             return rng.choice(np.array(manner.sizes or (1,)), size=shape)
         case "permutation":
-            length = shape[-1] if shape else 1
-            return rng.permuted(
-                np.broadcast_to(np.arange(length), shape), axis=-1 if shape else None
-            )
+            if not shape:
+                return np.zeros(shape, np.int64)
+            return rng.permuted(np.broadcast_to(np.arange(shape[-1]), shape), axis=-1)
         case "zeros" | "ones" | "minus one":
             return np.full(shape, {"zeros": 0, "ones": 1, "minus one": -1}[manner.ints])
 

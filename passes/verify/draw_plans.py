@@ -101,6 +101,7 @@ def plans(symbols: Sequence[str], *, lengths: bool, containers: bool) -> list[Pl
     result += [
         Plan("ordinary", "moderate values again", style="moderate", lengths="positive", items=3),
         Plan("special", "special values again", LARGER, style="special"),
+        Plan("special", "special values, full", LARGER, lengths="full", style="special"),
         *(
             Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
             for count in (2, 3, 4)

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TypeProto, ValueInfoProto
 
 from passes.errors import PassesError
-from passes.verify import signature, test_data
+from passes.verify import signature, value_files
 from passes.verify.draw_arrays import numpy_dtype
 from passes.verify.draw_dims import declared
 from passes.verify.executor import Array, Value
@@ -83,9 +83,10 @@ def _tensor_misfit(name: str, value: Array, type_: TypeProto) -> str | None:
 
 def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
+        with archive:
             return {name: _as_declared(archive[name], types.get(name)) for name in archive.files}
     except (ValueError, OSError, zipfile.BadZipFile) as error:
         raise BadInputs(f"{path}: it cannot be read as .npz: {error}") from error
@@ -126,10 +127,10 @@ def _read(file: Path, number: int, allowed: Sequence[ValueInfoProto]) -> tuple[s
         raise BadInputs(f"{file}: the model has {len(allowed)} inputs: {_names(by_name)}")
     data, at = file.read_bytes(), allowed[number]
     try:
-        name, value = test_data.from_bytes(data, at.type)
+        name, value = value_files.from_bytes(data, at.type)
         named = by_name.get(name, at)
         if named is not at:  # a sequence reads otherwise than a tensor
-            _, value = test_data.from_bytes(data, named.type)
+            _, value = value_files.from_bytes(data, named.type)
     except (DecodeError, ValueError, TypeError, KeyError) as error:
         raise BadInputs(f"{file}: it cannot be read: {error}") from error
     return named.name, value

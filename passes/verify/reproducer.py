@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, external_data_helper
 
-from passes.verify import signature, test_data
+from passes.verify import signature, value_files
 from passes.verify.executor import Feeds, Outcome
 
 #: Models beyond this many bytes keep their weights in a file beside them.
@@ -90,6 +90,6 @@ def _save_model(model: ModelProto, path: Path, base_dir: Path | None) -> None:
 
 def _save_data(folder: Path, model: ModelProto, feeds: Feeds, expected: Outcome | None) -> None:
     folder.mkdir()
-    test_data.write(folder, "input", feeds, signature.feedable(model))
+    value_files.write(folder, "input", feeds, signature.feedable(model))
     if expected is not None:
-        test_data.write(folder, "output", expected.outputs, model.graph.output)
+        value_files.write(folder, "output", expected.outputs, model.graph.output)

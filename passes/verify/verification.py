@@ -15,7 +15,7 @@ from passes.verify.draw import CannotDraw, Case, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
-from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Side, Trial, try_case
+from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial, try_case
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
 __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
@@ -24,6 +24,7 @@ __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
 _FEW = 3
 #: Cases in a row on which the original never runs, before drawing is given up.
 _HOPELESS = 4
+_ANSWERED = {"answered", "mismatch"}
 
 
 def verify(
@@ -106,52 +107,106 @@ class _Trials:
         first = self._lucky or 0
         count = len(ATTEMPTS) if self._lucky is None else _FEW
         for attempt in range(first, first + count):
-            if self._case(item.make(attempt)):
+            statuses = self._case(item.make(attempt))
+            empty_too = self._lucky is not None
+            if statuses & _ANSWERED or (empty_too and "empty" in statuses):
                 self._lucky, self._luckless = attempt % len(ATTEMPTS), 0
                 return
+            if self._lucky is not None and "both failed" not in statuses:
+                return  # other inputs do not help where an executor cannot run the model
         if self._lucky is None:
             self._luckless += 1
 
-    def _case(self, case: Case) -> bool:
-        """Try a case in every executor; whether any of them ran the original."""
-        trials: dict[str, Trial] = {}
+    def _case(self, case: Case) -> set[str]:
+        """Try a case in every executor: what became of it."""
+        statuses: set[str] = set()
+        reference = Trial("not run")
         for before, after in self._sides:
-            trial = try_case(case, before, after, self._judge, self._deadline)
-            name = before.executor.name
-            trials[name] = trial
-            self._book(name, case, trial, trials.get(AUTHORITY, Trial("not run")))
-            if trial.status == "mismatch":
+            original = reference.before
+            useful = bool(original.outcome or original.failed)
+            trial = try_case(case, before, after, self._judge, self._deadline, after_alone=useful)
+            if before.executor.name == AUTHORITY:
+                reference = trial
+            self._book(before.executor.name, case, trial, reference)
+            statuses.add(_what_became(trial))
+            if self._ledger.failure is not None:
                 break
-        return any(trial.before.outcome or trial.status == "mismatch" for trial in trials.values())
+        return statuses
 
     def _book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
-        """Book a trial; where only the rewritten model ran, against the reference executor."""
-        original = reference.before
-        alone = trial.before.outcome is None and trial.after.outcome is not None
-        if name != AUTHORITY and original.outcome is not None and trial.before.outcome is not None:
+        """Book a trial, in the light of what the reference executor said of the case."""
+        if name != AUTHORITY:
             self._check_executors(name, case, trial, reference)
-        if name == AUTHORITY or not alone or not (original.outcome or original.failed):
-            self._ledger.add(name, case, trial)
-        elif original.outcome is not None and trial.after.outcome is not None:
-            sides = ("before in the reference executor", "after")
+            trial = self._without_rounding(name, trial, reference)
+            trial = self._without_its_own_fault(name, case, trial, reference)
+            if trial.before.outcome is None and trial.after.outcome is not None:
+                self._book_alone(name, case, trial, reference.before)
+                return
+        if trial.before.outcome is not None and trial.after.unable:
+            self._ledger.note(f"{name} runs the original alone", trial.after.unable)
+        self._ledger.add(name, case, trial)
+
+    def _book_alone(self, name: str, case: Case, trial: Trial, original: Ran) -> None:
+        """Book a case where only the rewritten model ran, against the reference's original."""
+        if original.outcome is not None and trial.after.outcome is not None:
+            sides = (f"before in the {AUTHORITY} executor", "after")
             comparison = self._judge.cross(case, original.outcome, trial.after.outcome, sides)
             if comparison.agree:
-                crossed = replace(trial, status="crossed", sentence="", comparison=comparison)
-                self._ledger.add(name, case, crossed)
+                trial = replace(trial, status="crossed", sentence="", comparison=comparison)
             else:
                 sentence = comparison.differences[0].sentence
                 self._ledger.doubt(name, case, sentence, original.outcome, trial)
-        elif case.kind == "invalid":
+                return
+        elif original.failed and case.kind == "invalid":
             sentence = f"it answers where the original fails: {original.failed}"
-            self._ledger.add(name, case, replace(trial, status="mismatch", sentence=sentence))
-        else:
-            self._ledger.add(name, case, trial)
+            trial = replace(trial, status="mismatch", sentence=sentence)
+        self._ledger.add(name, case, trial)
 
     def _check_executors(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Note where two executors disagree on the original: one of them is wrong."""
-        if reference.before.outcome is None or trial.before.outcome is None:
-            return
         one, other = reference.before.outcome, trial.before.outcome
+        if one is None or other is None:
+            return
         comparison = self._judge.cross(case, one, other, (f"in {AUTHORITY}", f"in {name}"))
         if not comparison.agree:
             self._ledger.disagreement(name, case, comparison.differences[0].sentence)
+
+    def _without_rounding(self, name: str, trial: Trial, reference: Trial) -> Trial:
+        """A mismatch of bits is none where the reference executor found the bits equal and
+        this one only rounds differently."""
+        one, other = trial.before.outcome, trial.after.outcome
+        agreed = self._judge.exact and reference.status == "compared"
+        if trial.status != "mismatch" or not agreed or one is None or other is None:
+            return trial
+        comparison = self._judge.but_for_rounding(one, other)
+        if not comparison.agree:
+            return trial
+        self._ledger.note(f"{name} rounds differently before and after", trial.sentence)
+        return replace(trial, status="compared", sentence="", comparison=comparison)
+
+    def _without_its_own_fault(
+        self, name: str, case: Case, trial: Trial, reference: Trial
+    ) -> Trial:
+        """A mismatch is none where this executor alone is wrong, and only on the original:
+        onnxruntime answers uninitialised memory for some bodies and for a time of 0."""
+        right, after = reference.before.outcome, trial.after.outcome
+        wrong = trial.before.outcome
+        settled = trial.status == "mismatch" and reference.status == "compared"
+        if not settled or right is None or wrong is None or after is None:
+            return trial
+        sides = (f"in {AUTHORITY}", f"in {name}")
+        if self._judge.cross(case, right, wrong, sides).agree:
+            return trial
+        comparison = self._judge.cross(case, right, after, sides)
+        if not comparison.agree:
+            return trial
+        self._ledger.note(f"{name} is wrong on the original, right after", trial.sentence)
+        return replace(trial, status="crossed", sentence="", comparison=comparison)
+
+
+def _what_became(trial: Trial) -> str:
+    """The status of a trial, as it decides whether to draw again: outputs without elements
+    prove so little that other inputs are tried first."""
+    if trial.status == "compared" and not trial.comparison.elements:
+        return "empty"
+    return trial.status if trial.before.outcome is None else "answered"

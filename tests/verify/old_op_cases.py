@@ -19,10 +19,14 @@ F32 = np.float32
 
 
 def model_of(opset: int, node: str, feeds: Feeds) -> ModelProto:
-    """A model of one node (or a few), its inputs typed as the feeds are."""
+    """A model of one node, its inputs typed as the feeds are.
+
+    What stands behind a colon runs before it: `y = SequenceAt (s, i) : s = ...`.
+    """
     inputs = ", ".join(f"{_spelled(value)} {name}" for name, value in feeds.items())
     outputs = ", ".join(name for name in node.split("=")[0].replace(" ", "").split(",") if name)
-    text = f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs}) => ({outputs}) {{ {node} }}'
+    nodes = " ".join(reversed(node.split(" : ")))
+    text = f'<ir_version: 8, opset_import: ["": {opset}]> g ({inputs}) => ({outputs}) {{ {nodes} }}'
     return parser.parse_model(text)
 
 
@@ -518,10 +522,14 @@ def recurrent() -> Iterator[Entry]:
             op, ["HardSigmoid", "Softsign", "Tanh"]
         )
         acts = ", ".join(f'"{name}"' for name in names * ways)
-        yield opset, f"{outputs} = {op} <{form}, activations=[{acts}]> (x, w, r, b)", {
-            **plain,
-            "b": b,
-        }
+        yield (
+            opset,
+            f"{outputs} = {op} <{form}, activations=[{acts}]> (x, w, r, b)",
+            {
+                **plain,
+                "b": b,
+            },
+        )
     for op, gates in (("RNN", 1), ("GRU", 3), ("LSTM", 4)):
         feeds = {
             "x": draw(batch, steps, wide) / F32(4),
@@ -575,7 +583,11 @@ def scattering() -> Iterator[Entry]:
     for opset in (11,):
         yield opset, "y, i, j, c = Unique (x)", {"x": draw(9)}
         yield opset, "y, i, j, c = Unique <sorted=0> (x)", {"x": draw(9)}
-        yield opset, "y, i, j, c = Unique <axis=0> (x)", {"x": np.array([[1, 2], [0, 1], [1, 2]], F32)}
+        yield (
+            opset,
+            "y, i, j, c = Unique <axis=0> (x)",
+            {"x": np.array([[1, 2], [0, 1], [1, 2]], F32)},
+        )
 
 
 def casts() -> Iterator[Entry]:
@@ -659,17 +671,22 @@ def the_rest() -> Iterator[Entry]:
         node = "y = NonMaxSuppression (b, s, m, i, t)"
         yield opset, node, {"b": boxes, "s": scores, **thresholds}
         yield opset, "y = NonMaxSuppression (b, s)", {"b": boxes, "s": scores}
-    words = np.array(["b", "A", "the"], object)
-    yield 10, 'y = StringNormalizer <case_change_action="UPPER"> (x)', {"x": words}
     rois = {"r": np.array([[0, 0, 3, 3], [1, 1, 5, 4]], F32), "b": ints(0, 0)}
     for opset, mode in itertools.product((10, 16), ("avg", "max")):
         form = f'<output_height=2, output_width=2, sampling_ratio=2, mode="{mode}">'
         node = f"y = RoiAlign {form} (x, r, b)"
         yield opset, node, {"x": draw(1, 2, 6, 6), **rois}
-    yield 7, "y = MaxRoiPool <pooled_shape=[2, 2]> (x, r)", {
-        "x": draw(1, 2, 6, 6),
-        "r": np.array([[0, 0, 0, 3, 3], [0, 1, 1, 5, 4]], F32),
-    }
-    yield 9, "y = TfIdfVectorizer <mode=\"TF\", min_gram_length=2, max_gram_length=2, max_skip_count=0, ngram_counts=[0, 4], ngram_indexes=[0, 1, 2, 3, 4, 5, 6], pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7]> (x)", {
-        "x": np.array([1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8], np.int32)
-    }
+    yield (
+        7,
+        "y = MaxRoiPool <pooled_shape=[2, 2]> (x, r)",
+        {
+            "x": draw(1, 2, 6, 6),
+            "r": np.array([[0, 0, 0, 3, 3], [0, 1, 1, 5, 4]], F32),
+        },
+    )
+    grams = (
+        'mode="TF", min_gram_length=2, max_gram_length=2, max_skip_count=0, ngram_counts=[0, 4], '
+        "ngram_indexes=[0, 1, 2, 3, 4, 5, 6], pool_int64s=[2, 3, 5, 4, 5, 6, 7, 8, 6, 7]"
+    )
+    text = {"x": np.array([1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8], np.int32)}
+    yield 9, f"y = TfIdfVectorizer <{grams}> (x)", text

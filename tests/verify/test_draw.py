@@ -197,11 +197,11 @@ def test_sequences_and_optionals() -> None:
         assert all(item.shape == tensor(case, "x").shape for item in case.feeds["s"])  # type: ignore[union-attr]
 
 
-REAL = [
-    kind
-    for name, kind in TensorProto.DataType.items()
-    if name not in ("UNDEFINED", "STRING", "BOOL", "COMPLEX64", "COMPLEX128")
-]
+def test_items_of_a_sequence_differ_in_dims_without_name() -> None:
+    items: Any = cases("seq(float[N,?]) s")[0].feeds["s"]
+    (n, first), (same, second) = (item.shape for item in items)
+    assert n == same
+    assert first != second
 
 
 class TestValues:

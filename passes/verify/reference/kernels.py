@@ -14,6 +14,7 @@ from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.library import plain_domain
 from passes.verify.reference.machine import Frame
+from passes.verify.reference.registry import Call, Function, override
 from passes.verify.reference.weights import array_of, is_external
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
         version = evaluator.versions.get(domain)
         if version is None:
             raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
+        own = override(node.op_type, version) if domain == "" else None
+        if own is not None:
+            return _calling(own, Call(_with_values_inside(node, evaluator), version))
         kernel_class = _kernel_class(domain, node.op_type, version)
         if kernel_class is None:
             return schema_call(node, version, evaluator)
@@ -63,12 +67,6 @@ def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None
 
     Raises `CannotRun` when there is none.
     """
-    from passes.verify.reference.overrides import override
-
-    if domain == "":
-        own = override(op_type, version)
-        if own is not None:
-            return own
     try:
         return _onnx_class(domain, op_type, version)
     except (_SaidByFunction, RuntimeContextError):
@@ -141,6 +139,14 @@ def _with_values_inside(node: NodeProto, evaluator: Evaluator) -> NodeProto:
 
 def _external(attribute: AttributeProto) -> bool:
     return attribute.type == AttributeProto.TENSOR and is_external(attribute.t)
+
+
+def _calling(function: Function, call: Call) -> Kernel:
+    def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        results = function(call, *operands)
+        return results if isinstance(results, tuple) else (results,)
+
+    return kernel
 
 
 def _refusing(sentence: str) -> Kernel:

@@ -1,0 +1,13 @@
+"""Steps of convolutions."""
+
+from __future__ import annotations
+
+from converters.steps import identical
+
+identical("Conv", 11, 22)
+
+# The formula in the document of ConvTranspose-1 pads more at the beginning for SAME_UPPER;
+# its own text on auto_pad, onnxruntime, and version 11 say at the end.
+identical("ConvTranspose", 11, 22)
+
+identical("DeformConv", 22)

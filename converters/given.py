@@ -1,0 +1,51 @@
+"""Which attributes of a model-local function every caller gives."""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+from onnx import FunctionProto, ModelProto
+
+from passes import scope as scoping
+from passes.names import Names
+from passes.rule import Site
+
+_Given = dict[tuple[str, str, str], set[str]]
+
+#: By the supply of names of the run, so the callers are looked through once.
+_GIVEN: WeakKeyDictionary[Names, _Given] = WeakKeyDictionary()
+
+
+def is_given(site: Site, attribute: str) -> bool:
+    """Whether an attribute of the function that `site` lies in always has a value.
+
+    It has if the function has a default for it, or if each of its calls gives it.
+    """
+    *_, outermost = site.scope.chain()
+    function = outermost.owner
+    if not isinstance(function, FunctionProto):
+        return False
+    if any(one.name == attribute for one in function.attribute_proto):
+        return True
+    if site.names not in _GIVEN:
+        _GIVEN[site.names] = _given_by_all(site.model.proto)
+    key = (function.domain, function.name, function.overload)
+    return attribute in _GIVEN[site.names].get(key, set())
+
+
+def _given_by_all(model: ModelProto) -> _Given:
+    """The attributes that all calls of a function set, by domain, name and overload.
+
+    What a call only passes on from a function around it may be missing there.
+    """
+    found: _Given = {(one.domain, one.name, one.overload): set() for one in model.functions}
+    called: set[tuple[str, str, str]] = set()
+    for place in scoping.walk_model(model):
+        node = place.node
+        key = (node.domain, node.op_type, node.overload)
+        if key not in found:
+            continue
+        given = {one.name for one in node.attribute if not one.ref_attr_name}
+        found[key] = found[key] & given if key in called else given
+        called.add(key)
+    return found

@@ -1,0 +1,81 @@
+"""For tests of rules, here and elsewhere: `assert_rewrite` and `assert_refused`.
+
+Models may be given in ONNX text. Both functions execute before and after; a rewrite that was
+not compared in any case fails the test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+
+from passes.session import NotProduced, Result, Session, Verifying
+
+
+def as_model(source: ModelProto | str) -> ModelProto:
+    """A model from ONNX text; a ModelProto as it is."""
+    if isinstance(source, ModelProto):
+        return source
+    parsed: ModelProto = onnx.parser.parse_model(source)
+    return parsed
+
+
+def assert_rewrite(
+    before: ModelProto | str,
+    after: ModelProto | str | None = None,
+    *,
+    pipeline: str = "upgrade",
+    opset: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    executor: str = "both",
+    inputs: str | None = None,
+    budget: float = 60.0,
+) -> Result:
+    """Run a pipeline on `before`, verify it, and answer with the result.
+
+    `after`, where it is given, is the exact outcome. `before` must not be changed by it.
+
+    Raises:
+        AssertionError: the outcome is another one, is no valid model, or was not compared.
+        NotProduced: a rule refused, or the outcome does not agree with `before`.
+    """
+    model = as_model(before)
+    untouched = model.SerializeToString(deterministic=True)
+    session = Session(pipeline, opset, options or {}, Verifying(executor, budget, inputs=inputs))
+    result = session.run(model)
+    assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
+    checked = result.report.checked
+    assert checked is None or checked.verdict == "verified", str(checked)
+    onnx.checker.check_model(result.model, full_check=True)
+    if after is not None:
+        expected, actual = (onnx.printer.to_text(one) for one in (as_model(after), result.model))
+        assert actual == expected, f"the outcome is\n{actual}"
+    return result
+
+
+def assert_refused(
+    model: ModelProto | str,
+    code: str,
+    *,
+    pipeline: str = "upgrade",
+    opset: int | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Sequence[str]:
+    """See that a pipeline refuses a model with `code`; answers with the sentences.
+
+    Raises:
+        AssertionError: it did not refuse, or with other codes.
+    """
+    try:
+        Session(pipeline, opset, options or {}, None).run(as_model(model))
+    except NotProduced as error:
+        codes = {record.code for record in error.report.refusals}
+        assert codes == {code}, f"refused with {sorted(codes)}"
+        return [record.sentence for record in error.report.refusals]
+    raise AssertionError(f"was not refused with {code}")
+
+
+__all__ = ["as_model", "assert_refused", "assert_rewrite"]

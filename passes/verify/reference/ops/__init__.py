@@ -1,0 +1,45 @@
+"""Kernels that replace onnx's where those are wrong or missing; `docs/reference-executor.md`."""
+
+from __future__ import annotations
+
+from passes.verify.reference.ops import (
+    arithmetic,
+    axes,
+    batch_normalization,
+    casts,
+    conv_transpose,
+    flattening,
+    guards,
+    indexing,
+    max_pool,
+    normalization,
+    optionals,
+    padding,
+    quantization,
+    recurrent,
+    reducers,
+    regions,
+    resizing,
+    splitting,
+)
+
+__all__ = [
+    "arithmetic",
+    "axes",
+    "batch_normalization",
+    "casts",
+    "conv_transpose",
+    "flattening",
+    "guards",
+    "indexing",
+    "max_pool",
+    "normalization",
+    "optionals",
+    "padding",
+    "quantization",
+    "recurrent",
+    "reducers",
+    "regions",
+    "resizing",
+    "splitting",
+]

@@ -1,0 +1,30 @@
+"""Div and Mod of integers, Dropout's old mask."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("Div", "Mod")
+def checked_division(call: Call, a: Array, b: Array) -> Array:
+    """Div-7 and later, Mod-10 and later: integers divided by zero are an error, not garbage.
+
+    Raises ZeroDivisionError where the divisor that an element meets is the integer 0.
+    """
+    if b.dtype.kind in "iu" and not b.all() and np.broadcast(a, b).size:
+        raise ZeroDivisionError("integer division by zero")
+    result: Array = call.onnx(a, b)[0]
+    return result
+
+
+@implements("Dropout", since=7, until=11)
+def dropout(call: Call, x: Array) -> tuple[Array, Array]:
+    """Dropout-7 and -10 are inference only: the data as it is.
+
+    The documents leave the mask open; onnxruntime gives zeros, of the data's type at opset 7,
+    bool from 10 on.
+    """
+    return x, np.zeros(x.shape, x.dtype if call.version < 10 else np.bool_)

@@ -1,0 +1,28 @@
+"""BatchNormalization below opset 14, as inference."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("BatchNormalization", since=7, until=13)
+def batch_normalization(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array:
+    """BatchNormalization-7 and -9: `x` [N, C, ...], statistics per channel [C].
+
+    With `spatial=0` (opsets 7 and 8) there is one per channel and place: [C, ...]. One output
+    means inference; more of them mean training, which raises NotImplementedError.
+    """
+    if call.outputs > 1:
+        raise NotImplementedError("training BatchNormalization below opset 14")
+    if call.get("spatial", 1):
+        result: Array = call.onnx(
+            x, scale, bias, mean, var, version=15, spatial=None, momentum=None
+        )[0]
+        return result
+    epsilon = np.asarray(call.get("epsilon"), x.dtype)
+    return np.asarray(scale * (x - mean) / np.sqrt(var + epsilon) + bias, x.dtype)

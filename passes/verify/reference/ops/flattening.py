@@ -1,0 +1,36 @@
+"""Softmax, LogSoftmax and Hardmax below opset 13: over everything from an axis on."""
+
+from __future__ import annotations
+
+import math
+
+from passes.verify.executor import Array
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("Softmax", "LogSoftmax", "Hardmax", until=12)
+def flattened(call: Call, x: Array) -> Array:
+    """Softmax-1, -11 and kin (operator documents): `x` float [d0, ..., dn], same shape out.
+
+    The input is taken as a matrix, the dims before `axis` (default 1) as its rows; from
+    opset 13 on only the axis itself counts. Raises ValueError for an axis out of range.
+    """
+    axis = call.get("axis")
+    if not -x.ndim <= axis <= x.ndim:
+        raise ValueError(f"axis {axis} does not fit {x.ndim} dimensions")
+    axis = axis + x.ndim if axis < 0 else axis
+    matrix = x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+    if x.size == 0:
+        return x.copy()
+    # The newest kernel on the last axis: a converted model then gives the same bits.
+    result: Array = call.onnx(matrix, version=13, axis=1)[0]
+    return result.reshape(x.shape)
+
+
+@implements("Softmax", "LogSoftmax", "Hardmax", since=13)
+def on_axis(call: Call, x: Array) -> Array:
+    """Softmax-13 and kin: onnx's kernel, which fails on an axis of length 0."""
+    if x.size == 0:
+        return x.copy()
+    result: Array = call.onnx(x)[0]
+    return result

@@ -1,0 +1,111 @@
+"""Kernels of onnx that answer where the operator's document, and onnxruntime, refuse.
+
+Each one checks its operands, then leaves the work to onnx's kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.ops.axes import normalized
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("TopK", since=10)
+def top_k(call: Call, x: Array, k: Array) -> Any:
+    """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1])."""
+    if int(k.reshape(()).item()) < 0:
+        raise ValueError(f"k is {k.item()}")
+    return call.onnx(x, k)
+
+
+@implements("Tile", since=6)
+def tile(call: Call, x: Array, repeats: Array) -> Any:
+    """Tile-6 and -13: ValueError unless there is one repeat, not negative, per dimension."""
+    if repeats.shape != (x.ndim,) or (repeats < 0).any():
+        raise ValueError(f"repeats {repeats.tolist()} for {x.ndim} dimensions")
+    return call.onnx(x, repeats)
+
+
+@implements("Reshape", since=5)
+def reshape(call: Call, x: Array, shape: Array) -> Any:
+    """Reshape-5 and later: ValueError for dims below -1."""
+    if (shape < -1).any():
+        raise ValueError(f"dims below -1 in {shape.tolist()}")
+    return call.onnx(x, shape)
+
+
+@implements("ReverseSequence")
+def reverse_sequence(call: Call, x: Array, lengths: Array) -> Any:
+    """ReverseSequence-10: ValueError unless there is one length in 0..time per row."""
+    rows, most = x.shape[call.get("batch_axis")], x.shape[call.get("time_axis")]
+    if lengths.shape != (rows,) or (lengths < 0).any() or (lengths > most).any():
+        raise ValueError(f"lengths {lengths.tolist()} for {rows} rows of {most}")
+    return call.onnx(x, lengths)
+
+
+@implements("Slice", since=10)
+def slice_(
+    call: Call,
+    x: Array,
+    starts: Array,
+    ends: Array,
+    axes: Array | None = None,
+    steps: Array | None = None,
+) -> Any:
+    """Slice-10 to -13: ValueError for axes that are out of range or named twice."""
+    if axes is not None:
+        normalized([int(axis) for axis in axes], x.ndim)
+    return call.onnx(x, starts, ends, axes, steps)
+
+
+@implements("Flatten")
+def flatten(call: Call, x: Array) -> Any:
+    """Flatten-1 and later: ValueError for an axis outside of -rank..rank."""
+    if not -x.ndim <= call.get("axis") <= x.ndim:
+        raise ValueError(f"axis {call.get('axis')} does not fit {x.ndim} dimensions")
+    return call.onnx(x)
+
+
+@implements("MatMul")
+def matmul(call: Call, a: Array, b: Array) -> Any:
+    """MatMul-1 and later: ValueError for operands without dimensions."""
+    if not a.ndim or not b.ndim:
+        raise ValueError(f"operands are {a.ndim}-d and {b.ndim}-d")
+    return call.onnx(a, b)
+
+
+@implements("EyeLike", "Trilu")
+def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
+    """EyeLike-9, Trilu-14: ValueError unless EyeLike's input is 2-d, Trilu's at least 2-d."""
+    if x.ndim < 2 or (x.ndim > 2 and call.node.op_type == "EyeLike"):
+        raise ValueError(f"the input is {x.ndim}-d")
+    return call.onnx(x, *more)
+
+
+@implements("SequenceInsert")
+def sequence_insert(
+    call: Call, sequence: list[Any], element: Array, at: Array | None = None
+) -> Any:
+    """SequenceInsert-11: IndexError unless the position lies in -n..n."""
+    if at is not None and not -len(sequence) <= int(at.item()) <= len(sequence):
+        raise IndexError(f"position {at.item()} in a sequence of {len(sequence)}")
+    return call.onnx(sequence, element, at)
+
+
+@implements("Conv", since=1)
+def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Any:
+    """Conv-1 to -22: ValueError where the kernel is larger than the padded image."""
+    result: tuple[Array] = call.onnx(x, w, b)
+    if any(dim == 0 for dim in result[0].shape[2:]) and all(x.shape):
+        raise ValueError(f"a kernel of {w.shape[2:]} does not fit into {x.shape[2:]}")
+    return result
+
+
+@implements("PRelu", since=7)
+def prelu(call: Call, x: Array, slope: Array) -> Array:
+    """PRelu-7 to -16: `slope` is broadcast to `x` from the right, ValueError if it does not."""
+    return np.asarray(np.where(x < 0, x * np.broadcast_to(slope, x.shape), x), x.dtype)

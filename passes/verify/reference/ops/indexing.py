@@ -1,0 +1,84 @@
+"""GatherElements, Scatter, ScatterElements, OneHot: places out of range are errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("GatherElements")
+def gather_elements(call: Call, data: Array, indices: Array) -> Array:
+    """GatherElements-11 and -13: `indices` has the rank of `data` and may be smaller in it.
+
+    Raises IndexError outside of -n..n-1, ValueError for another rank.
+    """
+    return np.asarray(data[_places(call, data, indices)])
+
+
+@implements("Scatter", since=9, until=10)
+@implements("ScatterElements")
+def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+    """Scatter-9, ScatterElements-11 to -18: `updates` has the shape of `indices`.
+
+    Of several updates for one place the last wins, or all are combined by `reduction`. Raises
+    IndexError outside of -n..n-1, ValueError for shapes that do not fit.
+    """
+    if updates.shape != indices.shape:
+        raise ValueError(f"updates of shape {updates.shape} for indices of shape {indices.shape}")
+    result: Array = data.copy()
+    places = _places(call, data, indices)
+    reduction = call.get("reduction", "none")
+    if reduction == "none":
+        result[places] = updates
+    else:
+        _REDUCTIONS[reduction](result, places, updates)
+    return result
+
+
+_REDUCTIONS: dict[str, Callable[[Array, Any, Array], None]] = {
+    "add": np.add.at,
+    "mul": np.multiply.at,
+    "max": np.maximum.at,
+    "min": np.minimum.at,
+}
+
+
+@implements("OneHot")
+def one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
+    """OneHot-9 and -11: `depth` is one number of any type, shape [] or [1].
+
+    Indices outside of -depth..depth-1 give a row of the off value. Raises ValueError for a
+    depth below 1.
+    """
+    count = int(np.asarray(depth).reshape(()).item())
+    if count < 1:
+        raise ValueError(f"depth is {count}")
+    rank = indices.ndim + 1
+    axis = call.get("axis")
+    if not -rank <= axis < rank:
+        raise ValueError(f"axis {axis} does not fit {rank} dimensions")
+    wrapped = np.where(indices < 0, indices + count, indices)
+    shape = [1] * rank
+    shape[axis] = count
+    hot = np.expand_dims(wrapped, axis) == np.arange(count).reshape(shape)
+    return np.asarray(np.where(hot, values[1], values[0]))
+
+
+def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
+    """The place in `data` of every entry of `indices`, as one index array per axis."""
+    if indices.ndim != data.ndim or data.ndim == 0:
+        raise ValueError(f"indices are {indices.ndim}-d, data is {data.ndim}-d")
+    axis = call.get("axis")
+    if not -data.ndim <= axis < data.ndim:
+        raise ValueError(f"axis {axis} does not fit {data.ndim} dimensions")
+    size = data.shape[axis]
+    if indices.size and (indices.min() < -size or indices.max() >= size):
+        raise IndexError(f"indices must lie in {-size}..{size - 1}")
+    places: list[Array] = list(np.indices(indices.shape, sparse=True))
+    places[axis] = indices
+    return tuple(places)

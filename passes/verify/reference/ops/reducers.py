@@ -1,0 +1,40 @@
+"""Reductions of integers, and over nothing."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.registry import Call, implements
+
+
+@implements("ReduceLogSum", "ReduceLogSumExp")
+def logarithms(call: Call, x: Array, *axes: Array | None) -> Array:
+    """ReduceLogSum and ReduceLogSumExp, whose inputs may be integers up to version 18.
+
+    Integers are reduced as doubles and cut off, as onnxruntime does.
+    """
+    if x.dtype.kind not in "iu":
+        result: Array = call.onnx(x, *axes)[0]
+        return result
+    exact: Array = call.onnx(x.astype(np.float64), *axes)[0]
+    return exact.astype(x.dtype)
+
+
+@implements("ReduceSumSquare")
+def sum_square(call: Call, x: Array, *axes: Array | None) -> Array:
+    """ReduceSumSquare: the type of the input is kept."""
+    result: Array = call.onnx(x, *axes)[0]
+    return np.asarray(result, x.dtype)
+
+
+@implements("ReduceMean")
+def mean(call: Call, x: Array, *axes: Array | None) -> Array:
+    """ReduceMean: 0 over an empty axis, which the documents leave open, as in onnxruntime."""
+    with warnings.catch_warnings():
+        # numpy warns of the mean of nothing.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        result: Array = call.onnx(x, *axes)[0]
+    return result if x.size or not result.size else np.zeros_like(result)

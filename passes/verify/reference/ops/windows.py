@@ -1,0 +1,54 @@
+"""Where the windows of a pool lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from passes.verify.reference.registry import Call
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Per spatial axis: how many windows, how far apart, how large, and the padding in front."""
+
+    counts: list[int]
+    strides: list[int]
+    sizes: list[int]
+    dilations: list[int]
+    before: list[int]
+
+
+def windows(call: Call, spatial: Sequence[int]) -> Windows:
+    """The windows of a pooling node over an image of these lengths.
+
+    Follows MaxPool-12's document. With `ceil_mode` a last window that would start behind the
+    image is left out. Raises ValueError where nothing fits.
+    """
+    rank = len(spatial)
+    sizes = call.get("kernel_shape")
+    if len(sizes) != rank:
+        raise ValueError(f"kernel_shape {sizes} for {rank} spatial dimensions")
+    strides = call.get("strides") or [1] * rank
+    dilations = call.get("dilations") or [1] * rank
+    pads = call.get("pads") or [0] * (2 * rank)
+    spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
+    auto, counts, before = call.get("auto_pad", "NOTSET"), [], []
+    for axis in range(rank):
+        start, end = pads[axis], pads[axis + rank]
+        length, stride, span = spatial[axis], strides[axis], spans[axis]
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            count = -(-length // stride)
+            total = max(0, (count - 1) * stride + span - length)
+            start = total // 2 if auto == "SAME_UPPER" else total - total // 2
+        else:
+            start, end = (0, 0) if auto == "VALID" else (start, end)
+            room = length + start + end - span
+            count = (-(-room // stride) if call.get("ceil_mode", 0) else room // stride) + 1
+            if call.get("ceil_mode", 0) and (count - 1) * stride >= length + start:
+                count -= 1
+        if count < 0:
+            raise ValueError(f"a window of {span} does not fit into {length}")
+        counts.append(count)
+        before.append(start)
+    return Windows(counts, strides, sizes, dilations, before)

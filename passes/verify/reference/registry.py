@@ -1,0 +1,134 @@
+"""Kernels of our own, by operator and opset, and what they know of the node they run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from onnx import AttributeProto, NodeProto, defs, helper
+from onnx.reference.op_run import OpRun
+from onnx.reference.ops import load_op
+
+from passes.verify.executor import Value
+
+#: Newer than every opset.
+LATEST = 10**6
+
+#: Takes the call, then one value per input of the node (None where omitted).
+Function = Callable[..., Any]
+
+
+class Call:
+    """A node of the standard domain at an opset: attributes with the defaults of that opset."""
+
+    def __init__(self, node: NodeProto, version: int) -> None:
+        self.node = node
+        self.version = version
+        self.outputs = len(node.output)
+        self.attributes: dict[str, Any] = dict(_defaults(node.op_type, version))
+        for attribute in node.attribute:
+            self.attributes[attribute.name] = _plain(attribute)
+        self._onnx: dict[tuple[int, tuple[Any, ...]], OpRun] = {}
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An attribute: as given, else the default of the opset, else `default`."""
+        return self.attributes.get(name, default)
+
+    def onnx(self, *operands: Value, version: int | None = None, **changed: Any) -> Any:
+        """What onnx's kernel gives for these operands, as a tuple.
+
+        `version` asks for the kernel of another opset; `changed` are attributes that replace
+        the node's, None removing one.
+        """
+        version = self.version if version is None else version
+        key = (version, tuple((name, repr(value)) for name, value in sorted(changed.items())))
+        if key not in self._onnx:
+            self._onnx[key] = _onnx_kernel(_changed(self.node, changed), version)
+        return self._onnx[key].run(*operands)  # type: ignore[no-untyped-call]
+
+
+_KERNELS: dict[str, list[tuple[int, int, Function]]] = {}
+
+
+def implements(
+    *op_types: str, since: int = 1, until: int = LATEST
+) -> Callable[[Function], Function]:
+    """Registers a function as the kernel of operators from opset `since` to `until`."""
+
+    def register(function: Function) -> Function:
+        for op_type in op_types:
+            _KERNELS.setdefault(op_type, []).append((since, until, function))
+        return function
+
+    return register
+
+
+def override(op_type: str, version: int) -> Function | None:
+    """Our kernel of a standard operator at an opset; None where onnx's own is right."""
+    # Imported here: the modules register themselves with the table above.
+    from passes.verify.reference import ops  # noqa: F401
+
+    for since, until, function in _KERNELS.get(op_type, ()):
+        if since <= version <= until:
+            return function
+    return None
+
+
+def overridden() -> dict[str, list[tuple[int, int, Function]]]:
+    """The whole table: per operator, ranges of opsets with their kernels."""
+    from passes.verify.reference import ops  # noqa: F401
+
+    return {op_type: list(entries) for op_type, entries in sorted(_KERNELS.items())}
+
+
+@functools.lru_cache(maxsize=1024)
+def _defaults(op_type: str, version: int) -> tuple[tuple[str, Any], ...]:
+    schema = defs.get_schema(op_type, version, "")
+    return tuple(
+        (name, _plain(attribute.default_value))
+        for name, attribute in schema.attributes.items()
+        if attribute.default_value.type != AttributeProto.UNDEFINED
+    )
+
+
+def _plain(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == AttributeProto.STRING:
+        return value.decode()
+    if attribute.type == AttributeProto.STRINGS:
+        return [entry.decode() for entry in value]
+    if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
+        return list(value)
+    return value
+
+
+def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
+    if not changed:
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    kept = [attribute for attribute in node.attribute if attribute.name not in changed]
+    del copy.attribute[:]
+    copy.attribute.extend(kept)
+    copy.attribute.extend(
+        helper.make_attribute(name, value) for name, value in changed.items() if value is not None
+    )
+    return copy
+
+
+def _onnx_kernel(node: NodeProto, version: int) -> OpRun:
+    parameters = {
+        "log": _no_log,
+        "opsets": {"": version},
+        "verbose": 0,
+        "new_ops": {},
+        "existing_functions": {},
+        "evaluator_cls": None,
+    }
+    kernel: OpRun = load_op("", node.op_type, version)(node, parameters)
+    return kernel
+
+
+def _no_log(*_: Any) -> None:
+    """onnx's kernels log every run; nobody listens."""

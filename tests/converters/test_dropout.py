@@ -1,0 +1,90 @@
+"""The steps of Dropout, run at the old opset and converted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from calls import calling, prove_call
+from proving import converted, drawn, initializers, ops, parsed, prove, run
+
+from passes.rule import Refused
+
+
+def _dropout(attributes: str, kind: str = "float") -> str:
+    return f"({kind}[2,3] x) => ({kind}[2,3] y) {{ y = Dropout{attributes}(x) }}"
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "float16"])
+@pytest.mark.parametrize("attributes", ["", "<ratio = 0.0>", "<ratio = 0.3>"])
+@pytest.mark.parametrize("opset", [7, 10])
+def test_dropout_without_a_mask(opset: int, attributes: str, kind: str) -> None:
+    feeds = {
+        "x": np.array([[np.nan, np.inf, -0.0], [1, -2, 0]]).astype(
+            {"float": "float32", "double": "float64", "float16": "float16"}[kind]
+        )
+    }
+    after = prove(_dropout(attributes, kind), opset=opset, target=26, feeds=feeds)
+    assert ops(after) == ["Dropout"]
+    if attributes:
+        (ratio,) = initializers(after).values()
+        assert ratio == pytest.approx(float(attributes[-4:-1]))
+
+
+@pytest.mark.parametrize("ratio", [1.0, -0.5, 2.0])
+def test_a_ratio_that_12_does_not_take_is_left_out(ratio: float) -> None:
+    """It is ignored where nothing trains."""
+    after = prove(_dropout(f"<ratio = {ratio}>"), opset=7, target=26)
+    assert list(after.graph.node[0].input) == ["x"]
+
+
+@pytest.mark.parametrize(("opset", "kind"), [(7, "float"), (7, "double"), (10, "bool")])
+def test_the_mask_has_the_type_it_had(opset: int, kind: str) -> None:
+    """It is all true, as version 12 says; onnxruntime makes it all false below 12."""
+    data = "float" if kind == "bool" else kind
+    graph = f"({data}[2,3] x) => ({data}[2,3] y, {kind}[2,3] mask) {{ y, mask = Dropout(x) }}"
+    after = converted(parsed(graph, opset), 26)
+    assert ops(after) == (["Dropout", "Cast"] if opset == 7 else ["Dropout"])
+    x, (y, mask) = drawn(after)["x"], run(after, drawn(after))
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(mask, np.ones((2, 3), bool if kind == "bool" else x.dtype))
+
+
+def test_a_mask_that_is_not_named_is_not_cast() -> None:
+    model = parsed(_dropout(""), 7)
+    model.graph.node[0].output.append("")
+    assert ops(converted(model, 26)) == ["Dropout"]
+
+
+@pytest.mark.parametrize("target", [10, 26])
+def test_a_mask_that_is_used_inside_a_body(target: int) -> None:
+    """Its values are not said below 12, so it is taken from itself."""
+    graph = """(float[3] x) => (float[3] z)
+        { y, mask = Dropout(x) none = Sub(mask, mask) z = Add(y, none) }"""
+    prove(graph, opset=7, target=target)
+
+
+def test_the_ratio_of_the_caller_is_left_out() -> None:
+    model = "(float[2] x) => (float[2] y) { y = local.Drop<by = 0.2>(x) }"
+    function = "Drop <by> (x) => (y) { y = Dropout<ratio: float = @by>(x) }"
+    assert prove_call(model, function, opset=10, target=26) == ["Dropout"]
+
+
+def test_a_mask_of_unknown_type_is_refused() -> None:
+    model = calling(
+        "(float[3] x) => (float[3] y) { y = Relu(x) }",
+        "F (x) => (y, m) { y, m = Dropout(x) }",
+        8,
+    )
+    with pytest.raises(Refused) as refused:
+        converted(model, 10)
+    assert refused.value.code == "unknown-type"
+
+
+@pytest.mark.parametrize("opset", [12, 13])
+def test_from_12_on(opset: int) -> None:
+    """A ratio of 0 in training drops nothing, so it can be compared."""
+    graph = """(float[2,3] x, float ratio, bool training) => (float[2,3] y, bool[2,3] mask)
+        { y, mask = Dropout<seed = 5>(x, ratio, training) }"""
+    for ratio, training in ((0.0, True), (0.4, False)):
+        feeds = {"ratio": np.array(ratio, np.float32), "training": np.array(training)}
+        prove(graph, opset=opset, target=26, feeds=feeds)

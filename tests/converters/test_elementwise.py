@@ -1,0 +1,283 @@
+"""The steps of ops that work element by element, run at the old opset and converted.
+
+Each op is run for every type of element that onnxruntime has a kernel for, from the first opset
+where it has one: all later steps follow from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx.reference import ReferenceEvaluator
+from proving import converted, ops, parsed, prove
+
+HALVES = "float float16"
+FLOATS = f"double {HALVES}"
+SMALL = "int16 int8 uint16 uint8"
+NUMBERS = f"{FLOATS} int32 int64 uint32 uint64 {SMALL}"
+
+UNARY = {
+    "Abs": {7: NUMBERS},
+    "Acos": {7: HALVES},
+    "Acosh": {9: HALVES},
+    "Asin": {7: HALVES},
+    "Asinh": {9: HALVES},
+    "Atan": {7: HALVES},
+    "Atanh": {9: HALVES},
+    "Ceil": {7: FLOATS},
+    "Celu": {12: "float"},
+    "Cos": {7: FLOATS},
+    "Cosh": {9: HALVES},
+    "Elu": {7: HALVES},
+    "Erf": {9: HALVES},
+    "Exp": {7: FLOATS},
+    "Floor": {7: FLOATS},
+    "HardSigmoid": {7: HALVES},
+    "HardSwish": {14: HALVES},
+    "Identity": {7: f"bool string {NUMBERS}"},
+    "IsInf": {10: "double float", 20: "float16"},
+    "IsNaN": {9: FLOATS},
+    "LeakyRelu": {7: HALVES},
+    "Log": {7: FLOATS},
+    "Mish": {18: HALVES},
+    "Neg": {7: "double float float16 int16 int32 int64 int8"},
+    "Reciprocal": {7: FLOATS},
+    "Relu": {7: FLOATS, 14: "int32 int8"},
+    "Round": {11: FLOATS},
+    "Selu": {7: HALVES},
+    "Sigmoid": {7: FLOATS},
+    "Sign": {9: NUMBERS},
+    "Sin": {7: FLOATS},
+    "Sinh": {9: HALVES},
+    "Softplus": {7: HALVES},
+    "Softsign": {7: HALVES},
+    "Sqrt": {7: FLOATS},
+    "Tan": {7: HALVES},
+    "Tanh": {7: FLOATS},
+    "ThresholdedRelu": {10: HALVES},
+}
+BINARY = {
+    "Add": {7: "double float float16 int32 int64 uint32 uint64", 14: SMALL},
+    "BitShift": {11: "uint32 uint64 uint8"},
+    "Div": {7: "double float float16 int32 int64 uint32 uint64", 14: SMALL},
+    "Equal": {
+        7: "bool int32 int64",
+        11: "double float float16 int16 int8 uint16 uint32 uint64 uint8",
+        19: "string",
+    },
+    "Greater": {7: FLOATS, 9: "int16 int32 int64 int8 uint16 uint32 uint64 uint8"},
+    "GreaterOrEqual": {12: NUMBERS},
+    "Less": {7: FLOATS, 9: "int16 int32 int64 int8 uint16 uint32 uint64 uint8"},
+    "LessOrEqual": {12: NUMBERS},
+    "Max": {7: HALVES, 8: "double", 12: "int32 int64 int8 uint32 uint64 uint8"},
+    "Mean": {7: HALVES},
+    "Min": {7: HALVES, 8: "double", 12: "int32 int64 int8 uint32 uint64 uint8"},
+    "Mod": {10: NUMBERS},
+    "Mul": {7: "double float float16 int32 int64 uint32 uint64", 14: SMALL},
+    "PRelu": {7: HALVES},
+    "Pow": {7: FLOATS, 12: "int32 int64"},
+    "Sub": {7: "double float float16 int32 int64 uint32 uint64", 14: SMALL},
+    "Sum": {7: FLOATS},
+}
+SPECIAL = [np.nan, np.inf, -np.inf, -0.0, 0.0, 0.5, -0.5, 1.0, -1.0, 2.5, -3.7, 6e4]
+
+
+def _cases(table: dict[str, dict[int, str]]) -> list[tuple[str, int, str]]:
+    return [
+        (op, opset, kind)
+        for op, kinds in table.items()
+        for opset, names in kinds.items()
+        for kind in names.split()
+    ]
+
+
+def _values(kind: str, seed: int) -> np.ndarray:
+    """Twelve values: for floats the special ones, in an order that the seed decides."""
+    if kind in FLOATS.split():
+        given = np.array(SPECIAL, kind.replace("double", "float64"))
+    elif kind == "string":
+        given = np.array(["", "a", "b", "ü"] * 3, object)
+    else:
+        low = 0 if kind[0] in "ub" else -5
+        given = (np.arange(12) + low).astype(kind)
+    return np.random.default_rng(seed).permutation(given).reshape(3, 4)
+
+
+def _places(kind: str) -> list[str]:
+    return ["main", "if", "loop", "function"] if kind == "float" else ["main"]
+
+
+@pytest.mark.parametrize(("op", "opset", "kind"), _cases(UNARY))
+def test_unary(op: str, opset: int, kind: str) -> None:
+    result = "bool" if op in ("IsInf", "IsNaN") else kind
+    graph = f"({kind}[3,4] x) => ({result}[3,4] y) {{ y = {op}(x) }}"
+    feeds = {"x": _values(kind, 1)}
+    after = prove(graph, opset=opset, target=26, feeds=feeds, places=_places(kind))
+    assert ops(after) == [op]
+
+
+@pytest.mark.parametrize(("op", "opset", "kind"), _cases(BINARY))
+def test_binary(op: str, opset: int, kind: str) -> None:
+    attributes = {"BitShift": '<direction = "LEFT">'}.get(op, "")
+    if op == "Mod" and kind in FLOATS.split():
+        attributes = "<fmod = 1>"
+    compares = op in ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+    result = "bool" if compares else kind
+    graph = f"""({kind}[3,4] x, {kind}[3,4] z) => ({result}[3,4] y)
+        {{ y = {op}{attributes}(x, z) }}"""
+    feeds = {"x": _values(kind, 1), "z": _values(kind, 2)}
+    if op in ("Div", "Mod") and kind not in FLOATS.split():
+        feeds["z"] = np.where(feeds["z"] == 0, 3, feeds["z"]).astype(kind)
+    if op == "BitShift":
+        feeds["z"] %= 8
+    if op == "Pow" and kind not in FLOATS.split():
+        feeds["z"] = abs(feeds["z"])
+    after = prove(graph, opset=opset, target=26, feeds=feeds, places=_places(kind))
+    assert ops(after) == [op]
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Sum", "Mean"])
+@pytest.mark.parametrize("z", ["", "4", "3,1", "2,1,4"])
+def test_broadcasting(op: str, z: str) -> None:
+    y = "2,3,4" if z.count(",") == 2 else "3,4"
+    graph = f"(float[3,4] x, float[{z}] z) => (float[{y}] y) {{ y = {op}(x, z) }}"
+    opset = 8 if op in ("Max", "Min", "Sum", "Mean") else 7
+    prove(graph.replace("[]", ""), opset=opset, target=26)
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
+@pytest.mark.parametrize("inputs", ["x", "x, z", "x, z, x"])
+def test_any_number_of_inputs(op: str, inputs: str) -> None:
+    prove(
+        f"(float[3,4] x, float[3,4] z) => (float[3,4] y) {{ y = {op}({inputs}) }}",
+        opset=7,
+        target=26,
+        feeds={"x": _values("float", 1), "z": _values("float", 2)},
+    )
+
+
+@pytest.mark.parametrize(
+    ("opset", "call"),
+    [
+        (7, "Elu<alpha = 0.3>"),
+        (7, "HardSigmoid<alpha = 0.3, beta = 0.4>"),
+        (7, "LeakyRelu<alpha = 0.3>"),
+        (7, "Selu<alpha = 1.1, gamma = 2.0>"),
+        (10, "ThresholdedRelu<alpha = 0.7>"),
+        (12, "Celu<alpha = 0.3>"),
+    ],
+)
+def test_attributes(opset: int, call: str) -> None:
+    graph = f"(float[3,4] x) => (float[3,4] y) {{ y = {call}(x) }}"
+    prove(graph, opset=opset, target=26, feeds={"x": _values("float", 1)})
+
+
+@pytest.mark.parametrize("attributes", ["detect_negative = 0", "detect_positive = 0"])
+def test_is_inf_of_one_sign(attributes: str) -> None:
+    graph = f"(float[3,4] x) => (bool[3,4] y) {{ y = IsInf<{attributes}>(x) }}"
+    prove(graph, opset=10, target=26, feeds={"x": _values("float", 1)})
+
+
+@pytest.mark.parametrize("slope", ["", "1", "4", "3,1"])
+def test_prelu_slopes(slope: str) -> None:
+    graph = f"(float[3,4] x, float[{slope}] s) => (float[3,4] y) {{ y = PRelu(x, s) }}"
+    prove(graph.replace("[]", ""), opset=9, target=26)
+
+
+@pytest.mark.parametrize("op", ["And", "Or", "Xor"])
+def test_booleans(op: str) -> None:
+    prove(f"(bool[3] x, bool[3] z) => (bool[3] y) {{ y = {op}(x, z) }}", opset=7, target=26)
+
+
+@pytest.mark.parametrize("kind", ["float", "int64", "uint8", "string"])
+def test_where(kind: str) -> None:
+    graph = f"""(bool[3,1] c, {kind}[3,4] x, {kind}[4] z) => ({kind}[3,4] y)
+        {{ y = Where(c, x, z) }}"""
+    prove(graph, opset=9, target=26)
+
+
+@pytest.mark.parametrize(("x", "z"), [("float", "int32"), ("int32", "float"), ("double", "int64")])
+def test_pow_12_of_two_types(x: str, z: str) -> None:
+    prove(f"({x}[3] x, {z}[3] z) => ({x}[3] y) {{ y = Pow(x, z) }}", opset=12, target=26)
+
+
+# -- Mod and BitShift ----------------------------------------------------------------------
+
+REMAINDERS = {"x": np.array([7, -7, 7, -7]), "z": np.array([3, 3, -3, -3])}
+
+
+@pytest.mark.parametrize("opset", [10, 13])
+@pytest.mark.parametrize("fmod", [0, 1])
+def test_the_remainder_of_integers_keeps_its_sign(fmod: int, opset: int) -> None:
+    """fmod of integers is in the documents of 10 and 28; 13 leaves it out, its tests do not."""
+    graph = f"(int64[4] x, int64[4] z) => (int64[4] y) {{ y = Mod<fmod = {fmod}>(x, z) }}"
+    prove(graph, opset=opset, target=26, feeds=REMAINDERS)
+    after = converted(parsed(graph, opset), 28)
+    (y,) = ReferenceEvaluator(after).run(None, REMAINDERS)
+    assert y.tolist() == ([1, -1, 1, -1] if fmod else [1, 2, -2, -1])
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_bit_shift_28(direction: str) -> None:
+    """onnxruntime has no opset 28; the reference runs it."""
+    graph = f"""(uint8[4] x, uint8[4] z) => (uint8[4] y)
+        {{ y = BitShift<direction = "{direction}">(x, z) }}"""
+    feeds = {"x": np.array([1, 200, 7, 255], np.uint8), "z": np.array([0, 1, 3, 7], np.uint8)}
+    model = parsed(graph, 11)
+    before, after = (
+        ReferenceEvaluator(one).run(None, feeds)[0] for one in (model, converted(model, 28))
+    )
+    np.testing.assert_array_equal(after, before)
+
+
+@pytest.mark.parametrize(("op", "kind"), [("Celu", "float"), ("Mod", "int32")])
+def test_28_is_as_before(op: str, kind: str) -> None:
+    inputs, call = (f"{kind}[3] x", "x") if op == "Celu" else (f"{kind}[3] x, {kind}[3] z", "x, z")
+    model = parsed(f"({inputs}) => ({kind}[3] y) {{ y = {op}({call}) }}", 13)
+    after = converted(model, 28)
+    feeds = {
+        "x": np.array([-2, 3, 5], kind.replace("float", "f4")),
+        "z": np.array([3, 2, -4], np.int32),
+    }
+    feeds = {value.name: feeds[value.name] for value in model.graph.input}
+    expected = ReferenceEvaluator(model).run(None, feeds)
+    np.testing.assert_array_equal(ReferenceEvaluator(after).run(None, feeds), expected)
+
+
+# -- Erf-13 --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("target", [13, 26])
+def test_erf_of_integers_takes_the_way_over_double(kind: str, target: int) -> None:
+    """onnxruntime has no kernel for it, before or after; the reference runs it."""
+    model = parsed(f"({kind}[9] x) => ({kind}[9] y) {{ y = Erf(x) }}", 9)
+    after = converted(model, target)
+    onnx.checker.check_model(after, full_check=True)
+    assert ops(after) == ["Cast", "Erf", "Cast"]
+    feeds = {"x": np.array([-7, -6, -5, -1, 0, 1, 5, 6, 7], kind)}
+    (actual,) = ReferenceEvaluator(after).run(None, feeds)
+    np.testing.assert_array_equal(actual, ReferenceEvaluator(model).run(None, feeds)[0])
+    assert actual.tolist() == [-1, -1, 0, 0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_erf_of_unsigned_integers(kind: str) -> None:
+    after = converted(parsed(f"({kind}[3] x) => ({kind}[3] y) {{ y = Erf(x) }}", 9), 26)
+    (actual,) = ReferenceEvaluator(after).run(None, {"x": np.array([0, 5, 6], kind)})
+    assert actual.tolist() == [0, 0, 1]
+
+
+def test_erf_of_a_value_of_unknown_type_stays() -> None:
+    """A model-local function that is called with two types of float."""
+    model = onnx.parser.parse_model(
+        """
+        <ir_version: 8, opset_import: ["": 9, "local": 1]>
+        graph (float[2] x, double[2] d) => (float[2] y, double[2] z)
+            { y = local.F(x) z = local.F(d) }
+        <domain: "local", opset_import: ["": 9]>
+        F (x) => (y) { y = Erf(x) }
+        """
+    )
+    assert [node.op_type for node in converted(model, 26).functions[0].node] == ["Erf"]

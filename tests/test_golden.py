@@ -1,0 +1,73 @@
+"""Golden models: every case is rewritten, compared with its file, and executed before and after.
+
+`golden_models/<pipeline>/<case>.before.onnxtxt` becomes `<case>.after.onnxtxt`;
+`<case>.refused.onnxtxt` is refused. Options and the expected code stand in the model's metadata:
+`"option batch": "unroll"`, `"refused": "batch-not-static"`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from passes.plugins import load_rules
+from passes.testing import assert_refused, assert_rewrite
+
+FOLDER = Path(__file__).parent.parent / "golden_models"
+BEFORE = sorted(FOLDER.glob("*/*.before.onnxtxt"))
+REFUSED = sorted(FOLDER.glob("*/*.refused.onnxtxt"))
+
+
+def case_name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name.split('.')[0]}"
+
+
+def options_of(model: onnx.ModelProto) -> dict[str, str]:
+    said = {entry.key: entry.value for entry in model.metadata_props}
+    return {key[7:]: value for key, value in said.items() if key.startswith("option ")}
+
+
+@pytest.mark.parametrize("path", BEFORE, ids=case_name)
+def test_rewrites_as_the_golden_model_says(path: Path, request: pytest.FixtureRequest) -> None:
+    before = onnx.load(path)
+    options = options_of(before)
+    result = assert_rewrite(before, pipeline=path.parent.name, opset=9, options=options)
+    after = path.with_name(path.name.replace(".before.", ".after."))
+    text = onnx.printer.to_text(result.model) + "\n"
+    if request.config.getoption("--update-golden"):
+        after.write_text(text)
+    assert text == after.read_text()
+
+
+@pytest.mark.parametrize("path", BEFORE, ids=case_name)
+@pytest.mark.parametrize("opset", [13, 21])
+def test_rewrites_at_newer_opsets(path: Path, opset: int) -> None:
+    before = onnx.load(path)
+    options = options_of(before)
+    assert_rewrite(before, pipeline=path.parent.name, opset=opset, options=options)
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=case_name)
+def test_refuses_as_the_golden_model_says(path: Path) -> None:
+    model = onnx.load(path)
+    options = options_of(model)
+    (code,) = [entry.value for entry in model.metadata_props if entry.key == "refused"]
+    assert_refused(model, code, pipeline=path.parent.name, opset=9, options=options)
+
+
+def test_every_refusal_code_of_a_loop_rule_has_a_golden_model() -> None:
+    shown = {
+        entry.value
+        for path in REFUSED
+        for entry in onnx.load(path).metadata_props
+        if entry.key == "refused"
+    }
+    documented = {
+        code
+        for name, rule in load_rules().items()
+        if name != "opset"  # its codes are shown by tests/converters
+        for code in rule.refusal_codes
+    }
+    assert documented <= shown
