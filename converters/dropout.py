@@ -26,16 +26,19 @@ def dropout_10(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
 def dropout_12(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
     """The attribute `ratio` becomes the second input, a float scalar; nothing asks for training.
 
-    Without training the ratio is ignored, so one that cannot be said is left out. The mask is
-    all true; what it is in older versions, where onnxruntime makes it all false, is not said.
+    Without training the ratio is ignored, so one that cannot be said is left out. What the mask
+    is then was not said: onnxruntime makes it all false. From 12 on it is all true, so negated.
     """
+    y, *mask = node.output
+    inputs = [node.input[0]]
     ratio = next((one for one in node.attribute if one.name == "ratio"), None)
-    if ratio is None:
-        return [node]
-    if ratio.ref_attr_name or not 0 <= ratio.f < 1:
-        return [at.changed(node, without=["ratio"])]
-    given = at.attribute_as_input(node, "ratio", np.float32)
-    return [at.changed(node, inputs=[node.input[0], given], without=["ratio"])]
+    if ratio is not None and not ratio.ref_attr_name and 0 <= ratio.f < 1:
+        inputs.append(at.attribute_as_input(node, "ratio", np.float32))
+    if not any(mask):
+        return [at.changed(node, inputs=inputs, without=["ratio"])]
+    kept = at.fresh(mask[0])
+    main = at.changed(node, inputs=inputs, outputs=[y, kept], without=["ratio"])
+    return [main, at.node("Not", [kept], mask)]
 
 
 identical("Dropout", 13)

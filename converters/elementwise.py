@@ -8,7 +8,7 @@ from onnx import NodeProto, TensorProto
 
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
-from converters.through_double import through_double
+from converters.through_float import through_float
 from passes.value_types import elem_type_of
 
 for _op in ("Max", "Mean", "Min", "Sum"):
@@ -50,13 +50,14 @@ identical("Celu", 28)
 
 @adapter("Erf", 13)
 def erf_13(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
-    """Integers are no longer allowed: they take the way over double and back.
+    """Integers are no longer allowed: they take the way over float and back.
 
-    Input and output (any shape) of any integer type; the result is rounded towards zero. A value
-    of unknown type is taken to be a float; an integer would not pass the checker.
+    Input and output (any shape) of any integer type; the result is rounded towards zero, so it is
+    0 but where float has no number below 1 left. A value of unknown type is taken to be a float;
+    an integer would not pass the checker.
     """
     elem_type = elem_type_of(at.type_of(node.input[0]))
-    return [node] if elem_type in _NOT_INTEGERS else through_double(node, at)
+    return [node] if elem_type in _NOT_INTEGERS else through_float(node, at)
 
 
 _NOT_INTEGERS = (0, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)

@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 from converters.attribute_inputs import ints_as_input
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
-from converters.through_double import through_double
+from converters.through_float import through_float
 from passes.value_types import elem_type_of
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
@@ -30,7 +30,9 @@ def reduce_logarithm_28(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
     taken to be a float; an integer would not pass the checker.
     """
     elem_type = elem_type_of(at.type_of(node.input[0]))
-    return through_double(node, at) if elem_type in _NO_LOGARITHM_28 else [node]
+    if elem_type not in _NO_LOGARITHM_28:
+        return [node]
+    return through_float(node, at, TensorProto.DOUBLE)
 
 
 _NO_LOGARITHM_28 = (

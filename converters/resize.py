@@ -53,6 +53,8 @@ def _says_linear(node: NodeProto) -> bool:
 
 def _rounding_of_all(scales: str, at: Conversion) -> str | None:
     """The nearest_mode that is right along every axis, None where there is none for sure."""
+    if at.site.node.op_type == "Upsample":
+        return "floor"  # its scales are 1 or more
     known = at.constant(scales)
     if known is None:
         return None

@@ -7,6 +7,7 @@ mapped, only when somebody asks for its value.
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,9 @@ def _read(path: Path) -> ModelProto:
     try:
         if path.stat().st_size == 0:
             raise BadModel("the file is empty", file=file)
-        proto = onnx.load(file, load_external_data=False)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="The onnxtxt format is experimental")
+            proto = onnx.load(file, load_external_data=False)
     except OSError as error:
         raise BadModel(f"cannot be read ({error.strerror or error})", file=file) from error
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:

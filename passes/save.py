@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,7 +66,9 @@ def save(
 
 def _serialized(model: ModelProto, path: Path) -> bytes:
     name = serialization.registry.get_format_from_file_extension(path.suffix) or "protobuf"
-    data = serialization.registry.get(name).serialize_proto(model)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The onnxtxt format is experimental")
+        data = serialization.registry.get(name).serialize_proto(model)
     return data if isinstance(data, bytes) else data.encode()
 
 

@@ -7,7 +7,7 @@ import onnx
 import onnx.reference
 import pytest
 from calls import prove_call
-from onnx import AttributeProto, helper
+from onnx import AttributeProto, helper, numpy_helper
 from proving import converted, drawn, initializers, ops, parsed, prove, run
 
 # -- Squeeze and Unsqueeze -----------------------------------------------------------------
@@ -100,6 +100,20 @@ def test_an_attribute_that_becomes_an_input_in_a_graph_and_in_a_body() -> None:
     branches = [attribute.g for attribute in after.graph.node[1].attribute]
     names = [one.name for graph in (after.graph, *branches) for one in graph.initializer]
     assert len(names) == len(set(names)) == 3
+
+
+def test_an_input_that_is_a_sparse_initializer() -> None:
+    """The C++ version converter finds it undefined."""
+    model = parsed("(float[2] x) => (float[2] y) { s = Squeeze<axes = [0]>(w) y = Add(x, s) }", 11)
+    values = numpy_helper.from_array(np.array([2.5], np.float32), "w")
+    places = numpy_helper.from_array(np.array([[0, 1]]), "w_places")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [1, 2]))
+    after = converted(model, 26)
+    onnx.checker.check_model(after, full_check=True)
+    assert after.graph.sparse_initializer == model.graph.sparse_initializer
+    feeds = {"x": np.zeros(2, np.float32)}
+    np.testing.assert_array_equal(run(after, feeds)[0], run(model, feeds)[0])
+    np.testing.assert_array_equal(run(after, feeds)[0], [0, 2.5])
 
 
 # -- identical steps -----------------------------------------------------------------------

@@ -154,21 +154,6 @@ def test_roi_align_does_not_move_by_half_a_pixel(ratio: int, mode: str) -> None:
     assert coordinates == [b"output_half_pixel"]
 
 
-@pytest.mark.parametrize("coordinates", ["half_pixel", "output_half_pixel"])
-def test_roi_align_16(coordinates: str) -> None:
-    graph = f"""(float[2,3,8,9] x, float[3,4] r, int64[3] b) => (float[3,3,1,1] y)
-        {{ y = RoiAlign<coordinate_transformation_mode = "{coordinates}">(x, r, b) }}"""
-    feeds = {"r": REGIONS, "b": np.array([0, 1, 1])}
-    prove(graph, opset=16, target=21, feeds=feeds, places=["main"])
-
-
-def test_max_roi_pool() -> None:
-    graph = """(float[2,3,8,9] x, float[3,5] r) => (float[3,3,2,2] y)
-        { y = MaxRoiPool<pooled_shape = [2, 2], spatial_scale = 0.5>(x, r) }"""
-    regions = np.concatenate([[[0], [1], [1]], REGIONS * 2], axis=1).astype(np.float32)
-    prove(graph, opset=7, target=21, feeds={"r": regions})
-
-
 # -- convolutions --------------------------------------------------------------------------
 
 

@@ -80,6 +80,15 @@ def test_upsample_by_nearest_at_any_rank(x: tuple[int, ...], scales: tuple[float
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_upsample_by_scales_that_are_not_known(mode: str) -> None:
+    """They are not less than 1, so one Resize does it."""
+    graph = f"""(float[1,2,5,7] x, float[4] scales) => (float[1,2,H,W] y)
+        {{ y = Upsample<mode = "{mode}">(x, scales) }}"""
+    feeds = {"scales": np.array([1, 1, 1.3, 2], np.float32)}
+    assert ops(prove(graph, opset=9, target=26, feeds=feeds)) == ["Resize"]
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
 @pytest.mark.parametrize("kind", ["int32", "uint8"])
 def test_upsample_of_integers(kind: str, mode: str) -> None:
     prove(_upsample_7(mode, (1, 2, 3, 4), (1, 1, 1.5, 2.7), kind), opset=7, target=26)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, parser
+from onnx import ModelProto, TensorProto, helper, parser
+from ort_process import OrtProcess, OrtRefused, difference, ort_process
 
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
 RUN = ReferenceExecutor().run
+
+
+@pytest.fixture(scope="module")
+def ort() -> Iterator[OrtProcess]:
+    with ort_process() as process:
+        yield process
+
+
 I64 = np.int64
 
 
@@ -69,6 +79,24 @@ def test_the_initial_cond_is_tested_before_iteration_0() -> None:
 def test_both_limits_hold() -> None:
     assert RUN(loop("m, c"), feeds(m=3)).outputs["last"] == 3
     assert RUN(loop("m, c"), feeds(m=30)).outputs["last"] == 5
+
+
+@pytest.mark.parametrize("operands", ["m, c", ", c"])
+@pytest.mark.parametrize("values", [feeds(), feeds(m=3), feeds(m=0), feeds(c=False), feeds(a=9)])
+@pytest.mark.parametrize("opset", [11, 13, 16, 21])
+def test_what_onnxruntime_gives(
+    ort: OrtProcess, operands: str, values: dict[str, Any], opset: int
+) -> None:
+    model = loop(operands, opset=opset)
+    for graph in (model.graph, model.graph.node[1].attribute[0].g):
+        for node in graph.node:
+            if node.op_type == "Constant":
+                number = helper.make_tensor("n", TensorProto.INT64, [], [node.attribute[0].i])
+                node.attribute[0].CopyFrom(helper.make_attribute("value", number))
+    answer = ort.run(model, values)
+    assert not isinstance(answer, OrtRefused), answer
+    outputs = RUN(model, values).outputs.values()
+    assert [difference(a, b) for a, b in zip(outputs, answer, strict=True)] == [""] * 3
 
 
 def test_without_limits_the_time_ends_the_run() -> None:

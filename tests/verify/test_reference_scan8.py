@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, parser
+from ort_process import OrtProcess, OrtRefused, difference, ort_process
 
 from passes.verify.executor import ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
 RUN = ReferenceExecutor().run
+
+
+@pytest.fixture(scope="module")
+def ort() -> Iterator[OrtProcess]:
+    with ort_process() as process:
+        yield process
+
 
 #: A running sum per row, and each iteration's sum.
 RUNNING_SUM = """
@@ -163,3 +172,42 @@ def test_a_state_that_changes_shape_is_an_error() -> None:
     values = {"s": np.zeros((1, 2), np.float32), "x": np.zeros((1, 2, 2), np.float32)}
     with pytest.raises(ModelFailed, match=r"state 0 changes its shape from \(2,\) to \(4,\)"):
         RUN(model, values)
+
+
+CELL = """
+<ir_version: 8, opset_import: ["": 8]>
+g (int64[B] lens, float[B, H] h0, float[B] n0, float[B, T, I] x, float[B, T] k, float[I, H] w)
+  => (h, n, hs, ks) {
+    h, n, hs, ks = Scan <num_scan_inputs = 2, directions = [FIRST, SECOND],
+      body = body (float[H] a, float m, float[I] e, float f)
+        => (float[H] b, float o, float[H] c, float d) {
+          p = MatMul (e, w)  q = Add (a, p)  b = Tanh (q)  o = Add (m, f)
+          c = Identity (b)  d = Mul (f, m)
+      }> (lens, h0, n0, x, k)
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_cell_with_captured_weights_as_onnxruntime_runs_it(ort: OrtProcess, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    batch, longest, width, hidden = (int(size) for size in rng.integers(1, 6, 4))
+    text = CELL.replace("FIRST", str(seed % 2)).replace("SECOND", str(seed // 2 % 2))
+
+    def values(*shape: int) -> Any:
+        return rng.normal(size=shape).astype(np.float32)
+
+    fed = {
+        # onnxruntime refuses length 0.
+        "lens": rng.integers(1, longest + 1, batch),
+        "h0": values(batch, hidden),
+        "n0": values(batch),
+        "x": values(batch, longest, width),
+        "k": values(batch, longest),
+        "w": values(width, hidden),
+    }
+    model = parser.parse_model(text)
+    answer = ort.run(model, fed)
+    assert not isinstance(answer, OrtRefused), answer
+    outputs = RUN(model, fed).outputs.values()
+    assert [difference(a, b, 1e-5, 1e-6) for a, b in zip(outputs, answer, strict=True)] == [""] * 4

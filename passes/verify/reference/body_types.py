@@ -85,7 +85,7 @@ def _inferred(model: ModelProto, count: int) -> list[TypeProto]:
     """What shape inference says of the outputs; nothing where it gives up."""
     try:
         graph = shape_inference.infer_shapes(model, data_prop=True).graph
-    except (shape_inference.InferenceError, ValueError):
+    except (shape_inference.InferenceError, RuntimeError, ValueError):
         return [TypeProto()] * count
     types = {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}
     for tensor in graph.initializer:

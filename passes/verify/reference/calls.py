@@ -31,17 +31,19 @@ def function_call(
     any order, and once per distinct set of attributes.
     """
     given = call_attributes(node, function, defaults)
+    known: list[Evaluator] = []
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
-        evaluator = _evaluator(caller.machine, function, given)
-        names = list(evaluator.input_names_)
+        if not known:
+            known.append(_evaluator(caller.machine, function, given))
+        names = list(known[0].input_names_)
         if len(operands) > len(names):
             raise ModelFailed(
                 f"{described(node)} passes {len(operands)} inputs, the function takes {len(names)}"
             )
         fed = [*operands, *[None] * (len(names) - len(operands))]
         # Functions capture nothing: no outer frame.
-        return evaluator.call({"": None}, None, names, fed)
+        return known[0].call({"": None}, None, names, fed)
 
     return kernel
 
@@ -49,14 +51,12 @@ def function_call(
 def _evaluator(
     machine: Machine, function: FunctionProto, given: dict[str, AttributeProto]
 ) -> Evaluator:
-    key = (
-        id(function),
-        tuple(sorted((name, value.SerializeToString()) for name, value in given.items())),
-    )
-    if key not in machine.function_evaluators:
-        from passes.verify.reference.evaluator import Evaluator
+    from passes.verify.reference.evaluator import Evaluator
 
-        special = specialise(function, given) if function.attribute or given else function
+    spelled = sorted((name, value.SerializeToString()) for name, value in given.items())
+    key = (id(function), tuple(spelled))
+    if key not in machine.function_evaluators:
+        special = specialise(function, given)
         imports = {entry.domain: entry.version for entry in special.opset_import}
         machine.function_evaluators[key] = (Evaluator(special, machine, imports), function)
     evaluator: Evaluator = machine.function_evaluators[key][0]

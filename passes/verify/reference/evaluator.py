@@ -130,7 +130,7 @@ class Evaluator(ReferenceEvaluator):
             ) from error
         try:
             results = step.kernel(operands, frame)
-        except (ModelFailed, CannotRun):
+        except (ModelFailed, CannotRun, RecursionError):
             raise
         except Exception as error:
             raise failure(step.node, error) from error

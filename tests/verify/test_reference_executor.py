@@ -1,0 +1,217 @@
+"""What goes into a run of the reference executor, and what comes out of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+
+from passes.verify.executor import CannotRun, ModelFailed
+from passes.verify.reference import ReferenceExecutor
+
+RUN = ReferenceExecutor().run
+F32 = np.float32
+
+
+def add(initializer: str = "", ir: int = 8) -> ModelProto:
+    return parser.parse_model(f"""
+    <ir_version: {ir}, opset_import: ["": 16]>
+    g (float[2] x, float[2] w) => (float[2] y) {initializer} {{ y = Add (x, w) }}""")
+
+
+X = np.array([1, 2], F32)
+
+
+def test_a_missing_an_unknown_and_an_unfitting_feed_fail() -> None:
+    with pytest.raises(ModelFailed, match="the input 'w' is not fed"):
+        RUN(add(), {"x": X})
+    with pytest.raises(ModelFailed, match="'v' is no input of the model"):
+        RUN(add(), {"x": X, "w": X, "v": X})
+    with pytest.raises(ModelFailed, match="'w' is float32, not float64"):
+        RUN(add(), {"x": X, "w": X.astype(np.float64)})
+    with pytest.raises(ModelFailed, match=r"'w' has shape \[2\], not \(3,\)"):
+        RUN(add(), {"x": X, "w": np.zeros(3, F32)})
+
+
+def test_from_ir_4_an_initializer_that_is_an_input_is_a_default() -> None:
+    model = add("<float[2] w = {10, 20}>")
+    assert RUN(model, {"x": X}).outputs["y"].tolist() == [11, 22]
+    assert RUN(model, {"x": X, "w": X}).outputs["y"].tolist() == [2, 4]
+
+
+def test_with_ir_3_it_is_a_constant() -> None:
+    model = add("<float[2] w = {10, 20}>", ir=3)
+    assert RUN(model, {"x": X}).outputs["y"].tolist() == [11, 22]
+    with pytest.raises(ModelFailed, match="'w' is no input of the model"):
+        RUN(model, {"x": X, "w": X})
+
+
+@pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]])
+def test_sparse_initializers_are_filled_with_zeros(indices: Any) -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[2, 3] x) => (y) { y = Add (x, w) }""")
+    sparse = model.graph.sparse_initializer.add()
+    sparse.values.CopyFrom(numpy_helper.from_array(np.array([7, 8], F32), "w"))
+    sparse.indices.CopyFrom(numpy_helper.from_array(np.array(indices, np.int64)))
+    sparse.dims.extend([2, 3])
+    outputs = RUN(model, {"x": np.zeros((2, 3), F32)}).outputs
+    assert outputs["y"].tolist() == [[0, 7, 0], [0, 0, 8]]
+
+
+def external(**entries: str) -> ModelProto:
+    model = add("<float[2] w = {0, 0}>")
+    tensor = model.graph.initializer[0]
+    tensor.Clear()
+    tensor.name, tensor.data_type = "w", TensorProto.FLOAT
+    tensor.dims.append(2)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": "weights.bin", **entries}.items():
+        tensor.external_data.add(key=key, value=value)
+    return model
+
+
+def test_external_data_is_read_at_its_offset(tmp_path: Path) -> None:
+    (tmp_path / "weights.bin").write_bytes(np.arange(8, dtype=F32).tobytes())
+    outputs = RUN(external(offset="12", length="8"), {"x": X}, base_dir=tmp_path).outputs
+    assert outputs["y"].tolist() == [4, 6]
+    assert RUN(external(), {"x": X}, base_dir=tmp_path).outputs["y"].tolist() == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ({"location": "gone.bin"}, "gone.bin is missing, 8 are needed"),
+        ({"offset": "28"}, "has 4 bytes after offset 28, 8 are needed"),
+        ({"length": "4"}, "4 bytes are given, 8 are needed"),
+        ({"location": "../weights.bin"}, "lies outside of"),
+    ],
+)
+def test_missing_external_data_is_no_word_on_the_model(
+    tmp_path: Path, entries: dict[str, str], words: str
+) -> None:
+    (tmp_path / "weights.bin").write_bytes(np.arange(8, dtype=F32).tobytes())
+    with pytest.raises(CannotRun, match=words):
+        RUN(external(**entries), {"x": X}, base_dir=tmp_path)
+
+
+def test_external_data_needs_a_directory() -> None:
+    with pytest.raises(CannotRun, match="no directory was given"):
+        RUN(external(), {"x": X})
+
+
+@pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.INT4])
+def test_external_data_of_small_types(tmp_path: Path, kind: int) -> None:
+    model = parser.parse_model("""
+    <ir_version: 10, opset_import: ["": 21]> g () => (y) { y = Cast <to = 1> (w) }""")
+    tensor = helper.make_tensor("w", kind, [3], [1, 2, 3])
+    (tmp_path / "w.bin").write_bytes(numpy_helper.from_array(
+        numpy_helper.to_array(tensor)).raw_data)  # fmt: skip
+    outside = TensorProto(name="w", data_type=kind, dims=[3])
+    outside.data_location = TensorProto.EXTERNAL
+    outside.external_data.add(key="location", value="w.bin")
+    model.graph.initializer.append(outside)
+    assert RUN(model, {}, base_dir=tmp_path).outputs["y"].tolist() == [1, 2, 3]
+
+
+def test_sequences_and_optionals_as_inputs_and_outputs() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (seq(float[N]) s, optional(float[N]) o) => (seq(float[N]) s2, optional(float[N]) o2, h) {
+      s2 = Identity (s)  o2 = Identity (o)  h = OptionalHasElement (o)
+    }""")
+    outputs = RUN(model, {"s": [X, X + 1], "o": None}).outputs
+    assert [value.tolist() for value in outputs["s2"]] == [[1, 2], [2, 3]]
+    assert outputs["o2"] is None
+    assert not outputs["h"]
+    assert RUN(model, {"s": [], "o": X}).outputs["o2"].tolist() == [1, 2]
+
+
+WATCHED = """
+<ir_version: 8, opset_import: ["": 16, "own": 1]>
+g (int64 m, float x) => (y, z) {
+  w = Neg (x)
+  y = Loop <body = body (int64 i, bool c, float x) => (bool d, float b) {
+    d = Identity (c)
+    [grow] b = Add (x, x)
+  }> (m, , x)
+  [grow] z = own.f (x)
+}
+<domain: "own", opset_import: ["": 16]>
+f (a) => (b) { [inner] b = Exp (a) }
+"""
+
+
+def test_the_watch_sees_what_a_name_means_where_the_node_stands() -> None:
+    model = parser.parse_model(WATCHED)
+    values = {"m": np.array(2), "x": np.array(3, F32)}
+    watch = {"grow": ["x", "w", "gone", "i"], "inner": ["a", "x"]}
+    seen = RUN(model, values, watch=watch).seen
+    # In the body x is the carried value, w is seen though the body does not read it.
+    spelled = [{name: float(v) for name, v in run.items()} for run in seen["grow"]]
+    assert spelled == [{"x": 3, "w": -3, "i": 0}, {"x": 6, "w": -3, "i": 1}, {"x": 3, "w": -3}]
+    # A function sees nothing of its caller.
+    assert [set(run) for run in seen["inner"]] == [{"a"}]
+
+
+def test_the_watch_keeps_the_first_16_runs() -> None:
+    values = {"m": np.array(100), "x": np.array(3, F32)}
+    seen = RUN(parser.parse_model(WATCHED), values, watch={"grow": ["i"]}).seen
+    assert [int(run["i"]) for run in seen["grow"]] == list(range(16))
+
+
+def test_a_kernel_that_fails_names_node_and_reason() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N] x, float[M] w) => (y) { [join] y = Add (x, w) }""")
+    with pytest.raises(ModelFailed, match="Add 'join' failed: operands could not be broadcast"):
+        RUN(model, {"x": X, "w": np.zeros(3, F32)})
+
+
+def test_an_operator_without_kernel_is_no_word_on_the_model() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16, "elsewhere": 1]>
+    g (float[N] x) => (y) { y = elsewhere.Secret (x) }""")
+    with pytest.raises(CannotRun, match=r"no kernel for elsewhere\.Secret at opset 1"):
+        RUN(model, {"x": X})
+
+
+def chain(length: int) -> ModelProto:
+    nodes = [helper.make_node("Add", [f"v{i}", "x"], [f"v{i + 1}"]) for i in range(length)]
+    ends = [helper.make_tensor_value_info(name, 1, [2]) for name in ("v0", "x", f"v{length}")]
+    graph = helper.make_graph(nodes, "g", ends[:2], ends[2:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_a_chain_of_20000_nodes_takes_seconds() -> None:
+    model = chain(20_000)
+    start = time.monotonic()
+    outputs = RUN(model, {"v0": X, "x": np.ones(2, F32)}).outputs
+    assert outputs["v20000"].tolist() == [20001, 20002]
+    assert time.monotonic() - start < 20
+
+
+def test_10000_iterations_next_to_thousands_of_weights_take_seconds() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (int64 m, float[2] x) => (y, n) {
+      y, n = Loop <body = body (int64 i, bool c, float[2] a) => (bool d, float[2] b, int64 j) {
+        d = Identity (c)  b = Add (a, w7)  j = Identity (i)
+      }> (m, , x)
+    }""")
+    for index in range(5000):
+        model.graph.initializer.append(numpy_helper.from_array(np.ones(2, F32), f"w{index}"))
+    start = time.monotonic()
+    outputs = RUN(model, {"m": np.array(10_000), "x": X}).outputs
+    assert outputs["y"].tolist() == [10001, 10002]
+    assert outputs["n"].shape == (10_000,)
+    assert time.monotonic() - start < 20
+
+
+def test_the_time_is_looked_at_between_nodes() -> None:
+    with pytest.raises(CannotRun, match="took longer than 0 s"):
+        RUN(chain(10), {"v0": X, "x": X}, timeout=0)
