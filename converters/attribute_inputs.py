@@ -14,10 +14,11 @@ from passes.value_types import elem_type_of
 def ints_as_input(node: NodeProto, at: Conversion, name: str) -> Sequence[NodeProto]:
     """The node with its optional attribute `name` as the second input, an int64 tensor (n).
 
-    No attribute is no input, and so is an empty list: both stand for the default.
+    No attribute is no input. An empty list stays one: runtimes differ in what Squeeze does with
+    it, and do the same before and after.
     """
-    if not at.refers(node, name) and not at.attribute(node, name):
-        return [at.changed(node, inputs=[node.input[0]], without=[name])]
+    if not at.refers(node, name) and at.attribute(node, name) is None:
+        return [at.changed(node, inputs=[node.input[0]])]
     value = at.attribute_as_input(node, name, np.int64)
     return [at.changed(node, inputs=[node.input[0], value], without=[name])]
 

@@ -87,7 +87,9 @@ def _saved_statistics(node: NodeProto, mean: str, var: str, at: Conversion) -> S
     return [shape, zeros, batch, total, inverse, at.node("Sqrt", [inverse.output[0]], [var])]
 
 
-identical("BatchNormalization", 15)  # scale and bias may differ from x in type
+# Scale and bias may differ from x in type. Statistics of float16 are computed in float; version
+# 14 does not say in what.
+identical("BatchNormalization", 15)
 
 
 @adapter("GroupNormalization", 21)

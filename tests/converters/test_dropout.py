@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from calls import calling, prove_call
-from proving import converted, initializers, ops, parsed, prove
+from proving import converted, initializers, ops, parsed, prove, run
 
 from passes.rule import Refused
 
@@ -57,6 +58,27 @@ def test_a_mask_that_is_not_named_is_not_cast() -> None:
 def test_a_mask_that_is_used() -> None:
     graph = "(float[3] x) => (float[3] z) { y, mask = Dropout<ratio = 0.2>(x) z = Add(y, mask) }"
     prove(graph, opset=7, target=26)
+
+
+def test_the_ratios_of_a_graph_and_its_body_have_names_of_their_own() -> None:
+    """The C++ converter gives both the same name, which is not valid."""
+    model = parsed(
+        """(bool go, float[2] x) => (float[2] z) {
+            y = Dropout<ratio = 0.3>(x)
+            z = If(go) <
+                then_branch = yes () => (float[2] a) { a = Dropout<ratio = 0.3>(y) },
+                else_branch = no () => (float[2] b) { b = Dropout<ratio = 0.3>(x) }
+            >
+        }""",
+        10,
+    )
+    after = converted(model, 26)
+    onnx.checker.check_model(after, full_check=True)
+    branches = [attribute.g for attribute in after.graph.node[1].attribute]
+    names = {one.name for graph in (after.graph, *branches) for one in graph.initializer}
+    assert len(names) == 3
+    feeds = {"go": np.array(True), "x": np.ones(2, np.float32)}
+    np.testing.assert_array_equal(run(after, feeds), run(model, feeds))
 
 
 def test_the_ratio_of_the_caller_is_left_out() -> None:

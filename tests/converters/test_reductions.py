@@ -68,7 +68,7 @@ def test_an_empty_list_of_axes_means_all(op: str) -> None:
     model.graph.node[0].attribute.append(AttributeProto(name="axes", type=AttributeProto.INTS))
     after = converted(model, 26)
     onnx.checker.check_model(after, full_check=True)
-    assert list(after.graph.node[0].input) == ["x"]
+    assert list(after.graph.node[0].input) == ["x", "axes"]
     np.testing.assert_array_equal(run(after, POSITIVE)[0], run(model, POSITIVE)[0])
 
 
