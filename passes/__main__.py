@@ -24,6 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # rich takes longer to import than all else that help needs
     help="""Rewrite the control flow of ONNX models, and execute every rewrite before and after.
 
     Exit codes: 0 done; 1 failed, or the input is no valid model; 2 wrong usage; 3 the requested
@@ -87,7 +88,7 @@ Budget = Annotated[
 Seed = Annotated[int, typer.Option(help="Seed of the drawn inputs.", metavar="N")]
 
 
-@app.command()
+@app.command(short_help="Upgrade a model to a newer opset, its Scan-8 loops included.")
 def upgrade(
     model: ModelFile,
     output: Annotated[
@@ -169,7 +170,7 @@ def upgrade(
         _fail(f"{error}", FAILED)
 
 
-@app.command()
+@app.command(short_help="Execute two models on the same inputs and compare them.")
 def verify(
     before: Annotated[Path, typer.Argument(help="The original.")],
     after: Annotated[Path, typer.Argument(help="What is to do the same.")],
@@ -203,7 +204,7 @@ def verify(
         _fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)
 
 
-@app.command()
+@app.command(short_help="Show every loop, and what the rules would do with it.")
 def inspect(
     model: ModelFile,
     opset: Opset = 9,

@@ -78,7 +78,7 @@ class Engine:
 
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
-        outcome = Round(model, ValueTypes(model.proto), model.proto)
+        outcome = Round(model, model.types, model.proto)
         if not self._any_considered(model):
             return outcome
         copy = ModelProto()
@@ -95,7 +95,10 @@ class Engine:
 
     def rule_for(self, node: NodeProto, opset: int, target: int) -> Rule | None:
         """The first rule that considers a node."""
-        return next((one for one in self.rules if one.considers(node, opset, target)), None)
+        for rule in self.rules:
+            if rule.considers(node, opset, target):
+                return rule
+        return None
 
     def _any_considered(self, model: Model) -> bool:
         for _, owner in scoping.owners(model.proto):
@@ -121,19 +124,19 @@ class _Pass:
         """Rewrite `owner`, the copy of what `scope` shows as it was read."""
         edits: dict[int, Edit] = {}
         for index, node in enumerate(owner.node):
-            inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
-            for before, (_, graph) in inner:
-                self.rewrite(before, graph)
-            edit = self._consider(Place(node, index, scope))
-            if edit is not None:
-                edits[index] = edit
+            if node.attribute:
+                inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
+                for before, (_, graph) in inner:
+                    self.rewrite(before, graph)
+            rule = self.engine.rule_for(node, self.opset, self.target)
+            if rule is not None:
+                edit = self._apply(rule, Place(node, index, scope))
+                if edit is not None:
+                    edits[index] = edit
         if edits:
             _splice(owner, edits)
 
-    def _consider(self, place: Place) -> Edit | None:
-        rule = self.engine.rule_for(place.node, self.opset, self.target)
-        if rule is None:
-            return None
+    def _apply(self, rule: Rule, place: Place) -> Edit | None:
         site = Site(
             self.outcome.model,
             place,

@@ -92,7 +92,8 @@ def tensors(model: ModelProto) -> Iterator[TensorProto]:
                     yield sparse.values
                     yield sparse.indices
             for node in graph.node:
-                yield from _attribute_tensors(node)
+                if node.attribute:
+                    yield from _attribute_tensors(node)
 
 
 def _attribute_tensors(node: NodeProto) -> Iterator[TensorProto]:

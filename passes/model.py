@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,15 @@ from passes import scope as scoping
 from passes.errors import BadModel
 from passes.external_data import ExternalTensor, check_external_data
 from passes.scope import Owner
+from passes.value_types import ValueTypes
 
 
 @dataclass
 class Model:
-    """A model in memory. `path` is the file it was read from, None for a proto of the caller."""
+    """A model in memory. `path` is the file it was read from, None for a proto of the caller.
+
+    What it looks up is looked up once: the proto must not change any more.
+    """
 
     proto: ModelProto
     path: Path | None = None
@@ -80,6 +85,11 @@ class Model:
     def input_names(self, owner: Owner) -> frozenset[str]:
         """The names of the inputs of this very graph."""
         return self._table(owner).inputs
+
+    @cached_property
+    def types(self) -> ValueTypes:
+        """The types of its values."""
+        return ValueTypes(self.proto)
 
     def read(self, tensor: TensorProto) -> npt.NDArray[Any]:
         """The value of a tensor, memory mapped where its data is external."""

@@ -10,9 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
-from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
+from passes.constant_nodes import constant_tensor
 from passes.external_data import byte_size
 from passes.model import Model
 from passes.names import Names
@@ -135,8 +136,8 @@ class Constants:
                 return None if self._overridable(at, name) else tensor
             node = self.model.producer(at.owner, name)
             if node is not None:
-                return _constant_node_tensor(node)
-            if name in scoping.input_names(at.owner):
+                return constant_tensor(node)
+            if name in self.model.input_names(at.owner):
                 return None
         return None
 
@@ -145,36 +146,6 @@ class Constants:
         if at.outer is not None or self.model.proto.ir_version < 4:
             return False
         return name in self.model.input_names(at.owner)
-
-
-def _constant_node_tensor(node: NodeProto) -> TensorProto | None:
-    if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
-        return None
-    (attribute,) = node.attribute
-    if attribute.ref_attr_name:
-        return None
-    if attribute.name == "value":
-        tensor = TensorProto()
-        tensor.CopyFrom(attribute.t)
-        tensor.name = node.output[0]
-        return tensor
-    if attribute.name not in _CONSTANT_TYPES:
-        return None
-    value = helper.get_attribute_value(attribute)
-    dims = [len(value)] if isinstance(value, list) else []
-    values = value if isinstance(value, list) else [value]
-    elem_type = _CONSTANT_TYPES[attribute.name]
-    return helper.make_tensor(node.output[0], elem_type, dims, values)
-
-
-_CONSTANT_TYPES = {
-    "value_int": TensorProto.INT64,
-    "value_ints": TensorProto.INT64,
-    "value_float": TensorProto.FLOAT,
-    "value_floats": TensorProto.FLOAT,
-    "value_string": TensorProto.STRING,
-    "value_strings": TensorProto.STRING,
-}
 
 
 Rewrite = Callable[[Site], Edit]

@@ -102,8 +102,9 @@ def scopes(model: ModelProto) -> Iterator[Scope]:
 def walk(scope: Scope) -> Iterator[Place]:
     """Every node below a scope, innermost first, in the order of the lists."""
     for index, node in enumerate(scope.owner.node):
-        for inner in scope.inner(index):
-            yield from walk(inner)
+        if node.attribute:
+            for inner in scope.inner(index):
+                yield from walk(inner)
         yield Place(node, index, scope)
 
 
@@ -117,8 +118,9 @@ def graphs_below(owner: Owner) -> Iterator[Owner]:
     """`owner` and every graph nested in it."""
     yield owner
     for node in owner.node:
-        for _, graph in subgraphs(node):
-            yield from graphs_below(graph)
+        if node.attribute:  # a generator for each node is what would take the time
+            for _, graph in subgraphs(node):
+                yield from graphs_below(graph)
 
 
 def input_names(owner: Owner) -> list[str]:

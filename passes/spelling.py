@@ -46,6 +46,13 @@ def unsqueeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()
     return author.op("Unsqueeze", value, author.ints(axis), outputs=outputs)
 
 
+def unsqueeze_axes(author: Author, value: str, axes: Sequence[int]) -> str:
+    """`value` with new axes of size 1; `axes` count in the result."""
+    if author.opset < _AXES_ARE_INPUTS:
+        return author.op("Unsqueeze", value, axes=list(axes))
+    return author.op("Unsqueeze", value, author.ints(*axes))
+
+
 def total(author: Author, value: str) -> str:
     """The sum of all elements, a scalar; 0 for none."""
     return author.op("ReduceSum", value, keepdims=0)

@@ -54,10 +54,14 @@ class ValueTypes:
     def of(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where nothing tells it."""
         for at in scope.chain():
-            found = self._by_scope.get(at.key, {}).get(name)
+            found = self.within(at, name)
             if found is not None:
                 return found
         return None
+
+    def within(self, scope: Scope, name: str) -> TypeProto | None:
+        """The type of what `scope` itself defines as `name`, None where nothing tells it."""
+        return self._by_scope.get(scope.key, {}).get(name)
 
     @cached_property
     def _by_scope(self) -> Mapping[Key, Mapping[str, TypeProto]]:

@@ -20,12 +20,11 @@ from passes.check.survey import survey
 from passes.errors import BadModel
 from passes.model import Model
 from passes.scope import Place
-from passes.value_types import ValueTypes
 
 __all__ = ["check"]
 
 
-def check(model: Model, types: ValueTypes | None = None) -> None:
+def check(model: Model) -> None:
     """See that a model is valid ONNX, as far as that shows without running it.
 
     What is cheap and what onnx's own checker does not see comes first, then that checker; only
@@ -36,12 +35,12 @@ def check(model: Model, types: ValueTypes | None = None) -> None:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
-        _check(model, types or ValueTypes(model.proto))
+        _check(model)
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check(model: Model, types: ValueTypes) -> None:
+def _check(model: Model) -> None:
     header.check_header(model.proto)
     places = survey(model)
     operators.check_operators(model, places)
@@ -51,7 +50,7 @@ def _check(model: Model, types: ValueTypes) -> None:
     loops.check_form(sites)
     _run_checker(model, places)
     tensors.check_tensors(model.proto, places)
-    loops.check_types(sites, Lookup(model, types))
+    loops.check_types(sites, Lookup(model))
 
 
 def _run_checker(model: Model, places: list[Place]) -> None:

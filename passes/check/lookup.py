@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto, TypeProto
 
@@ -11,7 +11,7 @@ from passes import scope as scoping
 from passes.check.wording import describe
 from passes.model import Model
 from passes.scope import Scope
-from passes.value_types import Dim, ValueTypes, dims_of
+from passes.value_types import Dim, dims_of
 
 _LONGEST = 1 << 20  # entries; no batch is larger
 
@@ -21,7 +21,6 @@ class Lookup:
     """What is known of the values of a model."""
 
     model: Model
-    types: ValueTypes
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where it is not known.
@@ -29,10 +28,10 @@ class Lookup:
         A body's input that hides an outer value is never taken for that value.
         """
         for at in scope.chain():
-            found = self.types.of(replace(at, outer=None), name)
+            found = self.model.types.within(at, name)
             if found is not None:
                 return found
-            if at.outer is not None and name in scoping.input_names(at.owner):
+            if at.outer is not None and name in self.model.input_names(at.owner):
                 return None
         return None
 
@@ -59,7 +58,7 @@ class Lookup:
     def _constant_tensor(self, scope: Scope, name: str) -> TensorProto | None:
         for at in scope.chain():
             tensor = self.model.initializer(at.owner, name)
-            if name in scoping.input_names(at.owner):
+            if name in self.model.input_names(at.owner):
                 # from IR 4 on such an initializer is a default that the caller may override
                 return tensor if self.model.proto.ir_version <= 3 else None
             if tensor is not None:

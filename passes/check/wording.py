@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from onnx import TensorProto, TypeProto
 
 
@@ -12,6 +14,7 @@ def count(number: int, noun: str) -> str:
     return f"{number or 'no'} {noun}s"
 
 
+@cache
 def element(elem_type: int) -> str:
     """The name of an element type, as `float`; empty where it is not known."""
     if not elem_type or elem_type not in TensorProto.DataType.values():

@@ -164,6 +164,25 @@ def test_the_watch_keeps_the_first_16_runs() -> None:
     assert [int(run["i"]) for run in seen["grow"]] == list(range(16))
 
 
+def test_random_numbers_differ_from_draw_to_draw_but_not_from_run_to_run() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (int64 m) => (y, z) {
+      y = Loop <body = body (int64 i, bool c) => (bool d, float[4] r) {
+        d = Identity (c)  r = RandomNormal <shape = [4]> ()
+      }> (m, )
+      t = Constant <value = bool {1}> ()
+      x = Constant <value = float[4] {1, 2, 3, 4}> ()
+      half = Constant <value_float = 0.5> ()
+      z = Dropout (x, half, t)
+    }""")
+    first = RUN(model, {"m": np.array(3)}).outputs
+    again = RUN(model, {"m": np.array(3)}).outputs
+    assert len({tuple(row) for row in first["y"].tolist()}) == 3
+    np.testing.assert_array_equal(first["y"], again["y"])
+    np.testing.assert_array_equal(first["z"], again["z"])
+
+
 def test_a_kernel_that_fails_names_node_and_reason() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 16]>

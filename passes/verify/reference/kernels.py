@@ -11,10 +11,11 @@ from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
 from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.library import plain_domain
 from passes.verify.reference.machine import Frame
-from passes.verify.reference.registry import Call, Function, override
+from passes.verify.reference.registry import Call, Function, override, run_parameters
 from passes.verify.reference.weights import array_of, is_external
 
 if TYPE_CHECKING:
@@ -31,32 +32,40 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
     may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
     """
     # Imported here: bodies and functions need evaluators, and evaluators need kernels.
-    from passes.verify.reference.calls import function_call, schema_call
-    from passes.verify.reference.control_flow import CONTROL_FLOW
+    from passes.verify.reference.calls import function_call
 
     function = evaluator.machine.library.find(node)
     if function is not None:
         return function_call(node, function, evaluator)
-    domain = plain_domain(node.domain)
     try:
-        if domain == "" and node.op_type in CONTROL_FLOW:
-            return CONTROL_FLOW[node.op_type](node, evaluator)
-        version = evaluator.versions.get(domain)
-        if version is None:
-            raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
-        own = override(node.op_type, version) if domain == "" else None
-        if own is not None:
-            return _calling(own, Call(_with_values_inside(node, evaluator), version))
-        kernel_class = _kernel_class(domain, node.op_type, version)
-        if kernel_class is None:
-            return schema_call(node, version, evaluator)
-        kernel = kernel_class(_with_values_inside(node, evaluator), _parameters(evaluator))
+        return _operator(node, evaluator)
     except CannotRun as reason:
         return _refusing(str(reason))
-    except ModelFailed:
+    except (ModelFailed, RecursionError):
         raise
     except Exception as error:
         raise failure(node, error) from error
+
+
+def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
+    from passes.verify.reference.calls import schema_call
+    from passes.verify.reference.control_flow import CONTROL_FLOW
+
+    domain = plain_domain(node.domain)
+    if domain == "" and node.op_type in CONTROL_FLOW:
+        return CONTROL_FLOW[node.op_type](node, evaluator)
+    version = evaluator.versions.get(domain)
+    if version is None:
+        raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
+    own = override(node.op_type, version) if domain == "" else None
+    if own is not None:
+        return _calling(own, Call(_with_values_inside(node, evaluator), version))
+    kernel_class = _kernel_class(domain, node.op_type, version)
+    if kernel_class is None:
+        return schema_call(node, version, evaluator)
+    kernel = kernel_class(_with_values_inside(node, evaluator), run_parameters(evaluator.versions))
+    if draws_anew(node):
+        return numbered(kernel, evaluator.machine)
     run: Callable[..., Sequence[Any]] = kernel.run
     return lambda operands, frame: run(*operands)
 
@@ -106,21 +115,6 @@ def _other_domains() -> dict[str, Callable[..., Any]]:
         "ai.onnx.preview.training": aionnx_preview_training.load_op,
     }
     return loaders
-
-
-def _parameters(evaluator: Evaluator) -> dict[str, Any]:
-    return {
-        "log": _no_log,
-        "opsets": evaluator.versions,
-        "verbose": 0,
-        "new_ops": {},
-        "existing_functions": {},
-        "evaluator_cls": None,
-    }
-
-
-def _no_log(*_: Any) -> None:
-    """onnx's kernels log every run; nobody listens."""
 
 
 def _with_values_inside(node: NodeProto, evaluator: Evaluator) -> NodeProto:

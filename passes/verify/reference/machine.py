@@ -53,6 +53,8 @@ class Machine:
     watch: Watch = field(default_factory=dict)
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     guessed_shapes: bool = False
+    #: Random draws so far.
+    draws: int = 0
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
     #: identity is part of the key.
     function_evaluators: dict[tuple[Any, ...], tuple[Any, FunctionProto]] = field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnx import AttributeProto, NodeProto, defs, helper
@@ -118,16 +118,20 @@ def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
 
 
 def _onnx_kernel(node: NodeProto, version: int) -> OpRun:
-    parameters = {
+    kernel: OpRun = load_op("", node.op_type, version)(node, run_parameters({"": version}))
+    return kernel
+
+
+def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
+    """What onnx's kernels want to be told; they hold no bodies here, so no evaluator."""
+    return {
         "log": _no_log,
-        "opsets": {"": version},
+        "opsets": dict(opsets),
         "verbose": 0,
         "new_ops": {},
         "existing_functions": {},
         "evaluator_cls": None,
     }
-    kernel: OpRun = load_op("", node.op_type, version)(node, parameters)
-    return kernel
 
 
 def _no_log(*_: Any) -> None:

@@ -1,9 +1,6 @@
-"""GatherElements, Scatter, ScatterElements, OneHot: places out of range are errors."""
+"""GatherElements, Scatter, OneHot: places out of range are errors."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -21,31 +18,16 @@ def gather_elements(call: Call, data: Array, indices: Array) -> Array:
 
 
 @implements("Scatter", since=9, until=10)
-@implements("ScatterElements")
-def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) -> Array:
-    """Scatter-9, ScatterElements-11 to -18: `updates` has the shape of `indices`.
+def scatter(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+    """Scatter-9: `updates` has the shape of `indices`; of several for one place the last wins.
 
-    Of several updates for one place the last wins, or all are combined by `reduction`. Raises
-    IndexError outside of -n..n-1, ValueError for shapes that do not fit.
+    Raises IndexError outside of -n..n-1, ValueError for shapes that do not fit.
     """
     if updates.shape != indices.shape:
         raise ValueError(f"updates of shape {updates.shape} for indices of shape {indices.shape}")
     result: Array = data.copy()
-    places = _places(call, data, indices)
-    reduction = call.get("reduction", "none")
-    if reduction == "none":
-        result[places] = updates
-    else:
-        _REDUCTIONS[reduction](result, places, updates)
+    result[_places(call, data, indices)] = updates
     return result
-
-
-_REDUCTIONS: dict[str, Callable[[Array, Any, Array], None]] = {
-    "add": np.add.at,
-    "mul": np.multiply.at,
-    "max": np.maximum.at,
-    "min": np.minimum.at,
-}
 
 
 @implements("OneHot")

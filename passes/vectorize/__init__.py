@@ -1,0 +1,17 @@
+"""vmap for ONNX: a body in which chosen inputs carry a new leading axis.
+
+One table of rules (`table.py`), one file per family of ops. Used over the batch axis to upgrade
+Scan-8, and over the time axis to move work out of loops.
+"""
+
+from __future__ import annotations
+
+from passes.vectorize import elementwise, products, reductions
+from passes.vectorize.rows import Captured, Rows, prepare
+from passes.vectorize.table import TABLE
+from passes.vectorize.vectorizer import Axis, Body, Vectorizer
+
+#: The files that enter rules into the table.
+FAMILIES = (elementwise, products, reductions)
+
+__all__ = ["FAMILIES", "TABLE", "Axis", "Body", "Captured", "Rows", "Vectorizer", "prepare"]

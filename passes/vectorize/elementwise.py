@@ -1,0 +1,70 @@
+"""Ops that work element by element: the new axis changes nothing but how operands line up."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.vectorize.table import batched
+from passes.vectorize.vectorizer import Vectorizer
+
+_TRAINING = 2  # the input of Dropout that says whether it is random
+
+
+@batched(
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil"),
+    *("Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish"),
+    *("Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal"),
+    *("Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus"),
+    *("Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "BitCast"),
+)
+def unary(node: NodeProto, at: Vectorizer) -> None:
+    """One operand, element by element: the same op on all rows."""
+    at.again(node)
+
+
+@batched(
+    *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal"),
+    *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul"),
+    *("Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"),
+)
+def broadcasting(node: NodeProto, at: Vectorizer) -> None:
+    """Operands that broadcast: those with the axis get its rank up to that of the result.
+
+    Without that, the axis would line up with an axis of a row.
+    """
+    rank = max(at.rank(name) for name in node.input)
+    at.again(node, [at.raised(name, rank) for name in node.input])
+
+
+@batched("CastLike")
+def cast_like(node: NodeProto, at: Vectorizer) -> set[str] | None:
+    """The second input only gives a type."""
+    at.again(node)
+    return None if at.carries(node.input[0]) else set(node.output)
+
+
+@batched("Clip")
+def clip(node: NodeProto, at: Vectorizer) -> None:
+    """Bounds are scalars; where they come from each row, Max and Min take them."""
+    x, low, high = [*node.input, "", ""][:3]
+    if not (at.carries(low) or at.carries(high)):
+        at.again(node)
+        return
+    rank = at.rank(x)
+    value = at.raised(at.spread(x), rank)
+    if low:
+        value = at.op("Max", value, at.raised(low, rank))
+    if high:
+        value = at.op("Min", value, at.raised(high, rank))
+    at.name_as(value, node.output[0])
+
+
+@batched("Dropout")
+def dropout(node: NodeProto, at: Vectorizer) -> None:
+    """Out of training it hands its input on; in training rows would share one draw."""
+    if len(node.input) > _TRAINING and node.input[_TRAINING]:
+        training = at.constant(node.input[_TRAINING])
+        if training is None or bool(training.ravel()[0]):
+            at.refuse("random", "Dropout in training draws anew for each row", *node.output)
+    at.only_rows(node, 1, 2)
+    at.again(node)

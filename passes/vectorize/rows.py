@@ -1,0 +1,97 @@
+"""A body made ready for vectorising: functions inlined, names unique, every value typed.
+
+The types are those of one row, without the new leading axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import onnx
+import onnx.inliner
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+
+from passes import scope as scoping
+from passes.constant_nodes import constant_tensor
+from passes.external_data import byte_size
+from passes.names import Names
+from passes.value_types import is_known, tensor_type
+
+_MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A body whose names are unique at every depth, and the types of its values in one row."""
+
+    graph: GraphProto
+    types: Mapping[str, TypeProto]
+    constants: Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """An outer value that a body reads: its type, and its value where that is fixed and small."""
+
+    type: TypeProto | None = None
+    value: npt.NDArray[Any] | None = None
+
+
+def prepare(
+    body: GraphProto, captured: Mapping[str, Captured], model: ModelProto, names: Names
+) -> Rows:
+    """Make `body` ready; `model` gives opset imports and functions.
+
+    Inputs and outputs of the body keep their names, captured names stay, all else is fresh.
+    """
+    alone = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    alone.graph.CopyFrom(body)
+    alone.graph.name = body.name or "body"
+    alone.functions.extend(model.functions)
+    for name, outer in captured.items():
+        value = alone.graph.input.add(name=name)
+        if outer.type is not None:
+            value.type.CopyFrom(outer.type)
+    if alone.functions:
+        alone = onnx.inliner.inline_local_functions(alone)
+    _make_unique(alone.graph, names)
+    inferred = onnx.shape_inference.infer_shapes(alone, data_prop=True)
+    types: dict[str, TypeProto] = {}
+    for graph in scoping.graphs_below(inferred.graph):
+        assert isinstance(graph, GraphProto)
+        _tabulate(graph, types)
+    graph = alone.graph
+    del graph.input[len(body.input) :]
+    constants = {name: one.value for name, one in captured.items() if one.value is not None}
+    return Rows(graph, types, {**constants, **_constants(graph)})
+
+
+def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:
+    """The small constants of a body, at every depth."""
+    found: dict[str, npt.NDArray[Any]] = {}
+    for inner in scoping.graphs_below(graph):
+        assert isinstance(inner, GraphProto)
+        made = filter(None, map(constant_tensor, inner.node))
+        for tensor in (*inner.initializer, *made):
+            inline = tensor.data_location != TensorProto.EXTERNAL
+            if inline and byte_size(tensor) <= _MOST_CONSTANT_BYTES:
+                found[tensor.name] = numpy_helper.to_array(tensor)
+    return found
+
+
+def _make_unique(graph: GraphProto, names: Names) -> None:
+    for node in graph.node:
+        for _, inner in scoping.subgraphs(node):
+            scoping.rename_all(inner, names.fresh)
+
+
+def _tabulate(graph: GraphProto, types: dict[str, TypeProto]) -> None:
+    for tensor in graph.initializer:
+        types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
+    values: list[ValueInfoProto] = [*graph.value_info, *graph.output, *graph.input]
+    for value in values:
+        if is_known(value.type):
+            types[value.name] = value.type

@@ -1,0 +1,49 @@
+"""Random operators: two runs of one model draw the same numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from onnx import NodeProto
+from onnx.reference.op_run import OpRun
+
+from passes.verify.executor import Value
+from passes.verify.reference.library import plain_domain
+from passes.verify.reference.machine import Frame
+
+if TYPE_CHECKING:
+    from passes.verify.reference.machine import Machine
+
+#: Dropout draws when it trains.
+RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def draws_anew(node: NodeProto) -> bool:
+    """Whether `node` draws without a seed of its own."""
+    seeded = any(attribute.name == "seed" for attribute in node.attribute)
+    return plain_domain(node.domain) == "" and node.op_type in RANDOM and not seeded
+
+
+def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], Sequence[Any]]:
+    """The kernel of a random node: the k-th draw of a run has seed k.
+
+    So a rewrite that neither drops, doubles nor reorders draws compares equal.
+    """
+    run: Callable[..., Sequence[Any]] = kernel.run
+
+    def draw(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        machine.draws += 1
+        setattr(kernel, "seed", machine.draws)  # noqa: B010 (not declared by onnx)
+        return run(*operands)
+
+    return draw

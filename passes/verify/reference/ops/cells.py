@@ -1,0 +1,118 @@
+"""What RNN, GRU and LSTM have in common: directions, lengths, weights, the loop over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from passes.verify.executor import Array
+from passes.verify.reference.ops.activations import Activation, activations
+from passes.verify.reference.registry import Call
+
+#: Takes the element [batch, input] and the states [batch, hidden], gives the next states.
+Cell = Callable[[Array, list[Array]], list[Array]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What one direction uses; `w` and `r` transposed, biases as rows."""
+
+    w: Array
+    r: Array
+    wb: Array
+    rb: Array
+    functions: list[Activation]
+    clip: float | None
+
+    def clipped(self, x: Array) -> Array:
+        """The argument of an activation, clipped if the node asks for it."""
+        return x if self.clip is None else np.clip(x, -self.clip, self.clip)
+
+
+def run_cells(
+    call: Call,
+    operands: tuple[Array, Array, Array, Array | None, Array | None],
+    initial: list[Array | None],
+    cell: Callable[[Weights, int], Cell],
+    *,
+    gates: int,
+    names: list[str],
+) -> tuple[Array, ...]:
+    """Runs a recurrent node: Y, then the final value of each state.
+
+    `operands` are X, W, R, B and sequence_lens; `cell` makes the step of one direction from
+    its weights; `names` are the default activations. Raises ValueError for a bad direction
+    and for lengths outside of 0..T.
+    """
+    x, w, r, b, lengths = operands
+    batch_first = bool(call.get("layout", 0))
+    if batch_first:
+        x = np.swapaxes(x, 0, 1)
+        initial = [None if state is None else np.swapaxes(state, 0, 1) for state in initial]
+    blank = np.zeros((len(w), x.shape[1], r.shape[-1]), x.dtype)
+    starts = [blank if state is None else state for state in initial]
+    rows = _rows(x, lengths)
+    every, finals = [], []
+    for way, reverse in enumerate(_directions(call.get("direction", "forward"), len(w))):
+        weights = _weights(call, (w, r, b), way, gates, names)
+        states = [state[way] for state in starts]
+        whole, last = _direction(x, rows, states, cell(weights, way), reverse=reverse)
+        every.append(whole)
+        finals.append(last)
+    y = np.stack(every, 1)
+    ends = [np.stack([states[k] for states in finals]) for k in range(len(initial))]
+    if batch_first:
+        y = np.transpose(y, (2, 0, 1, 3))
+        ends = [np.swapaxes(state, 0, 1) for state in ends]
+    return (y.astype(x.dtype), *(state.astype(x.dtype) for state in ends))
+
+
+def _rows(x: Array, lengths: Array | None) -> Array:
+    """The length of every row."""
+    longest, batch = x.shape[:2]
+    if lengths is None:
+        return np.full(batch, longest)
+    if lengths.shape != (batch,) or ((lengths < 0) | (lengths > longest)).any():
+        raise ValueError(f"sequence_lens {lengths.tolist()} for {batch} rows of {longest}")
+    return lengths
+
+
+def _directions(direction: str, ways: int) -> list[bool]:
+    known = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}
+    if direction not in known or len(known[direction]) != ways:
+        raise ValueError(f"direction {direction!r} with weights of {ways} directions")
+    return known[direction]
+
+
+def _weights(
+    call: Call, operands: tuple[Array, Array, Array | None], way: int, gates: int, names: list[str]
+) -> Weights:
+    w, r, b = operands
+    hidden = r.shape[-1]
+    biases = np.zeros(2 * gates * hidden, w.dtype) if b is None else b[way]
+    functions = activations(
+        call.get("activations") or names * len(w),
+        call.get("activation_alpha") or [],
+        call.get("activation_beta") or [],
+    )
+    own = functions[way * len(names) : (way + 1) * len(names)]
+    wb, rb = np.split(biases, 2)
+    return Weights(w[way].T, r[way].T, wb, rb, own, call.get("clip"))
+
+
+def _direction(
+    x: Array, rows: Array, states: list[Array], step: Cell, *, reverse: bool
+) -> tuple[Array, list[Array]]:
+    """One direction over all rows at once: Y [T, batch, hidden] and the final states."""
+    length, batch = x.shape[:2]
+    y = np.zeros((length, batch, states[0].shape[-1]), x.dtype)
+    each = np.arange(batch)
+    for time in range(length):
+        active = time < rows
+        at = np.where(active, rows - 1 - time, 0) if reverse else np.full(batch, time)
+        after = step(x[at, each], states)
+        states = [np.where(active[:, None], b, a) for a, b in zip(states, after, strict=True)]
+        y[at[active], each[active]] = states[0][active]
+    return y, states
