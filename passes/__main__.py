@@ -97,7 +97,7 @@ def upgrade(
             "--output", "-o", help="Where to write; beside the model by default.", metavar="OUT"
         ),
     ] = None,
-    opset: Opset = 9,
+    opset: Opset = 26,
     batch: BatchOption = Batch.auto,
     verify: Annotated[
         bool, typer.Option("--verify/--no-verify", help="Execute before and after.")
@@ -207,7 +207,7 @@ def verify(
 @app.command(short_help="Show every loop, and what the rules would do with it.")
 def inspect(
     model: ModelFile,
-    opset: Opset = 9,
+    opset: Opset = 26,
     batch: BatchOption = Batch.auto,
     json: Json = None,
 ) -> None:

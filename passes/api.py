@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from passes.session import Progress, Result, Session, Source, Verifying
 
 #: The opset that `upgrade` goes to where none is named.
-DEFAULT_OPSET = 9
+DEFAULT_OPSET = 26
 #: The ways of upgrading a Scan-8; see `python -m passes explain scan-8`.
 BATCH_STRATEGIES = ("auto", "nest", "unroll")
 

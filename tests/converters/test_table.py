@@ -15,7 +15,7 @@ from converters.steps import STEPS, Adapter, ByRule, Identical, Refusal
 from passes.rule import RULES
 
 #: Steps up to this version are complete.
-COMPLETE_TO = 9
+COMPLETE_TO = 28
 
 
 def _histories() -> dict[str, list[OpSchema]]:

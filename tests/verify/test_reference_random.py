@@ -50,5 +50,5 @@ def test_600_random_programs(ort: OrtProcess) -> None:
 def test_the_programs_nest_all_three_and_shadow() -> None:
     places = [place for seed in range(60) for place in scope.walk_model(Program(seed).model())]
     for operator in ("If", "Loop", "Scan"):
-        deep = [p for p in places if p.node.op_type == operator and len(p.enclosing) >= 3]
+        deep = [p for p in places if p.node.op_type == operator and p.path.count("/") >= 3]
         assert len(deep) > 20
