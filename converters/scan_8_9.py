@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto
 
 from converters.batch_nest import nest
 from converters.batch_unroll import unroll
+from converters.batch_vectorize import OLDEST, vectorize
 from converters.batched_scan import BatchedScan
 from converters.idle_scan import has_elements, idle_outputs
 from converters.sequence_lens import (
@@ -40,7 +42,12 @@ def upgrade_scan_8(site: Site) -> Edit:
 
         y, z = Scan <num_scan_inputs = 1, body> (lens, h0, x)
 
-    After (`nest`; a batch of 1 needs no loop over it, `unroll` writes the rows out):
+    After (`vectorize`, from opset 13 on: the body handles the whole batch at once):
+
+        y, z = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
+                     body = batch> (h0, x)
+
+    After (`nest`, for every body; `unroll` writes the rows of a static batch out):
 
         y, z = Scan <num_scan_inputs = 3, body = row (float[H] h0_b, float[T, I] x_b, int64 len) {
             x_valid = Slice(x_b, 0, len)
@@ -54,24 +61,28 @@ def upgrade_scan_8(site: Site) -> Edit:
     Refuses:
     - `unknown-type`: the element type of a state or collected value is not declared or inferred
     - `unknown-rank`: the rank of a state or collected value is not declared or inferred
+    - `opset-too-old`: `--batch vectorize` was asked for, but the target opset is below 13
+    - `no-batching-rule`: `--batch vectorize`: an op of the body has no rule for a batch
+    - `batched-operand`: `--batch vectorize`: a shape or size in the body differs from row to row
+    - `random`: `--batch vectorize`: an op of the body draws anew for each row
+    - `not-constant`: `--batch vectorize`: an op of the body has axes or sizes that are not fixed
     - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known
     - `batch-too-large`: `--batch unroll` was asked for a batch of more than 64 rows
     """
     scan = BatchedScan.of(site)
     strategy = _strategy(site, scan)
-    author = Author(site.target, site.names, site.node.name or "scan")
-    outputs = [name or author.fresh("unused") for name in scan.form.outputs]
-    known = KnownLengths.of(site, scan)
-    _write(author, site, scan, known, strategy, outputs)
-    nodes = author.nodes
-    _inherit(nodes[-1], site.node)
-    return Edit(tuple(nodes), tuple(author.constants), note=strategy)
+    if strategy != "auto":
+        return _edit(site, scan, strategy, strategy)
+    try:
+        return _edit(site, scan, "vectorize", "vectorize")
+    except Refused as reason:
+        return _edit(site, scan, "nest", f"nest, since vectorize refused: {reason.sentence}")
 
 
 def _strategy(site: Site, scan: BatchedScan) -> str:
     asked = site.options.get("batch", "auto")
     if asked == "auto":
-        return "unroll" if scan.batch == 1 else "nest"
+        return _automatic(site, scan)
     if asked == "unroll" and scan.batch is None:
         raise Refused(
             "batch-not-static",
@@ -88,91 +99,119 @@ def _strategy(site: Site, scan: BatchedScan) -> str:
     return str(asked)
 
 
-def _write(
-    author: Author,
-    site: Site,
-    scan: BatchedScan,
-    known: KnownLengths | None,
-    strategy: str,
-    outputs: Sequence[str],
-) -> None:
-    """Write the rows, and the way around them where possibly no iteration runs at all."""
-    assumed = site.options.get("assume", ())
-    name = site.node.name
-    if known is None:
-        scan = _guarded(author, scan, strategy, "valid-inputs" in assumed)
-        if (scan.batch and scan.time) or "non-empty" in assumed:
-            _write_rows(author, scan, None, strategy, outputs, name)
+def _automatic(site: Site, scan: BatchedScan) -> str:
+    """A batch of 1 needs no loop over it; else the whole batch at once, where that works."""
+    if scan.batch == 1:
+        return "unroll"
+    return "auto" if site.target >= OLDEST else "nest"
+
+
+def _edit(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
+    author = Author(site.target, site.names, site.node.name or "scan")
+    outputs = [name or author.fresh("unused") for name in scan.form.outputs]
+    _Upgrade(author, site, scan, strategy, outputs).write()
+    nodes = author.nodes
+    _inherit(nodes[-1], site.node)
+    exact = strategy != "vectorize"  # a batched product sums in another order
+    return Edit(tuple(nodes), tuple(author.constants), note=note, exact=exact)
+
+
+@dataclass(frozen=True)
+class _Upgrade:
+    """One site, one strategy."""
+
+    author: Author
+    site: Site
+    scan: BatchedScan
+    strategy: str
+    outputs: Sequence[str]
+
+    def write(self) -> None:
+        """Write the rows, and the way around them where possibly no iteration runs at all."""
+        known = KnownLengths.of(self.site, self.scan)
+        if known is None:
+            self._write_full(self._guarded())
+        else:
+            self._write_ragged(known)
+
+    def _assumed(self, assumption: str) -> bool:
+        return assumption in self.site.options.get("assume", ())
+
+    def _write_full(self, scan: BatchedScan) -> None:
+        """All rows run to the end."""
+        if (scan.batch and scan.time) or self._assumed("non-empty"):
+            self._rows(self.author, scan, None, self.outputs)
             return
-        condition = has_elements(author, scan)
-        vector = time = ""
-    else:
-        vector, time = checked_lengths(author, scan, known, "valid-inputs" in assumed)
-        if not known.may_all_be_zero or "non-empty" in assumed:
-            borrow = known.may_be_zero and "non-empty" not in assumed
-            lengths = Lengths(vector, time, borrowed_rows(author, vector) if borrow else "")
-            _write_rows(author, scan, lengths, strategy, outputs, name)
+        compared = scan is not self.scan or self._assumed("valid-inputs")
+        condition = has_elements(self.author, scan)
+        self._choose(scan, condition, None, compared)
+
+    def _guarded(self) -> BatchedScan:
+        """The loops of `nest` compare the sizes themselves; the other strategies do not."""
+        scan = self.scan
+        if self.strategy == "nest" or scan.same_batch or self._assumed("valid-inputs"):
+            return scan
+        agree = spelling.both(self.author, same_sizes(self.author, scan))
+        first = scan.sequences[0]
+        return scan.reading({first: spelling.must(self.author, first, agree)})
+
+    def _write_ragged(self, known: KnownLengths) -> None:
+        """Rows of different lengths."""
+        author, scan = self.author, self.scan
+        vector, time = checked_lengths(author, scan, known, self._assumed("valid-inputs"))
+        if not known.may_all_be_zero or self._assumed("non-empty"):
+            borrow = known.may_be_zero and not self._assumed("non-empty")
+            rows = borrowed_rows(author, vector) if borrow else ""
+            self._rows(author, scan, Lengths(vector, time, rows), self.outputs)
             return
         condition = any_row_runs(author, vector)
-    running = author.inside(f"{author.prefix}/some")
-    results = [running.fresh(output) for output in outputs]
-    # With one row, "some row runs" is "the row runs".
-    rows = borrowed_rows(running, vector) if vector and scan.batch != 1 else ""
-    some = Lengths(vector, time, rows) if vector else None
-    _write_rows(running, scan, some, strategy, results, name)
-    idle = author.inside(f"{author.prefix}/none")
-    untouched = idle_outputs(idle, site, scan, checked=bool(vector) or "valid-inputs" in assumed)
-    _choose(author, scan, condition, (running, results), (idle, untouched), outputs)
+        self._choose(scan, condition, Lengths(vector, time), compared=True)
+
+    def _choose(
+        self, scan: BatchedScan, condition: str, lengths: Lengths | None, compared: bool
+    ) -> None:
+        """Run the loops only if some iteration does: an empty Scan fails in onnxruntime."""
+        running = self.author.inside(f"{self.author.prefix}/some")
+        results = [running.fresh(output) for output in self.outputs]
+        if lengths is not None and scan.batch != 1:
+            # With one row, "some row runs" is "the row runs".
+            lengths = replace(lengths, rows=borrowed_rows(running, lengths.vector))
+        self._rows(running, scan, lengths, results)
+        idle = self.author.inside(f"{self.author.prefix}/none")
+        untouched = idle_outputs(idle, self.site, scan, checked=compared)
+        self.author.op(
+            "If",
+            condition,
+            outputs=self.outputs,
+            then_branch=_branch(running, scan, results),
+            else_branch=_branch(idle, scan, untouched),
+        )
+
+    def _rows(
+        self,
+        author: Author,
+        scan: BatchedScan,
+        lengths: Lengths | None,
+        outputs: Sequence[str],
+    ) -> None:
+        name = self.site.node.name
+        if self.strategy == "vectorize":
+            vectorize(author, self.site, scan, lengths, outputs, name)
+        elif self.strategy == "unroll":
+            assert scan.batch is not None
+            unroll(author, scan, lengths, scan.batch, outputs, name)
+        else:
+            nest(author, scan, lengths, outputs, name)
 
 
-def _write_rows(
-    author: Author,
-    scan: BatchedScan,
-    lengths: Lengths | None,
-    strategy: str,
-    outputs: Sequence[str],
-    name: str,
-) -> None:
-    if strategy == "unroll":
-        assert scan.batch is not None
-        unroll(author, scan, lengths, scan.batch, outputs, name)
-    else:
-        nest(author, scan, lengths, outputs, name)
-
-
-def _guarded(author: Author, scan: BatchedScan, strategy: str, assume_valid: bool) -> BatchedScan:
-    """Without lengths the loops themselves compare the sizes, but for an unrolled batch."""
-    if strategy != "unroll" or assume_valid or scan.same_batch:
-        return scan
-    conditions = same_sizes(author, scan)
-    first = scan.sequences[0]
-    return scan.reading({first: spelling.must(author, first, spelling.both(author, conditions))})
-
-
-def _choose(
-    author: Author,
-    scan: BatchedScan,
-    condition: str,
-    running: tuple[Author, Sequence[str]],
-    idle: tuple[Author, Sequence[str]],
-    outputs: Sequence[str],
-) -> None:
-    """Run the loops only if some iteration does: an empty Scan fails in onnxruntime."""
+def _branch(writer: Author, scan: BatchedScan, names: Sequence[str]) -> GraphProto:
+    """What was written, as a branch of the If, its outputs typed."""
     row_types = (*scan.states, *scan.elements)
     leading: list[tuple[Dim, ...]] = [(scan.batch,)] * len(scan.states)
     leading += [(scan.batch, scan.time)] * len(scan.elements)
-
-    def branch(writer: Author, names: Sequence[str]) -> GraphProto:
-        typed = zip(row_types, names, leading, strict=True)
-        infos = [row.value_info(name, *front) for row, name, front in typed]
-        return writer.graph(writer.prefix, [], infos)
-
-    author.op(
-        "If",
-        condition,
-        outputs=outputs,
-        then_branch=branch(*running),
-        else_branch=branch(*idle),
+    typed = zip(row_types, names, leading, strict=True)
+    return writer.graph(
+        writer.prefix, [], [row.value_info(name, *front) for row, name, front in typed]
     )
 
 

@@ -37,6 +37,7 @@ class Batch(StrEnum):
     """Ways of upgrading a Scan-8."""
 
     auto = "auto"
+    vectorize = "vectorize"
     nest = "nest"
     unroll = "unroll"
 
@@ -63,8 +64,9 @@ Opset = Annotated[
 BatchOption = Annotated[
     Batch,
     typer.Option(
-        help="How a Scan-8 handles its batch: `nest` runs a loop over the batch around the loop "
-        "over time, `unroll` writes out each row of a static batch, `auto` chooses."
+        help="How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
+        "loop over the batch around the loop over time, `unroll` writes out each row of a static "
+        "batch, `auto` chooses."
     ),
 ]
 Json = Annotated[

@@ -10,7 +10,7 @@ from passes.session import Progress, Result, Session, Source, Verifying
 #: The opset that `upgrade` goes to where none is named.
 DEFAULT_OPSET = 26
 #: The ways of upgrading a Scan-8; see `python -m passes explain scan-8`.
-BATCH_STRATEGIES = ("auto", "nest", "unroll")
+BATCH_STRATEGIES = ("auto", "vectorize", "nest", "unroll")
 
 
 def upgrade(
@@ -30,9 +30,9 @@ def upgrade(
     """Upgrade a model to `opset`: Scan-8 with its batch and sequence_lens, and all else.
 
     `model` is a path or a ModelProto, which is not changed. `batch` says how a Scan-8 is
-    rewritten (auto, nest, unroll). `executor` (reference, onnxruntime, both) runs the model
-    before and after, on `inputs` (an .npz or a folder of test data) and on drawn ones, for at
-    most `verify_budget` seconds. `assume=["valid-inputs"]` leaves out the guards that make the
+    rewritten (auto, vectorize, nest, unroll). `executor` (reference, onnxruntime, both) runs the
+    model before and after, on `inputs` (an .npz or a folder of test data) and on drawn ones, for
+    at most `verify_budget` seconds. `assume=["valid-inputs"]` leaves out the guards that make the
     new model fail where the old one would have, `"non-empty"` what handles sizes of 0.
 
     Raises:

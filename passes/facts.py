@@ -12,13 +12,13 @@ from enum import StrEnum
 
 import networkx as nx
 import numpy as np
-import onnx
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
-from passes.rule import Site
-from passes.value_types import Dim, dims_of
+from passes.rule import Constants, Site
+from passes.scope import Scope
+from passes.value_types import Dim, dims_of, elem_type_of
 
 #: Ops whose result is drawn anew each time: never duplicated, dropped or reordered.
 RANDOM = frozenset(
@@ -32,6 +32,7 @@ RANDOM = frozenset(
     }
 )
 _TRAINING = {"Dropout": 2}  # random where this input says so
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 #: Ops that cannot fail on any value of the right type and shape, and whose output size does not
 #: depend on values: they may run on values that the original never saw.
@@ -40,26 +41,37 @@ SPECULATABLE = frozenset(
     {
         "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
         "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
-        "Celu", "Clip", "Concat", "Constant", "Conv", "Cos", "Cosh", "CumSum", "Elu", "Equal",
-        "Erf", "Exp", "Flatten", "Floor", "GRU", "Gelu", "Gemm", "Greater", "GreaterOrEqual",
-        "HardSigmoid", "HardSwish", "Hardmax", "Identity", "IsInf", "IsNaN", "LSTM",
-        "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax",
-        "MatMul", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu", "RNN",
-        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd",
-        "ReduceSum", "ReduceSumSquare", "Reciprocal", "Relu", "Round", "Selu", "Shape",
+        "Celu", "Clip", "Concat", "Constant", "Conv", "Cos", "Cosh", "Elu", "Equal", "Erf",
+        "Exp", "Flatten", "Floor", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid",
+        "HardSwish", "Hardmax", "Identity", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu",
+        "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish",
+        "Mul", "Neg", "Not", "Or", "PRelu", "Reciprocal", "Relu", "Round", "Selu", "Shape",
         "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "Sqrt",
         "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor",
     }
 )
 # fmt: on
-#: Ops that cannot fail where these inputs are fixed when the model is rewritten.
+#: Ops that cannot fail where these inputs (axes, sizes, lengths) are omitted, or fixed when the
+#: model is rewritten.
 _SPECULATABLE_IF_FIXED = {
-    "Squeeze": (1,),
-    "Unsqueeze": (1,),
+    "CumSum": (1,),
+    "GRU": (4,),
+    "LSTM": (4,),
+    "Pad": (1, 3),
+    "RNN": (4,),
+    "ReduceL1": (1,),
+    "ReduceL2": (1,),
+    "ReduceLogSum": (1,),
+    "ReduceLogSumExp": (1,),
+    "ReduceMean": (1,),
+    "ReduceProd": (1,),
+    "ReduceSum": (1,),
+    "ReduceSumSquare": (1,),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
-    "Pad": (1,),
+    "Squeeze": (1,),
     "Tile": (1,),
+    "Unsqueeze": (1,),
 }
 
 
@@ -124,20 +136,14 @@ def condition_always_true(site: Site, form: LoopForm) -> bool:
     name = condition.body_output
     while (node := producers.get(name)) is not None and node.op_type == "Identity":
         name = node.input[0]
-    if name == condition.body_input or name == condition.initial:
+    if name == condition.body_input:
         return True
-    value = _body_constant(form.body, name)
-    return value is not None and bool(value)
+    value = Constants(site.model, _body_scope(site, form)).value(name)
+    return value is not None and bool(np.ravel(value)[0])
 
 
-def _body_constant(body: GraphProto, name: str) -> bool | None:
-    for tensor in body.initializer:
-        if tensor.name == name:
-            return bool(onnx.numpy_helper.to_array(tensor).ravel()[0])
-    for node in body.node:
-        if name in node.output and node.op_type == "Constant" and node.attribute[0].name == "value":
-            return bool(onnx.numpy_helper.to_array(node.attribute[0].t).ravel()[0])
-    return None
+def _body_scope(site: Site, form: LoopForm) -> Scope:
+    return Scope(f"{site.path}.body", (*site.scope.key, site.place.index), form.body, site.scope)
 
 
 def dependencies(form: LoopForm) -> nx.DiGraph:
@@ -172,25 +178,29 @@ def _feeds_itself(graph: nx.DiGraph, group: Iterable[str]) -> bool:
 
 
 def invariant_nodes(form: LoopForm) -> list[NodeProto]:
-    """Nodes of the body that see no carried or scanned value and no iteration number."""
-    graph = dependencies(form)
-    varying = {form.iteration} | {one.body_input for one in form.carried}
-    varying |= {one.body_input for one in form.scanned}
+    """Nodes of the body that give the same in every iteration.
+
+    Neither they nor what they are computed from see a carried or scanned value, the iteration
+    number or the condition, or are impure.
+    """
+    reached = {form.iteration} | {one.body_input for one in (*form.carried, *form.scanned)}
     if form.condition is not None:
-        varying.add(form.condition.body_input)
-    reached = set(varying)
-    for name in varying & set(graph):
-        reached |= nx.descendants(graph, name)
-    return [
-        node
-        for node in form.body.node
-        if not reached.intersection(scoping.free_names(node)) and is_pure(node)
-    ]
+        reached.add(form.condition.body_input)
+    invariant = []
+    for node in form.body.node:
+        if is_pure(node) and reached.isdisjoint(scoping.free_names(node)):
+            invariant.append(node)
+        else:
+            reached.update(node.output)
+    return invariant
 
 
 def is_pure(node: NodeProto) -> bool:
-    """Whether a node gives the same result each time, at every depth."""
-    if node.op_type in RANDOM:
+    """Whether a node gives the same result each time, at every depth.
+
+    Of functions and operators of other domains nothing is known, so they do not.
+    """
+    if node.op_type in RANDOM or node.domain not in _KNOWN_DOMAINS:
         return False
     if node.op_type in _TRAINING and len(node.input) > _TRAINING[node.op_type]:
         return not node.input[_TRAINING[node.op_type]]
@@ -201,15 +211,29 @@ def speculatable(body: GraphProto, fixed: Iterable[str] = ()) -> list[NodeProto]
     """The nodes of a body that must not run on values that the original never saw.
 
     Empty where the whole body may be speculated. `fixed` are names of values that are constant.
+    That a value is a string, which a Cast may fail on, is taken from the body's declarations.
     """
-    known = set(fixed) | scoping.initializer_names(body)
+    known = {"", *fixed} | scoping.initializer_names(body)
+    texts = _declared_texts(body)
     culprits = []
     for node in body.node:
-        if node.op_type == "Constant":
+        reads_text = not texts.isdisjoint(node.input)
+        if node.op_type == "Constant" and scoping.is_onnx_domain(node.domain):
             known.update(node.output)
-        elif not _may_be_speculated(node, known):
+        elif not _may_be_speculated(node, known) or (reads_text and node.op_type in _PARSERS):
             culprits.append(node)
+        if reads_text:  # by what it gives on: of ops on strings, most give strings
+            texts.update(filter(None, node.output))
     return culprits
+
+
+_PARSERS = ("Cast", "CastLike")
+
+
+def _declared_texts(body: GraphProto) -> set[str]:
+    values = (*body.input, *body.value_info, *body.output)
+    texts = {one.name for one in values if elem_type_of(one.type) == TensorProto.STRING}
+    return texts | {one.name for one in body.initializer if one.data_type == TensorProto.STRING}
 
 
 def _may_be_speculated(node: NodeProto, known: set[str]) -> bool:

@@ -74,7 +74,7 @@ class LoopForm:
 
     Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
     outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
-    that name an initializer (IR 3) and that nobody feeds. `lengths` is the sequence_lens input
+    that name an initializer (IR 3) and that nobody feeds, wherever in the list they stand. `lengths` is the sequence_lens input
     of a Scan-8, `trip_count` the M of a Loop; empty where omitted. On a Scan-8 the axes count
     the batch axis, which is 0: they are all 1.
     """
@@ -113,14 +113,21 @@ class LoopForm:
         node = NodeProto()
         if self.source is not None:
             node.CopyFrom(self.source)
-            opset = _BATCH_OPSET if self.kind is Kind.SCAN_8 else _BATCH_OPSET + 1
-            if node.op_type == self.op_type and self == LoopForm.from_node(node, opset):
+            if self._says(self.source):
                 return node
         node.op_type = self.op_type
         _replace(node.input, self.inputs)
         _replace(node.output, self.outputs)
         _set_attributes(node, self)
         return node
+
+    def _says(self, node: NodeProto) -> bool:
+        """Whether this form is what `node` says."""
+        opset = _BATCH_OPSET if self.kind is Kind.SCAN_8 else _BATCH_OPSET + 1
+        try:
+            return node.op_type == self.op_type and self == LoopForm.from_node(node, opset)
+        except BadModel:  # the node is a Scan of the other form
+            return False
 
     @property
     def op_type(self) -> str:
@@ -278,13 +285,13 @@ def _need(holds: bool, op: str, has: int, wants: int, how: str = "exactly") -> N
 
 
 def _split_inputs(body: GraphProto, fed: int, op: str) -> tuple[list[str], tuple[str, ...]]:
-    """The inputs that the node feeds, and those behind them that name an initializer (IR 3)."""
+    """The inputs that the node feeds, and those that name an initializer (IR 3)."""
     names = scoping.input_names(body)
-    rest = names[fed:]
-    initialized = scoping.initializer_names(body) if rest else set()
-    if len(names) < fed or not initialized.issuperset(rest):
-        raise BadModel(f"{op}: the body has {len(names)} inputs, the node feeds {fed}")
-    return names[:fed], tuple(rest)
+    initialized = scoping.initializer_names(body)
+    taken = [name for name in names if name not in initialized]
+    if len(taken) != fed:
+        raise BadModel(f"{op}: the body takes {len(taken)} inputs, the node feeds {fed}")
+    return taken, tuple(name for name in names if name in initialized)
 
 
 def _flags(
@@ -344,6 +351,7 @@ def _body_graph(form: LoopForm) -> GraphProto:
     """The body, its inputs and outputs listed in the operator's order."""
     inputs = {value.name: value for value in form.body.input}
     outputs = {value.name: value for value in (*form.body.value_info, *form.body.output)}
+    outputs = inputs | outputs  # a body may return an input as it is
     graph = GraphProto()
     graph.CopyFrom(form.body)
     del graph.input[:]

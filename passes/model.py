@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
@@ -143,8 +144,9 @@ def _read(path: Path) -> ModelProto:
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:
         reason = " ".join(str(error).split())
         raise BadModel(f"is no ONNX model, or is cut short ({reason})", file=file) from error
-    except ValueError as error:  # protobuf's JSON and text formats
-        raise BadModel(f"is no ONNX model ({error})", file=file) from error
+    except (json_format.ParseError, text_format.ParseError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise BadModel(f"is no ONNX model ({reason})", file=file) from error
     if not proto.HasField("graph"):
         raise BadModel("is no ONNX model (it has no graph)", file=file)
     return proto

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
+from google.protobuf.message import Message
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 from passes import scope as scoping
-from passes.scope import Key, Scope
+from passes.scope import Key, Place, Scope
 
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
 _LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
+_OVERRIDABLE_SINCE = 4  # the IR version from which a caller may feed an initializer
+_HIDDEN = "not.to.be.inferred"  # a domain that nobody knows
 
 
 def dims_of(type_proto: TypeProto | None) -> tuple[Dim, ...] | None:
@@ -53,29 +57,36 @@ class ValueTypes:
 
     def of(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where nothing tells it."""
-        for at in scope.chain():
-            found = self.within(at, name)
-            if found is not None:
-                return found
-        return None
+        return _look_up(self._by_scope, scope, name)
 
     def within(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `scope` itself defines as `name`, None where nothing tells it."""
         return self._by_scope.get(scope.key, {}).get(name)
 
     @cached_property
-    def _by_scope(self) -> Mapping[Key, Mapping[str, TypeProto]]:
+    def _by_scope(self) -> _Tables:
         light = _light_copy(self.model)
-        tables: dict[Key, dict[str, TypeProto]] = {}
-        _tabulate(_inferred(light), "main", (0,), tables)
+        tables: dict[Key, _Table] = {}
+        _tabulate(_inferred(light), "main", 0, tables)
         _infer_functions(light, tables)
         return tables
 
 
-def _tabulate(
-    model: ModelProto, path: str, key: Key, tables: dict[Key, dict[str, TypeProto]]
-) -> None:
-    for scope in _every_scope(Scope(path, key, model.graph)):
+#: The types of what one scope defines, by name; None where nothing tells it.
+_Table = Mapping[str, TypeProto | None]
+_Tables = Mapping[Key, _Table]
+
+
+def _look_up(tables: _Tables, scope: Scope, name: str) -> TypeProto | None:
+    for at in scope.chain():
+        table = tables.get(at.key, {})
+        if name in table:  # of an unknown type, it still hides what is outside
+            return table[name]
+    return None
+
+
+def _tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, _Table]) -> None:
+    for scope in _every_scope(Scope(path, (position,), model.graph)):
         assert isinstance(scope.owner, GraphProto)
         tables[scope.key] = _declared(scope.owner)
 
@@ -88,16 +99,15 @@ def _every_scope(scope: Scope) -> Iterator[Scope]:
                 yield from _every_scope(inner)
 
 
-def _declared(graph: GraphProto) -> dict[str, TypeProto]:
-    table = {
-        tensor.name: tensor_type(tensor.data_type, tuple(tensor.dims))
-        for tensor in graph.initializer
-    }
+def _declared(graph: GraphProto) -> _Table:
+    table: dict[str, TypeProto | None] = dict.fromkeys(scoping.defined(graph))
+    for value in (*graph.value_info, *graph.output, *graph.input):  # the last one counts
+        if value.name and is_known(value.type):
+            table[value.name] = value.type
+    for tensor in graph.initializer:
+        table[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
     for sparse in graph.sparse_initializer:
         table[sparse.values.name] = tensor_type(sparse.values.data_type, tuple(sparse.dims))
-    for value in (*graph.value_info, *graph.output, *graph.input):
-        if value.name and is_known(value.type) and value.name not in table:
-            table[value.name] = value.type
     return table
 
 
@@ -111,31 +121,45 @@ def _inferred(model: ModelProto) -> ModelProto:
 
 
 def _light_copy(model: ModelProto) -> ModelProto:
-    """A copy without large weights, and without body inputs that name an initializer.
+    """A copy without large weights, overridable defaults and constant inputs of bodies.
 
-    Inference counts a body's inputs against what the node feeds, which an IR 3 body that lists
-    its initializers as inputs would fail.
+    Inference would take a default for the value that the input always has; and it counts a
+    body's inputs against what the node feeds, which an IR 3 body that lists its initializers as
+    inputs would fail.
     """
     copy = ModelProto()
-    copy.CopyFrom(model)
+    _copy_fields(model, copy, without=("graph", "training_info"))
+    _copy_fields(model.graph, copy.graph, without=("initializer",))
+    defaults = scoping.input_names(model.graph) if model.ir_version >= _OVERRIDABLE_SINCE else []
+    _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
     for owner in tops:
         for graph in scoping.graphs_below(owner):
-            if isinstance(graph, FunctionProto):
-                continue
-            for tensor in graph.initializer:
-                _drop_large(tensor)
-            if graph is not copy.graph:
+            if isinstance(graph, GraphProto) and graph is not copy.graph:
                 _drop_constant_inputs(graph)
     return copy
 
 
-def _drop_large(tensor: TensorProto) -> None:
-    if tensor.ByteSize() > _LARGE:
-        name, data_type, dims = tensor.name, tensor.data_type, list(tensor.dims)
-        tensor.Clear()
-        tensor.name, tensor.data_type = name, data_type
-        tensor.dims.extend(dims)
+def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    for field, value in source.ListFields():
+        if field.name in without:
+            continue
+        if field.is_repeated:
+            getattr(copy, field.name).extend(value)
+        elif field.message_type is not None:
+            getattr(copy, field.name).CopyFrom(value)
+        else:
+            setattr(copy, field.name, value)
+
+
+def _copy_initializers(source: GraphProto, copy: GraphProto, without: Container[str]) -> None:
+    for tensor in source.initializer:
+        if tensor.name in without:
+            continue
+        if tensor.ByteSize() > _LARGE:
+            copy.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        else:
+            copy.initializer.append(tensor)
 
 
 def _drop_constant_inputs(graph: GraphProto) -> None:
@@ -146,63 +170,59 @@ def _drop_constant_inputs(graph: GraphProto) -> None:
         graph.input.extend(kept)
 
 
-def _infer_functions(model: ModelProto, tables: dict[Key, dict[str, TypeProto]]) -> None:
+def _infer_functions(model: ModelProto, tables: dict[Key, _Table]) -> None:
     """Types inside functions, from what their calls pass, callers before callees."""
-    pending = dict(enumerate(model.functions, start=1))
-    visited: list[Scope] = [Scope("main", (0,), model.graph)]
+    calls = _calls(model)
+    callers = {
+        position: {place.scope.key[0] for place in places} for position, places in calls.items()
+    }
+    try:
+        order = list(TopologicalSorter(callers).static_order())
+    except CycleError:
+        return  # functions that call themselves have no types that inference could find
+    calling = set().union(*callers.values())
+    for position in order[1:]:  # behind the main graph
+        assert isinstance(position, int)
+        function = model.functions[position - 1]
+        body = _function_as_model(model, function, calls[position], tables)
+        if position in calling:
+            body.functions.extend(model.functions)
+        path = scoping.function_label(function)
+        _tabulate(_inferred(body), path, position, tables)
+
+
+def _calls(model: ModelProto) -> dict[int, list[Place]]:
+    """The calls of every function that the main graph reaches, by the function's position."""
+    tops = list(scoping.scopes(model))
+    positions = {
+        _called(function.domain, function.name, function.overload): position
+        for position, function in enumerate(model.functions, start=1)
+    }
+    found: dict[int, list[Place]] = {}
+    pending = tops[:1] if positions else []
     while pending:
-        called = {
-            position: calls
-            for position, function in pending.items()
-            if (calls := _calls(function, visited)) and not _called_from(function, pending)
-        }
-        if not called:
-            return  # what is left is never called, or calls itself
-        for position, calls in called.items():
-            function = pending.pop(position)
-            path = scoping.function_label(function)
-            body = _function_as_model(model, function, calls, tables)
-            _tabulate(_inferred(body), path, (position,), tables)
-            visited.append(Scope(path, (position,), function))
+        for place in scoping.walk(pending.pop()):
+            node = place.node
+            position = positions.get(_called(node.domain, node.op_type, node.overload))
+            if position is not None:
+                if position not in found:
+                    pending.append(tops[position])
+                found.setdefault(position, []).append(place)
+    return found
 
 
-def _is_call(node: onnx.NodeProto, function: FunctionProto) -> bool:
-    return (node.domain, node.op_type, node.overload) == (
-        function.domain,
-        function.name,
-        function.overload,
-    )
-
-
-def _called_from(function: FunctionProto, pending: Mapping[int, FunctionProto]) -> bool:
-    return any(
-        _is_call(node, function)
-        for other in pending.values()
-        if other is not function
-        for graph in scoping.graphs_below(other)
-        for node in graph.node
-    )
-
-
-def _calls(function: FunctionProto, visited: list[Scope]) -> list[scoping.Place]:
-    return [
-        place
-        for scope in visited
-        for place in scoping.walk(scope)
-        if _is_call(place.node, function)
-    ]
+def _called(domain: str, name: str, overload: str) -> tuple[str, str, str]:
+    return "" if scoping.is_onnx_domain(domain) else domain, name, overload
 
 
 def _function_as_model(
-    model: ModelProto,
-    function: FunctionProto,
-    calls: list[scoping.Place],
-    tables: Mapping[Key, Mapping[str, TypeProto]],
+    model: ModelProto, function: FunctionProto, calls: list[Place], tables: _Tables
 ) -> ModelProto:
     body = ModelProto(ir_version=model.ir_version, opset_import=function.opset_import)
-    body.functions.extend(model.functions)
+    body.opset_import.add(domain=_HIDDEN, version=1)
     body.graph.name = function.name
     body.graph.node.extend(function.node)
+    _settle_attributes(body.graph, function, [place.node for place in calls])
     body.graph.value_info.extend(function.value_info)
     for position, name in enumerate(function.input):
         value = body.graph.input.add(name=name)
@@ -213,17 +233,33 @@ def _function_as_model(
     return body
 
 
-def _argument(
-    place: scoping.Place, position: int, tables: Mapping[Key, Mapping[str, TypeProto]]
-) -> TypeProto | None:
-    if position >= len(place.node.input):
-        return None
-    name = place.node.input[position]
-    for at in place.scope.chain():
-        found = tables.get(at.key, {}).get(name)
-        if found is not None:
-            return found
-    return None
+def _argument(place: Place, position: int, tables: _Tables) -> TypeProto | None:
+    given = place.node.input
+    return _look_up(tables, place.scope, given[position]) if position < len(given) else None
+
+
+def _settle_attributes(graph: GraphProto, function: FunctionProto, calls: list[NodeProto]) -> None:
+    """Write what the calls agree on in place of references to attributes.
+
+    Inference reads a reference as 0: where the calls differ, the node is hidden from it.
+    """
+    for owner in scoping.graphs_below(graph):
+        for node in owner.node:
+            for attribute in [one for one in node.attribute if one.ref_attr_name]:
+                given = [_given(call, function, attribute.ref_attr_name) for call in calls]
+                if given[0] is None or any(one != given[0] for one in given):
+                    node.domain = _HIDDEN
+                else:
+                    name = attribute.name
+                    attribute.CopyFrom(given[0])
+                    attribute.name = name
+
+
+def _given(call: NodeProto, function: FunctionProto, name: str) -> AttributeProto | None:
+    """What a call says of an attribute; None where its own caller says it, or nobody."""
+    said = {one.name: one for one in (*function.attribute_proto, *call.attribute)}
+    found = said.get(name)
+    return None if found is None or found.ref_attr_name else found
 
 
 def _agreed(types: list[TypeProto | None]) -> TypeProto | None:

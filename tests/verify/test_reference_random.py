@@ -43,8 +43,8 @@ def test_60_random_programs(ort: OrtProcess) -> None:
 
 
 @pytest.mark.slow
-def test_600_random_programs(ort: OrtProcess) -> None:
-    assert disagreements(ort, range(100, 700)) == []
+def test_300_random_programs(ort: OrtProcess) -> None:
+    assert disagreements(ort, range(100, 400)) == []
 
 
 def test_the_programs_nest_all_three_and_shadow() -> None:

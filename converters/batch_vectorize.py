@@ -1,0 +1,140 @@
+"""Strategy `vectorize`: one Scan over time whose body handles the whole batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, ModelProto
+
+from converters.batched_scan import BatchedScan
+from converters.ragged_batch import Ragged
+from converters.sequence_lens import Lengths
+from passes import scope as scoping
+from passes.author import Author
+from passes.facts import speculatable
+from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.rule import Refused, Site
+from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
+
+#: The table of vectorisation rules knows the ops in their spelling from here on.
+OLDEST = 13
+
+
+def vectorize(
+    author: Author,
+    site: Site,
+    scan: BatchedScan,
+    lengths: Lengths | None,
+    outputs: Sequence[str],
+    name: str,
+) -> None:
+    """Write the Scan; the batch is not empty where it runs, and all inputs agree on it.
+
+    Raises:
+        Refused: the target opset is below 13, or an op of the body has no rule for the batch.
+    """
+    if site.target < OLDEST:
+        raise Refused(
+            "opset-too-old", f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
+        )
+    rows = _rows(site, scan)
+    axis = Axis(_batch_size(author, scan), scan.batch, nonempty=True)
+    inner = author.inside(f"{author.prefix}/batch")
+    carrying = set(scoping.input_names(rows.graph))
+    at = Vectorizer(rows, axis, inner, carrying, site.path)
+    if lengths is None:
+        _write(author, at, scan, outputs, name)
+        return
+    safe = not speculatable(rows.graph, rows.constants)
+    _write_ragged(Ragged(author, at, scan, lengths, safe), outputs, name)
+
+
+def _rows(site: Site, scan: BatchedScan) -> Rows:
+    """The body on its own, at the target opset."""
+    model = ModelProto(ir_version=site.model.proto.ir_version)
+    model.opset_import.extend(site.model.proto.opset_import)
+    for entry in model.opset_import:
+        if scoping.is_onnx_domain(entry.domain):
+            entry.version = site.target
+    _refuse_calls(site, scan.body)
+    captured = {
+        name: Captured(site.type_of(name), site.constant(name))
+        for name in scoping.captures(scan.body)
+    }
+    return prepare(scan.body, captured, model, site.names)
+
+
+def _refuse_calls(site: Site, body: GraphProto) -> None:
+    """Functions are converted for themselves, so their text at the target is not at hand."""
+    functions = {(one.domain, one.name) for one in site.model.proto.functions}
+    for graph in scoping.graphs_below(body):
+        for node in graph.node:
+            if (node.domain, node.op_type) in functions:
+                raise Refused(
+                    "no-batching-rule",
+                    f"{site.path}: the body calls the function {node.op_type}",
+                    [site.path],
+                )
+
+
+def _batch_size(author: Author, scan: BatchedScan) -> str:
+    shape = author.op("Shape", scan.sequences[0])
+    return author.op("Gather", shape, author.ints(0), axis=0)
+
+
+def _write(
+    author: Author, at: Vectorizer, scan: BatchedScan, outputs: Sequence[str], name: str
+) -> None:
+    """All rows run to the end."""
+    body = at.whole(at.rows.graph, scoping.output_names(at.rows.graph)).graph
+    inputs, results = scoping.input_names(body), scoping.output_names(body)
+    count = len(scan.states)
+    form = LoopForm(
+        kind=Kind.SCAN,
+        body=body,
+        carried=tuple(map(Carried, scan.initials, inputs, results, outputs)),
+        scanned=tuple(
+            Scanned(one.tensor, inside, 1, one.reversed)
+            for one, inside in zip(scan.form.scanned, inputs[count:], strict=True)
+        ),
+        collected=tuple(
+            Collected(result, output, 1)
+            for result, output in zip(results[count:], outputs[count:], strict=True)
+        ),
+    )
+    node = form.to_node()
+    node.name = name
+    author.adopt([node])
+
+
+def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
+    """Rows end one by one: their states stay from then on, and their outputs are zero."""
+    scan, author = ragged.scan, ragged.author
+    fed = ragged.sequences()
+    mask = ragged.mask()
+    step = ragged.body()
+    count = len(scan.states)
+    results = [author.fresh(f"{output}/run") for output in outputs[count:]]
+    inputs = scoping.input_names(step)
+    names = scoping.output_names(step)
+    form = LoopForm(
+        kind=Kind.SCAN,
+        body=step,
+        carried=tuple(map(Carried, scan.initials, inputs, names, outputs)),
+        scanned=(
+            *(
+                Scanned(tensor, inside, 1)
+                for tensor, inside in zip(fed, inputs[count:-1], strict=True)
+            ),
+            Scanned(mask, inputs[-1], 1),
+        ),
+        collected=tuple(
+            Collected(inside, result, 1)
+            for inside, result in zip(names[count:], results, strict=True)
+        ),
+    )
+    node = form.to_node()
+    node.name = name
+    author.adopt([node])
+    for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
+        ragged.finish(result, output, element)

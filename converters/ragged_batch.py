@@ -1,0 +1,151 @@
+"""A whole batch at once when its rows differ in length: trimming, reversing, masking, padding.
+
+The mask is computed once, in front of the loop, and scanned with the inputs. The sequence is
+trimmed to the longest length. Where an op of the body may fail on values that the original
+never saw, a finished row is fed its iteration 0 again, with its initial state, and a row of
+length 0 what a row that runs is fed; what comes of it is not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from onnx import GraphProto, TensorProto, helper
+
+from converters.batched_scan import BatchedScan, RowType
+from converters.sequence_lens import Lengths
+from passes import spelling
+from passes.author import Author
+from passes.value_types import tensor_type
+from passes.vectorize import Vectorizer
+from passes.vectorize.selection import choose, row_mask
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """A Scan-8 with lengths. `safe`: every op of the body may run on any values."""
+
+    author: Author
+    at: Vectorizer
+    scan: BatchedScan
+    lengths: Lengths
+    safe: bool
+
+    @cached_property
+    def longest(self) -> str:
+        """The longest length, int64 [1], above 0 where the loop runs."""
+        if self.author.opset >= 18:
+            return self.author.op("ReduceMax", self.lengths.vector, keepdims=1)
+        return self.author.op("ReduceMax", self.lengths.vector, axes=[0], keepdims=1)
+
+    def mask(self) -> str:
+        """Whether row b still runs in iteration t, bool [batch, longest]."""
+        return self._mask
+
+    @cached_property
+    def _mask(self) -> str:
+        steps = spelling.arange(self.author, self.longest)
+        ends = spelling.unsqueeze(self.author, self.lengths.vector, 1)
+        return self.author.op("Less", steps, ends)
+
+    def sequences(self) -> list[str]:
+        """The scanned tensors as the loop reads them, [batch, longest, ...], all forwards."""
+        return [
+            self._sequence(one.tensor, one.reversed, elem_type, index)
+            for index, (one, elem_type) in enumerate(
+                zip(self.scan.form.scanned, self.scan.sequence_types, strict=True)
+            )
+        ]
+
+    def _sequence(self, tensor: str, backwards: bool, elem_type: int, index: int) -> str:
+        author = self.author
+        one = author.ints(1)
+        value = author.op("Slice", tensor, author.ints(0), self.longest, one)
+        if backwards:
+            # A length of 0 reverses nothing, which 1 says, too.
+            ends = author.op("Max", self.lengths.vector, one)
+            value = author.op("ReverseSequence", value, ends, batch_axis=0, time_axis=1)
+        if self.safe:
+            return value
+        if self.lengths.may_be_zero:
+            value = self._borrowed(value)
+        first = author.op("Slice", value, author.ints(0), one, one)
+        rank = self._slice_rank(index)
+        mask = row_mask(author, self._mask, rank, 2)
+        return choose(author, mask, value, first, elem_type)
+
+    def _slice_rank(self, index: int) -> int:
+        """The rank of one element of a scanned tensor, without batch and time."""
+        name = self.scan.form.scanned[index].body_input
+        return self.at.rank(name)
+
+    def _borrowed(self, value: str) -> str:
+        """For each row the row that it runs on; GatherND is right for strings, too."""
+        index = spelling.unsqueeze(self.author, self.lengths.rows, 1)
+        return self.author.op("GatherND", value, index)
+
+    def body(self) -> GraphProto:
+        """The body for the whole batch, with one more input: which rows still run."""
+        inner = self.at.author
+        graph = GraphProto()
+        graph.CopyFrom(self.at.rows.graph)
+        mask = inner.fresh("runs")
+        carried = [value.name for value in graph.input[: len(self.scan.states)]]
+        old = carried if self.safe else self._feed_first(graph, carried, mask)
+        body = self.at.whole(graph, [value.name for value in graph.output]).graph
+        outputs = [value.name for value in body.output]
+        for position, (name, state) in enumerate(zip(old, self.scan.states, strict=True)):
+            shaped = row_mask(inner, mask, len(state.dims))
+            new = outputs[position]
+            outputs[position] = choose(inner, shaped, new, name, state.elem_type)
+        return self._closed(body, old, outputs, mask)
+
+    def _closed(
+        self, body: GraphProto, old: list[str], outputs: list[str], mask: str
+    ) -> GraphProto:
+        """The body with the nodes written since, the kept states and the mask as an input."""
+        inner = self.at.author
+        inputs = list(body.input)
+        for position, name in enumerate(old):
+            inputs[position].name = name
+        inputs.append(
+            helper.make_value_info(mask, tensor_type(TensorProto.BOOL, (self.scan.batch,)))
+        )
+        results = list(body.output)
+        for value, name in zip(results, outputs, strict=True):
+            value.name = name
+        return inner.graph(body.name, inputs, results)
+
+    def _feed_first(self, graph: GraphProto, carried: list[str], mask: str) -> list[str]:
+        """Feed finished rows their initial state; answers with the names of the kept states."""
+        inner = self.at.author
+        kept = []
+        for name, initial, state in zip(carried, self.scan.initials, self.scan.states, strict=True):
+            own = inner.fresh(f"{name}/kept")
+            first = self._borrowed(initial) if self.lengths.may_be_zero else initial
+            shaped = row_mask(inner, mask, len(state.dims))
+            fed = choose(inner, shaped, own, first, state.elem_type)
+            inner.op("Identity", fed, outputs=[name])
+            kept.append(own)
+        return kept
+
+    def finish(self, value: str, output: str, element: RowType) -> None:
+        """Zero behind the length of each row, up to the full time: [batch, time, ...]."""
+        author = self.author
+        mask = row_mask(author, self._mask, len(element.dims), 2)
+        zero = _zero(author, element.elem_type)
+        kept = choose(author, mask, value, zero, element.elem_type)
+        batch = spelling.size_of_axis(author, value, 0)
+        missing = author.op("Sub", self.lengths.time, self.longest)
+        rest = spelling.rest_of_shape(author, value, 2)
+        shape = author.op("Concat", batch, missing, rest, axis=0)
+        padding = spelling.zeros(author, shape, element.elem_type)
+        author.op("Concat", kept, padding, outputs=[output], axis=1)
+
+
+def _zero(author: Author, elem_type: int) -> str:
+    if elem_type == TensorProto.STRING:
+        return author.strings([""], ())
+    return author.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
