@@ -225,7 +225,7 @@ def inspect(
 
     console = Console()
     if not console.is_terminal:
-        console = Console(width=200)
+        console = Console(width=150)
     console.print(to_table(loops) if loops else f"{model}: no Scan and no Loop")
     if json is not None:
         _write(json, to_json(loops))

@@ -67,7 +67,8 @@ class Author:
 
     def constant(self, value: Array, hint: str = "constant") -> str:
         """The name of a constant; equal constants are one."""
-        key = (value.dtype.str, value.shape, value.tobytes())
+        # by name: the small float and int types all spell themselves '<V1'
+        key = (value.dtype.name, value.shape, value.tobytes())
         if key not in self._constants:
             name = self._constants[key] = self.fresh(hint)
             self._tensors[name] = numpy_helper.from_array(value, name)
@@ -75,7 +76,7 @@ class Author:
 
     def strings(self, items: Sequence[str], shape: tuple[int, ...], hint: str = "constant") -> str:
         """The name of a constant of strings."""
-        key = ("strings", shape, "\0".join(items).encode())
+        key = ("strings", shape, repr(list(items)).encode())
         if key not in self._constants:
             name = self._constants[key] = self.fresh(hint)
             self._tensors[name] = helper.make_tensor(

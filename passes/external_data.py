@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 from onnx.numpy_helper import to_array
 
 from passes import scope as scoping
@@ -55,8 +56,11 @@ class ExternalTensor:
         return self.length if self.length is not None else byte_size(tensor)
 
     def read(self, tensor: TensorProto, base_dir: Path) -> npt.NDArray[Any]:
-        """The value, memory mapped where the dtype allows it."""
-        size = self.size(tensor)
+        """The value, memory mapped where the dtype allows it.
+
+        Bytes that `length` counts beyond those of the dims are padding.
+        """
+        size = byte_size(tensor)
         path = base_dir / self.location
         if size == 0:
             raw: npt.NDArray[Any] = np.zeros(0, np.uint8)
@@ -72,10 +76,16 @@ class ExternalTensor:
 
 
 def byte_size(tensor: TensorProto) -> int:
-    """Bytes of the tensor's raw data, from its dims and dtype."""
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
+    """Bytes of the tensor's raw data, from its dims and dtype.
+
+    Raises:
+        BadModel: a dim is negative, or there is no such dtype.
+    """
+    if any(dim < 0 for dim in tensor.dims):
+        raise BadModel(f"{tensor.name!r} has the dims {list(tensor.dims)}")
+    if tensor.data_type not in helper.get_all_tensor_dtypes():
+        raise BadModel(f"{tensor.name!r} has the unknown data type {tensor.data_type}")
+    count = math.prod(tensor.dims)
     if tensor.data_type in _SUB_BYTE:
         per_byte = _SUB_BYTE[tensor.data_type]
         return (count + per_byte - 1) // per_byte
@@ -84,6 +94,8 @@ def byte_size(tensor: TensorProto) -> int:
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor of a model: initializers, sparse ones, attributes, at every depth."""
+    for function in model.functions:
+        yield from _attribute_tensors(function.attribute_proto)
     for _, owner in scoping.owners(model):
         for graph in scoping.graphs_below(owner):
             if not isinstance(graph, FunctionProto):
@@ -93,15 +105,18 @@ def tensors(model: ModelProto) -> Iterator[TensorProto]:
                     yield sparse.indices
             for node in graph.node:
                 if node.attribute:
-                    yield from _attribute_tensors(node)
+                    yield from _attribute_tensors(node.attribute)
 
 
-def _attribute_tensors(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
+def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:
+    for attribute in attributes:
         if attribute.type == AttributeProto.TENSOR:
             yield attribute.t
         elif attribute.type == AttributeProto.TENSORS:
             yield from attribute.tensors
+        elif attribute.type == AttributeProto.SPARSE_TENSOR:
+            yield attribute.sparse_tensor.values
+            yield attribute.sparse_tensor.indices
 
 
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:

@@ -183,7 +183,8 @@ def invariant_nodes(form: LoopForm) -> list[NodeProto]:
     Neither they nor what they are computed from see a carried or scanned value, the iteration
     number or the condition, or are impure.
     """
-    reached = {form.iteration} | {one.body_input for one in (*form.carried, *form.scanned)}
+    reached = {form.iteration} | {one.body_input for one in form.carried}
+    reached |= {one.body_input for one in form.scanned}
     if form.condition is not None:
         reached.add(form.condition.body_input)
     invariant = []

@@ -43,14 +43,14 @@ def model_hints(model: Model) -> dict[str, Hint]:
     hints: dict[str, Hint] = {}
     inputs = list(model.proto.graph.input)
     for node in model.proto.graph.node:
-        if _is_loop(node) and scoping.is_onnx_domain(node.domain):
+        if _is_loop(node):
             for name, hint in hints_for(node, model.opset(), inputs).items():
                 hints.setdefault(name, hint)
     return hints
 
 
 def _is_loop(node: NodeProto) -> bool:
-    return node.op_type in ("Scan", "Loop")
+    return node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(node.domain)
 
 
 def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:

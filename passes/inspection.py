@@ -10,16 +10,19 @@ from typing import Any
 
 from onnx import ModelProto
 from rich.table import Table
+from rich.text import Text
 
 from passes import facts
 from passes import scope as scoping
 from passes.check import check
 from passes.engine import Engine, Round
+from passes.errors import BadModel
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
 from passes.pipelines import rules_of
 from passes.rule import Site
+from passes.scope import Place
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,13 @@ def inspect_model(
     return [_loop(model, round_, place) for place in places]
 
 
-def _loop(model: Model, round_: Round, place: scoping.Place) -> Loop:
+def _loop(model: Model, round_: Round, place: Place) -> Loop:
     *_, outermost = place.scope.chain()
     opset = model.opset(outermost.owner)
-    form = LoopForm.from_node(place.node, opset)
+    try:
+        form = LoopForm.from_node(place.node, opset)
+    except BadModel as error:
+        raise error.at(path=place.path, file=model.file) from error
     site = Site(model, place, opset, opset, Names(), round_.types)
     return Loop(
         path=place.path,
@@ -76,7 +82,7 @@ def _loop(model: Model, round_: Round, place: scoping.Place) -> Loop:
         captured=form.captured,
         recurrences=[sorted(group) for group in facts.recurrences(form)],
         invariant_nodes=len(facts.invariant_nodes(form)),
-        rules=_rules(round_, place.path),
+        rules=_rules(round_, place),
     )
 
 
@@ -90,16 +96,23 @@ def _scanned(name: str, axis: int, backwards: bool) -> str:
     return f"{name} (axis {axis}{', reversed' if backwards else ''})"
 
 
-def _rules(round_: Round, path: str) -> list[str]:
+def _rules(round_: Round, place: Place) -> list[str]:
     said = [
-        f"{one.rule.name}: {one.edit.note}" for one in round_.rewritten if one.place.path == path
+        f"{one.rule.name}: {one.edit.note}"
+        for one in round_.rewritten
+        if _is_same(one.place, place)
     ]
     said += [
         f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
         for one in round_.refused
-        if one.place.path == path
+        if _is_same(one.place, place)
     ]
     return said or ["stays as it is"]
+
+
+def _is_same(one: Place, other: Place) -> bool:
+    """Whether it is one place, not two whose nodes have the same name."""
+    return (one.scope.key, one.index) == (other.scope.key, other.index)
 
 
 def to_json(loops: Sequence[Loop]) -> str:
@@ -114,13 +127,9 @@ def to_table(loops: Sequence[Loop]) -> Table:
         table.add_column(title, overflow="fold")
     for loop in loops:
         table.add_row(
-            loop.path,
-            loop.op,
-            loop.trip_count,
-            "\n".join(loop.carried),
-            "\n".join(loop.scanned),
-            "\n".join(loop.collected),
-            "\n".join(loop.captured),
-            "\n".join(loop.rules),
+            # as Text: in a plain string, square brackets are markup
+            *map(Text, (loop.path, loop.op, loop.trip_count)),
+            *(Text("\n".join(cell)) for cell in (loop.carried, loop.scanned, loop.collected)),
+            *(Text("\n".join(cell)) for cell in (loop.captured, loop.rules)),
         )
     return table

@@ -74,9 +74,9 @@ class LoopForm:
 
     Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
     outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
-    that name an initializer (IR 3) and that nobody feeds, wherever in the list they stand. `lengths` is the sequence_lens input
-    of a Scan-8, `trip_count` the M of a Loop; empty where omitted. On a Scan-8 the axes count
-    the batch axis, which is 0: they are all 1.
+    that name an initializer (IR 3) and that nobody feeds, wherever in the list they stand.
+    `lengths` is the sequence_lens input of a Scan-8, `trip_count` the M of a Loop; empty where
+    omitted. On a Scan-8 the axes count the batch axis, which is 0: they are all 1.
     """
 
     kind: Kind

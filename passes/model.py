@@ -87,6 +87,10 @@ class Model:
         """The names of the inputs of this very graph."""
         return self._table(owner).inputs
 
+    def defines(self, owner: Owner, name: str) -> bool:
+        """Whether this very graph says what `name` means: input, initializer or node output."""
+        return name in self._table(owner).defined
+
     @cached_property
     def types(self) -> ValueTypes:
         """The types of its values."""
@@ -115,6 +119,7 @@ class _Table:
     initializers: dict[str, TensorProto]
     producers: dict[str, NodeProto]
     inputs: frozenset[str]
+    defined: frozenset[str]
 
     @classmethod
     def of(cls, owner: Owner) -> _Table:
@@ -124,6 +129,7 @@ class _Table:
             {tensor.name: tensor for tensor in dense},
             {name: node for node in owner.node for name in node.output if name},
             frozenset(scoping.input_names(owner)),
+            frozenset(scoping.defined(owner)),
         )
 
 

@@ -47,6 +47,8 @@ def observe(
         watch[node.name] = scoping.free_names(node)
     executor = ReferenceExecutor()
     found: dict[Key, list[Mapping[str, Value]]] = {}
+    if not watch:
+        return found
     for feeds in _feeds(model, hints, given, seed):
         try:
             outcome = executor.run(copy, feeds, base_dir=base_dir, timeout=timeout, watch=watch)

@@ -8,13 +8,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+)
 
 from passes import scope as scoping
 from passes.engine import Rewritten, Round
 from passes.input_hints import hints_for
 from passes.rule import Constants
-from passes.scope import Scope
+from passes.scope import Owner, Scope
 from passes.value_types import is_known, tensor_type
 from passes.verify.draw import Hint
 from passes.verify.executor import Value
@@ -59,10 +67,12 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
     inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
     outputs = [_output(round_, place.scope, name) for name in place.node.output if name]
-    before = _model(round_.model.proto, [place.node], list(fixed.values()), inputs, outputs)
+    top = _outermost(place.scope)
+    ends = (inputs, outputs)
+    before = _model(round_.model.proto, top, [place.node], list(fixed.values()), *ends)
     constants = [*fixed.values(), *edit.initializers]
-    after = _model(round_.proto, list(edit.nodes), constants, inputs, outputs)
-    opset = round_.model.opset(_outermost(place.scope).owner)
+    after = _model(round_.proto, top, list(edit.nodes), constants, *ends)
+    opset = round_.model.opset(top.owner)
     return Region(before, after, hints_for(place.node, opset, inputs, seen))
 
 
@@ -106,8 +116,21 @@ def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
     return value
 
 
+def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:
+    """The opsets of the graph or function that `top` is, and of what else the model calls."""
+    position = int(top.key[0])
+    own = list(model.functions[position - 1].opset_import if position else model.opset_import)
+    known = {_canonical(entry.domain) for entry in own}
+    return own + [one for one in model.opset_import if _canonical(one.domain) not in known]
+
+
+def _canonical(domain: str) -> str:
+    return "" if scoping.is_onnx_domain(domain) else domain
+
+
 def _model(
     model: ModelProto,
+    top: Scope,
     nodes: Sequence[NodeProto],
     constants: Sequence[TensorProto],
     inputs: Sequence[ValueInfoProto],
@@ -118,7 +141,7 @@ def _model(
         graph.input.extend(
             helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in constants
         )
-    made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
     made.graph.CopyFrom(graph)
     made.functions.extend(model.functions)
     return made
@@ -128,21 +151,36 @@ def _anonymize(model: ModelProto) -> None:
     """Number all values and nodes, so that only structure, types and constants are left."""
     counter = itertools.count()
     graph = model.graph
-    mapping = {name: f"v{next(counter)}" for name in _in_order(graph)}
+    # no file has such names: a body may define a v1 of its own
+
+    def fresh(_: str) -> str:
+        return f"\0{next(counter)}"
+
+    mapping = {name: fresh(name) for name in _in_order(graph)}
     for node in graph.node:
         scoping.rename_free(node, mapping)
-        node.name = ""
-        node.doc_string = ""
-        del node.metadata_props[:]
         for position, name in enumerate(node.output):
             node.output[position] = mapping.get(name, name)
         for _, inner in scoping.subgraphs(node):
-            scoping.rename_all(inner, lambda name: f"v{next(counter)}")
+            scoping.rename_all(inner, fresh)
     ends: list[ValueInfoProto] = [*graph.input, *graph.output]
     for value in ends:
         value.name = mapping[value.name]
     for tensor in graph.initializer:
         tensor.name = mapping[tensor.name]
+    for owner in scoping.graphs_below(graph):
+        _drop_labels(owner)
+
+
+def _drop_labels(owner: Owner) -> None:
+    """Names, docs and metadata of a graph and its nodes: an Edit names them after its site."""
+    labelled: list[GraphProto | NodeProto] = [*owner.node]
+    if isinstance(owner, GraphProto):
+        labelled.append(owner)
+    for one in labelled:
+        one.ClearField("name")
+        one.ClearField("doc_string")
+        one.ClearField("metadata_props")
 
 
 def _in_order(graph: GraphProto) -> list[str]:

@@ -137,7 +137,7 @@ class Constants:
             node = self.model.producer(at.owner, name)
             if node is not None:
                 return constant_tensor(node)
-            if name in self.model.input_names(at.owner):
+            if self.model.defines(at.owner, name):  # as an input, or sparse
                 return None
         return None
 

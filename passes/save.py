@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -9,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+from google.protobuf.message import EncodeError
 from onnx import ModelProto, serialization
 
 from passes.errors import PassesError
@@ -57,11 +59,14 @@ def save(
     try:
         data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
         _replace(path, data)
-    except (OSError, ValueError) as error:
+    except BaseException as error:
         for file in copied:
             file.unlink(missing_ok=True)
+        if not isinstance(error, OSError | ValueError | EncodeError):
+            raise
         reason = getattr(error, "strerror", None) or error
         raise CannotSave(f"{path}: cannot be written ({reason})") from error
+    _sync_folder(path.parent)
 
 
 def _serialized(model: ModelProto, path: Path) -> bytes:
@@ -84,7 +89,6 @@ def _replace(path: Path, data: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
 
 
 def _mode(path: Path) -> int:
@@ -97,11 +101,13 @@ def _mode(path: Path) -> int:
 
 
 def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make the new names last; where a system cannot do that to a folder, they are there anyway."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _with_data_beside(
@@ -135,8 +141,8 @@ def _copied(
     target = _free_name(path, source)
     if progress is not None:
         progress(f"copying {source.stat().st_size} bytes of weights to {target.name}")
-    copied.append(target)
     with open(source, "rb") as reading, open(target, "xb") as writing:
+        copied.append(target)  # from here on it is ours
         shutil.copyfileobj(reading, writing, 1 << 20)
         writing.flush()
         os.fsync(writing.fileno())

@@ -151,6 +151,15 @@ def defined(owner: Owner) -> set[str]:
     return names | set(input_names(owner)) | initializer_names(owner)
 
 
+def _in_order(graph: GraphProto) -> list[str]:
+    """What a graph defines, in an order that does not depend on the names."""
+    names = dict.fromkeys(input_names(graph))
+    names.update(dict.fromkeys(tensor.name for tensor in graph.initializer))
+    names.update(dict.fromkeys(sparse.values.name for sparse in graph.sparse_initializer))
+    names.update(dict.fromkeys(name for node in graph.node for name in node.output if name))
+    return list(names)
+
+
 def free_names(node: NodeProto) -> list[str]:
     """What a node reads from its surroundings: its inputs, then what its bodies capture.
 
@@ -203,6 +212,7 @@ def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:
     for value in graph.output:
         if value.name in visible:
             value.name = visible[value.name]
+    _rename_annotations(graph, visible)
 
 
 def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
@@ -210,7 +220,7 @@ def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
 
     Inputs and outputs of `graph` included; captured names stay.
     """
-    mapping = {name: fresh(name) for name in sorted(defined(graph))}
+    mapping = {name: fresh(name) for name in _in_order(graph)}
     for node in graph.node:
         rename_free(node, mapping)
         for position, name in enumerate(node.output):
@@ -223,17 +233,28 @@ def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
         tensor.name = mapping[tensor.name]
     for sparse in graph.sparse_initializer:
         sparse.values.name = mapping[sparse.values.name]
+    _rename_annotations(graph, mapping)
+
+
+def _rename_annotations(graph: GraphProto, mapping: Mapping[str, str]) -> None:
+    """Quantization annotations name a value, and the values that hold its scale and zero point."""
     for annotation in graph.quantization_annotation:
         annotation.tensor_name = mapping.get(annotation.tensor_name, annotation.tensor_name)
+        for entry in annotation.quant_parameter_tensor_names:
+            entry.value = mapping.get(entry.value, entry.value)
 
 
 def all_names(owners_: Iterable[Owner]) -> set[str]:
-    """Every value name that occurs anywhere in these graphs, at any depth."""
+    """Every value name that occurs anywhere in these graphs, at any depth.
+
+    Those that only a value_info knows count, too: a new value of that name would get its type.
+    """
     names: set[str] = set()
     for top in owners_:
         for owner in graphs_below(top):
             names |= defined(owner)
             names.update(output_names(owner))
+            names.update(value.name for value in owner.value_info)
             names.update(name for node in owner.node for name in node.input)
     names.discard("")
     return names

@@ -1,0 +1,48 @@
+"""The README's tour shows what the commands really print; `--update-golden` writes it anew."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command of the tour prints, standard error behind standard output."""
+    words = shlex.split(command)
+    assert words[0] == "python"
+    done = subprocess.run(
+        [sys.executable, *words[1:]], cwd=folder, capture_output=True, text=True, timeout=300
+    )
+    lines = (done.stdout + done.stderr).splitlines()
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def replay(block: str, folder: Path) -> str:
+    """The block with the real output behind every command."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{run(command, folder)}" for command in commands)
+
+
+def test_the_tour_shows_what_the_commands_print(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    shutil.copytree(ROOT / "golden_models/binary", tmp_path / "golden_models/binary")
+    text = README.read_text()
+    shown = BLOCK.findall(text)
+    assert len(shown) >= 4
+    played = [replay(block, tmp_path) for block in shown]
+    if request.config.getoption("--update-golden"):
+        blocks = iter(played)
+        README.write_text(BLOCK.sub(lambda match: f"```console\n{next(blocks)}```", text))
+    else:
+        assert played == shown
