@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from passes.assumptions import ASSUMPTIONS
 from passes.session import Progress, Result, Session, Source, Verifying
 
 #: The opset that `upgrade` goes to where none is named.
@@ -40,13 +41,15 @@ def upgrade(
         NotProduced: a node cannot be brought to `opset`; `.report` lists all of them.
         NotVerified: no case of a rewrite could be compared.
         Mismatch: a rewrite disagrees with the original.
-        ValueError: `batch` or `executor` is none of those above.
+        ValueError: `batch`, `executor` or an assumption is none of those above.
     """
     if batch not in BATCH_STRATEGIES:
         raise ValueError(f"batch is {batch!r}, not one of {', '.join(BATCH_STRATEGIES)}")
     if executor not in ("reference", "onnxruntime", "both"):
         raise ValueError(f"executor is {executor!r}, not reference, onnxruntime or both")
-    verifying = Verifying(executor, verify_budget, seed, inputs, allow_unverified)
+    if not set(assume) <= set(ASSUMPTIONS):
+        raise ValueError(f"assume is {list(assume)}, not among {', '.join(ASSUMPTIONS)}")
+    verifying = Verifying(executor, verify_budget, seed, inputs, allow_unverified, tuple(assume))
     session = Session(
         command="upgrade",
         target=opset,

@@ -17,6 +17,7 @@ from passes.scope import Owner, Place, Scope
 from passes.value_types import ValueTypes
 
 _MOST_ROUNDS = 32
+_FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
 
 
 class NotConverging(PassesError):
@@ -135,6 +136,9 @@ class _Pass:
                     edits[index] = edit
         if edits:
             _splice(owner, edits)
+            # where a target is given, the model leaves IR 3 with its opset
+            if self.engine.target is None and self.outcome.proto.ir_version < _FREE_INITIALIZERS:
+                _list_initializers(owner)
 
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
         site = Site(
@@ -178,6 +182,18 @@ def _splice(owner: Owner, edits: Mapping[int, Edit]) -> None:
         nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
     del owner.node[:]
     owner.node.extend(nodes)
+
+
+def _list_initializers(owner: Owner) -> None:
+    """Up to IR 3, every initializer must also be an input, in bodies too."""
+    for graph in scoping.graphs_below(owner):
+        if isinstance(graph, GraphProto):
+            listed = set(scoping.input_names(graph))
+            graph.input.extend(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                for tensor in graph.initializer
+                if tensor.name not in listed
+            )
 
 
 def _constant_node(tensor: TensorProto) -> NodeProto:

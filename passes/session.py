@@ -52,13 +52,15 @@ class Mismatch(NotProduced):
 
 @dataclass(frozen=True)
 class Verifying:
-    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both."""
+    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both;
+    `assume` what the rewrites took for granted."""
 
     executor: str = "both"
     budget: float = 60.0
     seed: int = 0
     inputs: str | os.PathLike[str] | None = None
     allow_unverified: bool = False
+    assume: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ def assert_rewrite(
     """
     model = as_model(before)
     untouched = model.SerializeToString(deterministic=True)
-    session = Session(pipeline, opset, options or {}, Verifying(executor, budget, inputs=inputs))
+    assumed = tuple(filter(None, str((options or {}).get("assume", "")).split(",")))
+    verifying = Verifying(executor, budget, inputs=inputs, assume=assumed)
+    session = Session(pipeline, opset, {**(options or {}), "assume": assumed}, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
     checked = result.report.checked

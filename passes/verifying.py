@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
+from passes.assumptions import accepting
 from passes.engine import Rewritten, Round
 from passes.errors import PassesError
 from passes.input_hints import model_hints
@@ -164,6 +165,7 @@ class _Task:
                 exact=rewritten.edit.exact,
                 budget=budget,
                 base_dir=self.model.base_dir,
+                accept=accepting(self.verifying.assume, region.hints),
             )
         return rewritten, self._known[key], region
 
@@ -179,4 +181,5 @@ class _Task:
             budget=self.left(),
             base_dir=self.model.base_dir,
             given=self.given,
+            accept=accepting(self.verifying.assume, self.hints),
         )

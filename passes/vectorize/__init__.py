@@ -6,12 +6,40 @@ Scan-8, and over the time axis to move work out of loops.
 
 from __future__ import annotations
 
-from passes.vectorize import elementwise, products, reductions
+from passes.vectorize import (
+    einsum,
+    elementwise,
+    images,
+    indexing,
+    joining,
+    products,
+    quantization,
+    randomness,
+    recurrent,
+    reductions,
+    reshape,
+    resizing,
+    shapes,
+)
 from passes.vectorize.rows import Captured, Rows, prepare
 from passes.vectorize.table import TABLE
 from passes.vectorize.vectorizer import Axis, Body, Vectorizer
 
 #: The files that enter rules into the table.
-FAMILIES = (elementwise, products, reductions)
+FAMILIES = (
+    einsum,
+    elementwise,
+    images,
+    indexing,
+    joining,
+    products,
+    quantization,
+    randomness,
+    recurrent,
+    reductions,
+    reshape,
+    resizing,
+    shapes,
+)
 
 __all__ = ["FAMILIES", "TABLE", "Axis", "Body", "Captured", "Rows", "Vectorizer", "prepare"]

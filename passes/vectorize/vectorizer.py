@@ -56,7 +56,8 @@ class Vectorizer:
 
     def type_of(self, name: str) -> TypeProto | None:
         """The type of a value in one row."""
-        return self.rows.types.get(name) or self.spread_types.get(name)
+        known = self.rows.types.get(name)
+        return known if dims_of(known) is not None else self.spread_types.get(name, known)
 
     def dims(self, name: str) -> tuple[Dim, ...]:
         """The dims of a value in one row.
@@ -139,6 +140,15 @@ class Vectorizer:
         del copy.attribute[:]
         copy.attribute.extend([*kept, *made])
         self.author.adopt([copy])
+
+    def note(
+        self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True
+    ) -> str:
+        """Let `rank`, `carries` and the rest know a value that a rule wrote: its type in a row."""
+        self.spread_types[name] = tensor_type(elem_type, tuple(dims))
+        if carries:
+            self.carrying.add(name)
+        return name
 
     def name_as(self, value: str, output: str) -> None:
         """Give `value` the name that the body knows it by."""

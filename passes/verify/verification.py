@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -42,6 +42,7 @@ def verify(
     base_dir_after: Path | None = None,
     given: Sequence[Feeds] = (),
     max_cases: int | None = None,
+    accept: Callable[[Case], bool] | None = None,
 ) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
@@ -50,6 +51,7 @@ def verify(
     otherwise they are equal on exact draws and near elsewhere, for sums of `reduction` terms.
     `budget` and `case_timeout` are in seconds. `base_dir` holds the external data of both
     models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
+    `accept` tells the cases that count, where the rewrite may take something for granted.
 
     The result depends on the models, the arguments and the executors alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
@@ -67,7 +69,7 @@ def verify(
     ]
     judge = Judge.of(before, after, exact=exact, reduction=reduction)
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, extremes=exact)
-    trials = _Trials(sides, judge, deadline, reduction)
+    trials = _Trials(sides, judge, deadline, reduction, accept)
     return trials.all(agenda(before, drawer, given)[:max_cases])
 
 
@@ -75,9 +77,15 @@ class _Trials:
     """The cases one after the other, in every executor, until one differs or time is out."""
 
     def __init__(
-        self, sides: Sequence[tuple[Side, Side]], judge: Judge, deadline: float, reduction: int
+        self,
+        sides: Sequence[tuple[Side, Side]],
+        judge: Judge,
+        deadline: float,
+        reduction: int,
+        accept: Callable[[Case], bool] | None,
     ) -> None:
         self._sides = sides
+        self._accept = accept
         self._judge = judge
         self._deadline = deadline
         self._ledger = Ledger([before.executor.name for before, _ in sides], reduction)
@@ -120,6 +128,8 @@ class _Trials:
     def _case(self, case: Case) -> set[str]:
         """Try a case in every executor: what became of it."""
         statuses: set[str] = set()
+        if self._accept is not None and not self._accept(case):
+            return statuses
         reference = Trial("not run")
         for before, after in self._sides:
             original = reference.before

@@ -63,23 +63,27 @@ def prove(
     nonempty: bool = True,
     rtol_terms: int = 0,
     executors: Sequence[Executor] | None = None,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
 ) -> ModelProto:
     """Compare the vectorised body with the loop over slices, for some sizes of the axis.
 
     `feeds` are values of one row; a carrying input varies them from row to row. `rtol_terms` is
-    the length of sums that may be regrouped; 0 wants equal bits. Answers with the last model.
+    the length of sums that may be regrouped; 0 wants equal bits. `ranges` are bounds (low, high)
+    to draw whole numbers from. After a size of 1 or more, a size of 0 is held to the same shape
+    of a row. Answers with the last model.
     """
     model = parsed(text, opset)
     rng = np.random.default_rng(0)
+    shapes: dict[str, tuple[int, ...]] = {}
     for size in sizes:
         made = vectorized(model, carrying, size if static else None, nonempty)
         onnx.checker.check_model(made, full_check=True)
         batch = {
-            value.name: _batch(rng, value, size if value.name in carrying else None, feeds)
+            value.name: _batch(rng, value, size if value.name in carrying else None, feeds, ranges)
             for value in model.graph.input
         }
         for executor in executors or [ReferenceExecutor()]:
-            _compare(executor, model, made, batch, carrying, size, rtol_terms)
+            _compare(executor, model, made, batch, carrying, size, rtol_terms, shapes)
     return made
 
 
@@ -91,6 +95,7 @@ def _compare(
     carrying: Sequence[str],
     size: int,
     rtol_terms: int,
+    shapes: dict[str, tuple[int, ...]],
 ) -> None:
     try:
         slices = [
@@ -108,8 +113,12 @@ def _compare(
     for before, after in zip(model.graph.output, made.graph.output, strict=True):
         if not slices:
             assert actual[after.name].shape[0] == 0
+            assert actual[after.name].shape[1:] == shapes.get(
+                after.name, actual[after.name].shape[1:]
+            )
             continue
         expected = np.stack([np.asarray(one[before.name]) for one in slices])
+        shapes[after.name] = expected.shape[1:]
         sides = ({before.name: expected}, {before.name: actual[after.name]})
         found = compare(Outcome(sides[0]), Outcome(sides[1]), tolerance)
         assert found.agree, f"{executor.name}, size {size}: {found.differences[0].sentence}"
@@ -128,6 +137,7 @@ def _batch(
     value: onnx.ValueInfoProto,
     size: int | None,
     feeds: Mapping[str, Array] | None,
+    ranges: Mapping[str, tuple[int, int]] | None = None,
 ) -> Array:
     """One value, or one per row: the given one, varied, or drawn."""
     lead = () if size is None else (size,)
@@ -138,6 +148,8 @@ def _batch(
     dims = [dim if isinstance(dim, int) else 3 for dim in dims_of(value.type) or ()]
     dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(value.type))
     shape = (*lead, *dims)
+    if ranges is not None and value.name in ranges:
+        return np.asarray(rng.integers(*ranges[value.name], shape), dtype)
     if dtype.kind == "b":
         return np.asarray(rng.integers(0, 2, shape), bool)
     if dtype.kind == "O":

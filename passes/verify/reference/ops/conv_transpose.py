@@ -54,7 +54,7 @@ def _spread(x: Array, w: Array, how: tuple[int, list[int], list[int]], full: lis
                 for o, d, s, length in zip(offset, dilations, strides, spatial, strict=True)
             ),
         )
-        whole[reached] += part.reshape(batch, -1, *spatial)
+        whole[reached] += part.reshape(batch, whole.shape[1], *spatial)
     return whole
 
 

@@ -1,0 +1,153 @@
+"""Times things side by side: A B A B, medians, and the median of the ratios.
+
+A time alone says as much about the machine as about the code, so every row compares two sides
+that ran in turn, in the same run.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import Any
+
+Run = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two things to time. Its time is divided by `units` (nodes, say) for the ratio."""
+
+    label: str
+    run: Run
+    units: int = 1
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a row should reach; what is None is not asked for."""
+
+    ratio: float | None = None
+    extra: float | None = None
+
+    def __str__(self) -> str:
+        said = [] if self.ratio is None else [f"<= {self.ratio:g}x"]
+        return ", ".join(said if self.extra is None else [*said, f"<= {self.extra:g} s more"])
+
+    def met(self, ratio: float, extra: float) -> bool:
+        """Whether a ratio and a difference in seconds reach it."""
+        return (self.ratio is None or ratio <= self.ratio) and (
+            self.extra is None or extra <= self.extra
+        )
+
+
+@dataclass(frozen=True)
+class Row:
+    """Two sides, timed: medians in seconds, the median ratio and difference, and the aim."""
+
+    case: str
+    subject: str
+    against: str
+    subject_seconds: float
+    against_seconds: float
+    ratio: float
+    extra: float
+    per_unit: float | None = None
+    aim: str = ""
+    met: bool | None = None
+    runs: int = 0
+
+
+@dataclass
+class Bench:
+    """The rows of one benchmark. `quick` only shows that it works: one run, small, no aims."""
+
+    name: str
+    quick: bool = False
+    rows: list[Row] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def compare(
+        self, case: str, subject: Side, against: Side, *, aim: Aim | None = None, runs: int = 7
+    ) -> Row:
+        """Time two sides in turn, after one run of each that does not count."""
+        count = 1 if self.quick else runs
+        aim = None if self.quick else aim
+        pairs = _pairs(subject.run, against.run, count)
+        # per unit: two sizes of the same thing are compared by what one node costs
+        ratios = [(one / subject.units) / (other / against.units) for one, other in pairs]
+        ratio, extra = median(ratios), median(one - other for one, other in pairs)
+        seconds = median(one for one, _ in pairs)
+        row = Row(
+            case=case,
+            subject=subject.label,
+            against=against.label,
+            subject_seconds=seconds,
+            against_seconds=median(other for _, other in pairs),
+            ratio=ratio,
+            extra=extra,
+            per_unit=seconds / subject.units if subject.units > 1 else None,
+            aim=str(aim or ""),
+            met=None if aim is None else aim.met(ratio, extra),
+            runs=count,
+        )
+        self.rows.append(row)
+        return row
+
+    def note(self, sentence: str) -> None:
+        """Say something below the table: what could not be measured, and why."""
+        self.notes.append(sentence)
+
+    def as_json(self) -> dict[str, Any]:
+        """The benchmark as plain data."""
+        return {"name": self.name, "rows": [asdict(row) for row in self.rows], "notes": self.notes}
+
+
+def _pairs(subject: Run, against: Run, count: int) -> list[tuple[float, float]]:
+    _seconds(subject)
+    _seconds(against)
+    return [(_seconds(subject), _seconds(against)) for _ in range(count)]
+
+
+def _seconds(run: Run) -> float:
+    gc.collect()
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+_TITLES = ("case", "this", "that", "ratio", "more", "each", "aim", "")
+
+
+def table(bench: Bench) -> str:
+    """The rows of a benchmark for people."""
+    lines = [_TITLES, *map(_cells, bench.rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_TITLES))]
+    shown = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
+    return "\n".join([f"== {bench.name}", *shown, *(f"   {note}" for note in bench.notes)])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.case,
+        f"{row.subject} {_shown(row.subject_seconds)}",
+        f"{row.against} {_shown(row.against_seconds)}",
+        f"{row.ratio:.2f}x",
+        _shown(row.extra),
+        "" if row.per_unit is None else _shown(row.per_unit),
+        row.aim,
+        {None: "", True: "met", False: "MISSED"}[row.met],
+    )
+
+
+def _shown(seconds: float) -> str:
+    if abs(seconds) >= 1:
+        return f"{seconds:.2f} s"
+    if abs(seconds) >= 1e-3:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds * 1e6:.1f} us"

@@ -1,0 +1,95 @@
+"""How the cost of a rewrite grows: per node, per nested body, per Scan-8; against onnx's own.
+
+The rows that compare two sizes of one thing show what a node costs in the larger against what
+it costs in the smaller: 1x is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import onnx.version_converter
+from onnx import ModelProto
+
+import passes
+from benchmarks.harness import Aim, Bench, Run, Side
+from benchmarks.models import chain, nested, sums
+from passes.session import NotProduced
+
+_TARGETS = (9, 26)
+_LINEAR = Aim(ratio=2)  # more nodes no longer fit the cache; a quadratic step would show as 10x
+_FASTER = Aim(ratio=1)
+
+
+def measure(bench: Bench) -> None:
+    """Chains and nested bodies to opset 9 and 26, then the Scan-8 sites."""
+    sizes = (100, 1_000) if bench.quick else (1_000, 10_000, 100_000)
+    loops = (10, 20) if bench.quick else (100, 1_000)
+    for target in _TARGETS:
+        _conversions(bench, "nodes, a tenth change", sizes, _tenth, target, _nodes)
+        _conversions(bench, "loops of 10 nodes", loops, nested, target, _loop_nodes)
+    _sites(bench, (1, 10) if bench.quick else (1, 10, 100))
+
+
+def _tenth(nodes: int) -> ModelProto:
+    return chain(nodes, changing=10)
+
+
+def _nodes(size: int) -> int:
+    return size
+
+
+def _loop_nodes(size: int) -> int:
+    return size * 12  # the Loop, and with what hands on its condition 11 in its body
+
+
+def _conversions(
+    bench: Bench,
+    what: str,
+    sizes: Sequence[int],
+    make: Callable[[int], ModelProto],
+    target: int,
+    count: Callable[[int], int],
+) -> None:
+    """Each size against onnx's converter, then the largest against the one before."""
+    sides = []
+    for size in sizes:
+        model = make(size)
+        case = f"8 -> {target}: {size} {what}"
+        ours = Side("this", _upgrade(model, target), count(size))
+        theirs = Side("version_converter", _convert(model, target), count(size))
+        if not _produced(bench, case, ours.run):
+            return
+        bench.compare(case, ours, theirs, aim=_FASTER, runs=3 if size >= 100_000 else 5)
+        sides.append(Side(f"{size}", ours.run, ours.units))
+    smaller, larger = sides[-2:]
+    bench.compare(f"8 -> {target}: growth, {what}", larger, smaller, aim=_LINEAR, runs=3)
+
+
+def _sites(bench: Bench, sizes: Sequence[int]) -> None:
+    runs = {size: _upgrade(sums(size), 9, batch="nest") for size in sizes}
+    for smaller, larger in pairwise(sizes):
+        bench.compare(
+            "Scan-8 sites",
+            Side(f"{larger}", runs[larger], larger),
+            Side(f"{smaller}", runs[smaller], smaller),
+            aim=_LINEAR,
+        )
+
+
+def _upgrade(model: ModelProto, target: int, batch: str = "auto") -> Run:
+    return lambda: passes.upgrade(model, opset=target, batch=batch, verify=False)
+
+
+def _convert(model: ModelProto, target: int) -> Run:
+    return lambda: onnx.version_converter.convert_version(model, target)
+
+
+def _produced(bench: Bench, case: str, run: Run) -> bool:
+    try:
+        run()
+    except NotProduced as refused:
+        bench.note(f"{case}: {refused}")
+        return False
+    return True

@@ -1,0 +1,31 @@
+"""What the exporter modules hand to generate.py: one model at one opset, and a set of test data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto
+
+Arrays = Sequence[np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model to export, `export` at each of `opsets`.
+
+    `inputs` are in the order of the model's inputs; `outputs` are what the framework itself
+    computes from them, None where the exporter is known to approximate.
+    """
+
+    name: str
+    export: Callable[[int], ModelProto]
+    inputs: Arrays
+    outputs: Arrays | None = None
+    opsets: Sequence[int] = field(default=(9, 11, 13, 15, 18))
+
+
+def draw(seed: int, *shape: int) -> np.ndarray:
+    """Moderate float32 values, always the same ones."""
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)

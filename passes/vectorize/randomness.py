@@ -1,0 +1,22 @@
+"""Ops that draw: one draw for all rows would not be what each row draws."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.vectorize.table import batched
+from passes.vectorize.vectorizer import Vectorizer
+
+
+@batched("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
+def random(node: NodeProto, at: Vectorizer) -> None:
+    """The number of draws and their order would change.
+
+    Raises:
+        Refused: `random`, always.
+    """
+    at.refuse(
+        "random",
+        f"{node.op_type} {list(node.output)} draws anew for each row",
+        *node.output,
+    )

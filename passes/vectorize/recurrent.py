@@ -1,0 +1,37 @@
+"""RNN, GRU and LSTM: the new axis is merged into their batch axis."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.vectorize.axes import attribute
+from passes.vectorize.merging import Merging
+from passes.vectorize.table import batched
+from passes.vectorize.vectorizer import Vectorizer
+
+#: The batch axis of the inputs that have one, by layout: X, sequence_lens, initial_h, initial_c.
+_BATCHED_INPUTS = ({0: 1, 4: 0, 5: 1, 6: 1}, {0: 0, 4: 0, 5: 0, 6: 0})
+#: The same of the outputs: Y, Y_h, Y_c.
+_BATCHED_OUTPUTS = ((2, 1, 1), (0, 0, 0))
+
+
+@batched("RNN", "GRU", "LSTM")
+def recurrent(node: NodeProto, at: Vectorizer) -> None:
+    """One sequence an element of the batch; the weights are shared.
+
+    X is [time, batch, ...] or, with layout 1, [batch, time, ...]; states are [directions,
+    batch, ...] or [batch, directions, ...].
+    """
+    layout = attribute(node, "layout", 0)
+    axes = _BATCHED_INPUTS[layout]
+    at.only_rows(node, *(place for place in range(len(node.input)) if place not in axes))
+    merging = Merging.like(at, node.input[0], axes[0])
+    inputs = [
+        merging.merged(name, axes[place]) if place in axes else name
+        for place, name in enumerate(node.input)
+    ]
+    outputs = [at.author.fresh(node.op_type.lower()) if name else "" for name in node.output]
+    at.again(node, inputs, outputs)
+    ends = zip(outputs, node.output, _BATCHED_OUTPUTS[layout], strict=False)
+    for value, output, axis in ends:
+        merging.split(value, output, axis)

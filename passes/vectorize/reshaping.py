@@ -1,0 +1,70 @@
+"""Reshapes of rows that are right for every size, 0 included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from passes import spelling
+from passes.value_types import Dim
+from passes.vectorize.merging import Size
+from passes.vectorize.vectorizer import Vectorizer
+
+_ALLOWZERO = 14  # before, a 0 in the shape of a Reshape always copies a dim
+
+
+def row_shape(at: Vectorizer, name: str) -> str:
+    """The shape of one row of a value, int64 vector."""
+    if not at.carries(name):
+        return at.op("Shape", name)
+    return spelling.rest_of_shape(at.author, name, 1)
+
+
+def row_size(at: Vectorizer, name: str, axis: int) -> Size:
+    """The size of an axis (0 or more) of a row."""
+    known = at.dims(name)[axis]
+    if isinstance(known, int):
+        return known
+    return spelling.size_of_axis(at.author, name, axis + at.carries(name))
+
+
+def grouped(at: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:
+    """[B, ...] reshaped so that each axis of a row is the product of a group of its axes."""
+    dims = at.dims(value)
+    known = [_known_product([dims[axis] for axis in group]) for group in groups]
+    vague = known.count(None)
+    if not vague or (vague == 1 and at.axis.nonempty):
+        sizes = [-1 if size is None else size for size in known]
+        return at.op("Reshape", value, at.author.ints(0, *sizes))
+    products = [_product(at, [row_size(at, value, axis) for axis in group]) for group in groups]
+    return exactly(at, value, [at.axis.size, *products])
+
+
+def _known_product(dims: Sequence[Dim]) -> int | None:
+    """The product where it is known and not 0, which a Reshape takes for 'as it was'."""
+    known = [dim for dim in dims if isinstance(dim, int) and dim]
+    return prod(known) if len(known) == len(dims) else None
+
+
+def _product(at: Vectorizer, sizes: Sequence[Size]) -> Size:
+    known = prod(size for size in sizes if isinstance(size, int))
+    names = [size for size in sizes if isinstance(size, str)]
+    if not names or not known:
+        return known
+    value, *others = [*names, *([at.author.ints(known)] if known != 1 else [])]
+    for other in others:
+        value = at.op("Mul", value, other)
+    return value
+
+
+def exactly(at: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
+    """`value` in this very shape, in which a 0 is a size.
+
+    Raises:
+        Refused: `may-be-empty` before opset 14, where a Reshape cannot be told so.
+    """
+    if at.author.opset < _ALLOWZERO:
+        at.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
+    parts = [size if isinstance(size, str) else at.author.ints(size) for size in sizes]
+    shape = parts[0] if len(parts) == 1 else at.op("Concat", *parts, axis=0)
+    return at.op("Reshape", value, shape, allowzero=1)
