@@ -7,6 +7,7 @@ that ran in turn, in the same run.
 from __future__ import annotations
 
 import gc
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -66,6 +67,7 @@ class Bench:
 
     name: str
     quick: bool = False
+    clock: Callable[[], float] = time.perf_counter
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -75,7 +77,7 @@ class Bench:
         """Time two sides in turn, after one run of each that does not count."""
         count = 1 if self.quick else runs
         aim = None if self.quick else aim
-        pairs = _pairs(subject.run, against.run, count)
+        pairs = self._pairs(subject.run, against.run, count)
         # per unit: two sizes of the same thing are compared by what one node costs
         ratios = [(one / subject.units) / (other / against.units) for one, other in pairs]
         ratio, extra = median(ratios), median(one - other for one, other in pairs)
@@ -100,22 +102,27 @@ class Bench:
         """Say something below the table: what could not be measured, and why."""
         self.notes.append(sentence)
 
+    def _pairs(self, subject: Run, against: Run, count: int) -> list[tuple[float, float]]:
+        if not self.quick:
+            subject()
+            against()
+        return [(self._seconds(subject), self._seconds(against)) for _ in range(count)]
+
+    def _seconds(self, run: Run) -> float:
+        gc.collect()
+        start = self.clock()
+        run()
+        return self.clock() - start
+
     def as_json(self) -> dict[str, Any]:
         """The benchmark as plain data."""
         return {"name": self.name, "rows": [asdict(row) for row in self.rows], "notes": self.notes}
 
 
-def _pairs(subject: Run, against: Run, count: int) -> list[tuple[float, float]]:
-    _seconds(subject)
-    _seconds(against)
-    return [(_seconds(subject), _seconds(against)) for _ in range(count)]
-
-
-def _seconds(run: Run) -> float:
-    gc.collect()
-    start = time.perf_counter()
-    run()
-    return time.perf_counter() - start
+def cpu_seconds() -> float:
+    """What this process and those it waited for have computed so far: a clock for busy machines."""
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 _TITLES = ("case", "this", "that", "ratio", "more", "each", "aim", "")

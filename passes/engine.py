@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
@@ -49,6 +50,7 @@ class Round:
     model: Model
     types: ValueTypes
     proto: ModelProto
+    stage: tuple[str, ...] = ()
     rewritten: list[Rewritten] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
 
@@ -79,7 +81,8 @@ class Engine:
 
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
-        outcome = Round(model, model.types, model.proto)
+        stage = tuple(rule.name for rule in self.rules)
+        outcome = Round(model, model.types, model.proto, stage)
         if not self._any_considered(model):
             return outcome
         copy = ModelProto()
@@ -94,19 +97,16 @@ class Engine:
             outcome.proto = copy
         return outcome
 
-    def rule_for(self, node: NodeProto, opset: int, target: int) -> Rule | None:
-        """The first rule that considers a node."""
-        for rule in self.rules:
-            if rule.considers(node, opset, target):
-                return rule
-        return None
+    def rules_for(self, node: NodeProto, opset: int, target: int) -> list[Rule]:
+        """The rules that consider a node, in the order in which they are tried."""
+        return [rule for rule in self.rules if rule.considers(node, opset, target)]
 
     def _any_considered(self, model: Model) -> bool:
         for _, owner in scoping.owners(model.proto):
             opset = model.opset(owner)
             target = self.target or opset
             for graph in scoping.graphs_below(owner):
-                if any(self.rule_for(node, opset, target) for node in graph.node):
+                if any(self.rules_for(node, opset, target) for node in graph.node):
                     return True
         return False
 
@@ -129,9 +129,9 @@ class _Pass:
                 inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
                     self.rewrite(before, graph)
-            rule = self.engine.rule_for(node, self.opset, self.target)
-            if rule is not None:
-                edit = self._apply(rule, Place(node, index, scope))
+            rules = self.engine.rules_for(node, self.opset, self.target)
+            if rules and self._wanted(place := Place(node, index, scope)):
+                edit = self._first_edit(rules, place)
                 if edit is not None:
                     edits[index] = edit
         if edits:
@@ -139,6 +139,16 @@ class _Pass:
             # where a target is given, the model leaves IR 3 with its opset
             if self.engine.target is None and self.outcome.proto.ir_version < _FREE_INITIALIZERS:
                 _list_initializers(owner)
+
+    def _wanted(self, place: Place) -> bool:
+        """Whether the option `only` leaves this site to the rules."""
+        patterns = self.engine.options.get("only", ())
+        return not patterns or any(fnmatchcase(place.path, pattern) for pattern in patterns)
+
+    def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
+        """The Edit of the first rule that does not refuse."""
+        edits = (self._apply(rule, place) for rule in rules)
+        return next((edit for edit in edits if edit is not None), None)
 
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
         site = Site(

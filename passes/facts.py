@@ -6,13 +6,13 @@ which every carried value is tied from its output back to its input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import networkx as nx
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
@@ -39,15 +39,17 @@ _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 # fmt: off
 SPECULATABLE = frozenset(
     {
-        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
-        "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil",
-        "Celu", "Clip", "Concat", "Constant", "Conv", "Cos", "Cosh", "Elu", "Equal", "Erf",
-        "Exp", "Flatten", "Floor", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid",
-        "HardSwish", "Hardmax", "Identity", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu",
-        "Less", "LessOrEqual", "Log", "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish",
-        "Mul", "Neg", "Not", "Or", "PRelu", "Reciprocal", "Relu", "Round", "Selu", "Shape",
-        "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softmax", "Softplus", "Softsign", "Sqrt",
-        "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose", "Where", "Xor",
+        "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
+        "BatchNormalization", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor",
+        "Cast", "CastLike", "Ceil", "Celu", "Clip", "Concat", "Constant", "Conv", "Cos", "Cosh",
+        "Elu", "Equal", "Erf", "Exp", "Flatten", "Floor", "Gelu", "Gemm", "GlobalAveragePool",
+        "GlobalLpPool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
+        "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN", "LRN",
+        "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpPool",
+        "MatMul", "Max", "MaxPool", "Mean", "Min", "Mish", "Mul", "Neg", "Not", "Or", "PRelu",
+        "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Sinh", "Size",
+        "Softmax", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish", "Tan", "Tanh",
+        "ThresholdedRelu", "Transpose", "Where", "Xor",
     }
 )
 # fmt: on
@@ -55,6 +57,7 @@ SPECULATABLE = frozenset(
 #: model is rewritten.
 _SPECULATABLE_IF_FIXED = {
     "CumSum": (1,),
+    "Expand": (1,),
     "GRU": (4,),
     "LSTM": (4,),
     "Pad": (1, 3),
@@ -67,6 +70,7 @@ _SPECULATABLE_IF_FIXED = {
     "ReduceProd": (1,),
     "ReduceSum": (1,),
     "ReduceSumSquare": (1,),
+    "Reshape": (1,),
     "Slice": (1, 2, 3, 4),
     "Split": (1,),
     "Squeeze": (1,),
@@ -208,20 +212,27 @@ def is_pure(node: NodeProto) -> bool:
     return all(is_pure(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
 
 
-def speculatable(body: GraphProto, fixed: Iterable[str] = ()) -> list[NodeProto]:
+def speculatable(
+    body: GraphProto,
+    fixed: Iterable[str] = (),
+    types: Mapping[str, TypeProto] | None = None,
+) -> list[NodeProto]:
     """The nodes of a body that must not run on values that the original never saw.
 
-    Empty where the whole body may be speculated. `fixed` are names of values that are constant.
+    Empty where the whole body may be speculated. `fixed` are names of values that are constant;
+    `types` of names that are unique at every depth let floats be divided and bodies be run.
     That a value is a string, which a Cast may fail on, is taken from the body's declarations.
     """
+    types = types or {}
     known = {"", *fixed} | scoping.initializer_names(body)
     texts = _declared_texts(body)
+    texts |= {name for name, one in types.items() if elem_type_of(one) == TensorProto.STRING}
     culprits = []
     for node in body.node:
         reads_text = not texts.isdisjoint(node.input)
         if node.op_type == "Constant" and scoping.is_onnx_domain(node.domain):
             known.update(node.output)
-        elif not _may_be_speculated(node, known) or (reads_text and node.op_type in _PARSERS):
+        elif (reads_text and node.op_type in _PARSERS) or not _may_run(node, known, types):
             culprits.append(node)
         if reads_text:  # by what it gives on: of ops on strings, most give strings
             texts.update(filter(None, node.output))
@@ -237,13 +248,38 @@ def _declared_texts(body: GraphProto) -> set[str]:
     return texts | {one.name for one in body.initializer if one.data_type == TensorProto.STRING}
 
 
-def _may_be_speculated(node: NodeProto, known: set[str]) -> bool:
+def _may_run(node: NodeProto, known: set[str], types: Mapping[str, TypeProto]) -> bool:
     if not scoping.is_onnx_domain(node.domain):
         return False
     positions = _SPECULATABLE_IF_FIXED.get(node.op_type)
     if positions is not None:
         return all(node.input[at] in known for at in positions if at < len(node.input))
+    if node.op_type in _FAIL_ON_INTEGERS:
+        return elem_type_of(types.get(node.input[0])) in _FLOATS
+    if node.op_type in ("If", "Loop", "Scan"):
+        return _ends_in_one_shape(node, known, types) and not any(
+            speculatable(graph, known, types) for _, graph in scoping.subgraphs(node)
+        )
     return node.op_type in SPECULATABLE
+
+
+_FAIL_ON_INTEGERS = ("Div", "Mod", "Pow")  # on 0, and on negative exponents
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+
+
+def _ends_in_one_shape(node: NodeProto, known: set[str], types: Mapping[str, TypeProto]) -> bool:
+    """Whether a node with bodies ends, and its outputs have the same shapes, whatever it reads."""
+    if node.op_type == "If":
+        shapes = [
+            [dims_of(types.get(value.name)) for value in graph.output]
+            for _, graph in scoping.subgraphs(node)
+        ]
+        fixed = all(dims is not None and None not in dims for dims in shapes[0])
+        return fixed and all(one == shapes[0] for one in shapes)
+    if node.op_type == "Loop":
+        trips, condition = node.input[:2]
+        return bool(trips) and trips in known and not condition
+    return True
 
 
 def keeps_shape(site: Site, form: LoopForm) -> dict[str, bool]:

@@ -20,7 +20,8 @@ from passes.errors import BadModel
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
-from passes.pipelines import rules_of
+from passes.pipelines import PIPELINES, rules_of
+from passes.plugins import load_rules, rule
 from passes.rule import Site
 from passes.scope import Place
 
@@ -58,20 +59,28 @@ def inspect_model(
     ]
     if not places:
         return []
-    opset = model.opset()
-    engine = Engine(rules_of("upgrade"), max(target, opset), options)
-    round_ = engine.round(model)
-    return [_loop(model, round_, place) for place in places]
+    rounds = _rounds(model, target, options)
+    return [_loop(model, rounds, place) for place in places]
 
 
-def _loop(model: Model, round_: Round, place: Place) -> Loop:
+def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round]:
+    """What the upgrade, and every rule about loops by itself, would do."""
+    stages = [stage for pipeline in PIPELINES.values() for stage in pipeline]
+    alone = dict.fromkeys(name for stage in stages if not stage.converts for name in stage.rules)
+    (upgrade,) = PIPELINES["upgrade"]
+    engines = [Engine(rules_of(upgrade), max(target, model.opset()), options)]
+    engines += [Engine([rule(name)], None, options) for name in alone if name in load_rules()]
+    return [engine.round(model) for engine in engines]
+
+
+def _loop(model: Model, rounds: Sequence[Round], place: Place) -> Loop:
     *_, outermost = place.scope.chain()
     opset = model.opset(outermost.owner)
     try:
         form = LoopForm.from_node(place.node, opset)
     except BadModel as error:
         raise error.at(path=place.path, file=model.file) from error
-    site = Site(model, place, opset, opset, Names(), round_.types)
+    site = Site(model, place, opset, opset, Names(), model.types)
     return Loop(
         path=place.path,
         op=_op(form, opset),
@@ -82,7 +91,7 @@ def _loop(model: Model, round_: Round, place: Place) -> Loop:
         captured=form.captured,
         recurrences=[sorted(group) for group in facts.recurrences(form)],
         invariant_nodes=len(facts.invariant_nodes(form)),
-        rules=_rules(round_, place),
+        rules=_rules(rounds, place),
     )
 
 
@@ -96,23 +105,21 @@ def _scanned(name: str, axis: int, backwards: bool) -> str:
     return f"{name} (axis {axis}{', reversed' if backwards else ''})"
 
 
-def _rules(round_: Round, place: Place) -> list[str]:
-    said = [
-        f"{one.rule.name}: {one.edit.note}"
-        for one in round_.rewritten
-        if _is_same(one.place, place)
-    ]
-    said += [
-        f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
-        for one in round_.refused
-        if _is_same(one.place, place)
-    ]
+def _rules(rounds: Sequence[Round], place: Place) -> list[str]:
+    said: list[str] = []
+    key = (*place.scope.key, place.index)
+    for round_ in rounds:
+        said += [
+            f"{one.rule.name}: {one.edit.note}"
+            for one in round_.rewritten
+            if (*one.place.scope.key, one.place.index) == key
+        ]
+        said += [
+            f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
+            for one in round_.refused
+            if (*one.place.scope.key, one.place.index) == key
+        ]
     return said or ["stays as it is"]
-
-
-def _is_same(one: Place, other: Place) -> bool:
-    """Whether it is one place, not two whose nodes have the same name."""
-    return (one.scope.key, one.index) == (other.scope.key, other.index)
 
 
 def to_json(loops: Sequence[Loop]) -> str:

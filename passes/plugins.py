@@ -11,7 +11,7 @@ from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
 # Loaded the way third parties are, even from a checkout that nobody installed.
-_BUILT_IN = ("converters.rules",)
+_BUILT_IN = ("converters.rules", "passes.rules")
 
 
 class UnknownRule(PassesError):

@@ -67,6 +67,7 @@ class Record:
     code: str = ""
     sentence: str = ""
     culprits: Sequence[str] = ()
+    optional: bool = False
     checked: Checked | None = None
 
     @classmethod
@@ -89,6 +90,7 @@ class Record:
             code=reason.code,
             sentence=reason.sentence,
             culprits=reason.culprits,
+            optional=one.rule.optional,
         )
 
 

@@ -15,7 +15,7 @@ from passes.check import check
 from passes.engine import Engine, Round
 from passes.errors import PassesError
 from passes.model import Model
-from passes.pipelines import rules_of
+from passes.pipelines import Stage, rules_of, stages_of
 from passes.report import Checked, Record, Report
 from passes.verify.verdicts import Failure
 
@@ -95,37 +95,42 @@ class Session:
         model = Model.load(source)
         check(model)
         self._say("rewriting")
-        engine = Engine(rules_of(self.command), self.target, self.options, self.progress)
-        rounds = engine.fixpoint(model)
-        report = self._report(model, rounds)
-        if report.refusals:
+        rounds: list[Round] = []
+        proto = model.proto
+        for stage in stages_of(self.command):
+            current = Model(proto, model.path) if rounds else model
+            if stage.applies_to(proto, current.opset()):
+                rounds += self._stage(stage, current)
+                proto = rounds[-1].proto
+        report = self._report(model, proto, rounds)
+        if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
-        proto = self._finished(model, rounds[-1])
         if proto is not model.proto:
             check(Model(proto, model.path))
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
-    def _finished(self, model: Model, last: Round) -> ModelProto:
-        """The outcome with the opset that it is written in."""
-        if self.target is None or _at_opset(model, self.target):
-            return last.proto
-        from converters.stamp import stamp
+    def _stage(self, stage: Stage, model: Model) -> list[Round]:
+        """Run one stage; the last round has the outcome, stamped with its opset."""
+        target = self.target if stage.converts else None
+        rounds = Engine(rules_of(stage), target, self.options, self.progress).fixpoint(model)
+        if target is not None and not rounds[-1].refused and not _at_opset(model, target):
+            rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
+        return rounds
 
-        proto = last.proto
-        if proto is model.proto:
-            proto = ModelProto()
-            proto.CopyFrom(model.proto)
-        stamp(proto, self.target)
-        last.proto = proto
-        return proto
-
-    def _report(self, model: Model, rounds: Sequence[Round]) -> Report:
+    def _report(self, model: Model, proto: ModelProto, rounds: Sequence[Round]) -> Report:
+        """The rewrites of all rounds; what still refuses in the last round of its stage."""
         records = [Record.rewritten(one, None) for round_ in rounds for one in round_.rewritten]
-        records += [Record.refused(one) for round_ in rounds for one in round_.refused]
-        before = model.opset()
-        after = before if self.target is None else max(before, self.target)
-        return Report(self.command, model.file, (before, after), _count(model.proto), records)
+        last = [
+            round_
+            for round_, following in zip(rounds, [*rounds[1:], None], strict=True)
+            if following is None or following.stage != round_.stage
+        ]
+        records += [Record.refused(one) for round_ in last for one in round_.refused]
+        opsets = (model.opset(), Model(proto).opset())
+        if opsets[0] == opsets[1] and self.target is not None and records:
+            opsets = (opsets[0], max(opsets[0], self.target))
+        return Report(self.command, model.file, opsets, _count(model.proto), records)
 
     def _verified(
         self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report
@@ -136,10 +141,12 @@ class Session:
 
         self._say("verifying")
         verdicts = verify_rounds(model, rounds, proto, self.verifying, self._say)
+        rewritten = len(verdicts.rewrites)
         records = [
             replace(record, checked=checked)
-            for record, checked in zip(report.records, verdicts.rewrites, strict=True)
+            for record, checked in zip(report.records[:rewritten], verdicts.rewrites, strict=True)
         ]
+        records += report.records[rewritten:]
         report = replace(report, records=records, checked=verdicts.whole)
         if verdicts.mismatch is not None:
             path, sentence, sides, failure = verdicts.mismatch
@@ -151,6 +158,17 @@ class Session:
     def _say(self, what: str) -> None:
         if self.progress is not None:
             self.progress(what)
+
+
+def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto:
+    """The outcome with the opset that it is written in; never the original itself."""
+    from converters.stamp import stamp
+
+    if proto is original:
+        proto = ModelProto()
+        proto.CopyFrom(original)
+    stamp(proto, target)
+    return proto
 
 
 def _at_opset(model: Model, target: int) -> bool:
@@ -167,7 +185,7 @@ def _count(model: ModelProto) -> int:
 
 
 def _refused(report: Report) -> str:
-    refusals = report.refusals
+    refusals = [record for record in report.refusals if not record.optional]
     first = refusals[0]
     more = f" (and {len(refusals) - 1} more)" if len(refusals) > 1 else ""
     place = ": ".join(part for part in (report.file, first.path) if part)

@@ -94,6 +94,16 @@ def prefix(author: Author, value: str, length: str, elem_type: int) -> str:
     return author.op("Compress", value, author.op("Less", everyone, length), axis=0)
 
 
+def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> str:
+    """The elements along axis 0, last first."""
+    if author.opset >= _SLICE_HAS_INPUTS:
+        last, beyond = author.ints(-1), author.ints(-(1 << 31))
+        return author.op("Slice", value, last, beyond, author.ints(0), last, outputs=outputs)
+    size = size_of_axis(author, value, 0)
+    index = author.op("Sub", author.op("Sub", size, author.ints(1)), arange(author, size))
+    return author.op("Gather", value, index, outputs=outputs, axis=0)
+
+
 def arange(author: Author, length: str) -> str:
     """0, 1, ..., length - 1 as an int64 vector; `length` is int64 [1]."""
     ones = filled(author, length, TensorProto.INT64, 1)

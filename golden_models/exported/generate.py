@@ -31,6 +31,8 @@ def main(pattern: str = "*") -> int:
     warnings.simplefilter("ignore")
     failed = 0
     for exporter in EXPORTERS:
+        if not fnmatch(exporter, pattern.split("/")[0]):
+            continue
         (HERE / exporter).mkdir(exist_ok=True)
         for case in importlib.import_module(f"{exporter}_models").cases():
             if fnmatch(f"{exporter}/{case.name}", pattern):
@@ -100,9 +102,9 @@ def _clean_nodes(nodes: list[NodeProto]) -> None:
 
 def checked(model: ModelProto, opset: int) -> bytes:
     """The bytes of a model that is valid, small, at the opset, and says nothing of its origin."""
-    (version,) = [entry.version for entry in model.opset_import if entry.domain == ""]
-    if version != opset:
-        raise ValueError(f"the exporter made opset {version}")
+    versions = {entry.version for entry in model.opset_import if entry.domain == ""}
+    if versions != {opset}:
+        raise ValueError(f"the exporter made opset {versions}")
     onnx.checker.check_model(model, full_check=True)
     data = model.SerializeToString(deterministic=True)
     if len(data) > LARGEST:

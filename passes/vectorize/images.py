@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from passes import spelling
 from passes.vectorize.axes import attribute
@@ -23,7 +23,13 @@ def image(node: NodeProto, at: Vectorizer) -> None:
 
 @batched("GroupNormalization")
 def group_normalization(node: NodeProto, at: Vectorizer) -> None:
-    """Each image is normalised by itself; inference of onnx does not tell the output's shape."""
+    """Each image is normalised by itself.
+
+    Inference of onnx does not tell the output's shape. The op is defined by nodes that fail on
+    no images at all.
+    """
+    if not (at.axis.nonempty or at.axis.static):
+        at.refuse("may-be-empty", "GroupNormalization needs an image", *node.output)
     at.note(node.output[0], at.elem_type(node.input[0]), at.dims(node.input[0]))
     over_batch(node, at)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto
@@ -41,7 +42,7 @@ def resize(node: NodeProto, at: Vectorizer) -> None:
     given = at.constant(sizes)
     kept = before is not None and (before == after or (given is not None and given[0] == before))
     _need(at, node, kept, "its sizes may resize N")
-    _write(node, at, [x, roi, "", sizes], whole=True)
+    _write_sizes(node, at, [x, roi, "", sizes])
 
 
 def _need(at: Vectorizer, node: NodeProto, holds: bool, why: str) -> None:
@@ -55,14 +56,29 @@ def _whole_n(at: Vectorizer, roi: str) -> bool:
     return borders is not None and bool(borders[0] == 0 and borders[borders.size // 2] == 1)
 
 
-def _write(node: NodeProto, at: Vectorizer, inputs: Sequence[str], whole: bool = False) -> None:
-    """Write it for the merged N; `whole` sizes speak of N, too."""
+def _write_sizes(node: NodeProto, at: Vectorizer, inputs: Sequence[str]) -> None:
+    """Sizes of all axes: of those behind N alone, where that can be said."""
+    x, roi, _, sizes = inputs
+    rest = at.op("Slice", sizes, at.author.ints(1), at.author.ints(np.iinfo(np.int64).max))
+    stretched = text(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
+    if at.author.opset >= _AXES and stretched and not roi:
+        _write(node, at, [x, "", "", rest], axes=list(range(1, at.rank(x))))
+        return
+    if not (at.axis.nonempty or at.axis.static):
+        at.refuse("may-be-empty", "no images cannot be resized to given sizes", *node.output)
+    merging = Merging.like(at, x)
+    merged = merging.merged(x)
+    both = spelling.size_of_axis(at.author, merged, 0)
+    _resize(node, merging, [merged, roi, "", at.op("Concat", both, rest, axis=0)])
+
+
+def _write(node: NodeProto, at: Vectorizer, inputs: Sequence[str], **attributes: Any) -> None:
+    """Write it for the merged N, of which the other inputs do not speak."""
     merging = Merging.like(at, inputs[0])
-    merged = merging.merged(inputs[0])
-    sizes = inputs[3]
-    if whole:
-        rest = at.op("Slice", sizes, at.author.ints(1), at.author.ints(np.iinfo(np.int64).max))
-        sizes = at.op("Concat", spelling.size_of_axis(at.author, merged, 0), rest, axis=0)
-    resized = at.author.fresh("resized")
-    at.again(node, [merged, *inputs[1:3], sizes], [resized])
+    _resize(node, merging, [merging.merged(inputs[0]), *inputs[1:]], **attributes)
+
+
+def _resize(node: NodeProto, merging: Merging, inputs: Sequence[str], **attributes: Any) -> None:
+    resized = merging.at.author.fresh("resized")
+    merging.at.again(node, inputs, [resized], **attributes)
     merging.split(resized, node.output[0])

@@ -60,7 +60,7 @@ def test_all_images_of_all_rows_go_through_one_kernel(
 
 @pytest.mark.parametrize("static", [False, True])
 @pytest.mark.parametrize("dims", ["1, 2, 5, 4", "3, 2, 5, 4", "N, 2, H, 4"])
-@pytest.mark.parametrize("op", BODIES)
+@pytest.mark.parametrize("op", sorted(set(BODIES) - {"group normalization"}))
 def test_no_rows_give_no_rows(op: str, dims: str, static: bool) -> None:
     feeds = {"x": np.ones((3, 2, 5, 4), np.float32)} if "N" in dims else None
     prove(body(op, dims), ["x"], feeds, sizes=[0, 2], static=static, nonempty=False, rtol_terms=18)
@@ -110,12 +110,12 @@ def test_images_and_grids_may_come_from_each_row(n: int, carrying: list[str], bo
 
 
 RESIZES = {
-    "scales": "y = Resize <mode = \"linear\"> (x, , scales)",
-    "sizes": "y = Resize <mode = \"nearest\"> (x, , , sizes)",
-    "axes": "y = Resize <mode = \"nearest\", axes = [2, 3]> (x, , , pair)",
-    "cubic": "y = Resize <mode = \"cubic\"> (x, , scales)",
+    "scales": 'y = Resize <mode = "linear"> (x, , scales)',
+    "sizes": 'y = Resize <mode = "nearest"> (x, , , sizes)',
+    "axes": 'y = Resize <mode = "nearest", axes = [2, 3]> (x, , , pair)',
+    "cubic": 'y = Resize <mode = "cubic"> (x, , scales)',
     "crop": (
-        "y = Resize <mode = \"linear\", coordinate_transformation_mode = \"tf_crop_and_resize\"> "
+        'y = Resize <mode = "linear", coordinate_transformation_mode = "tf_crop_and_resize"> '
         "(x, roi, scales)"
     ),
 }
@@ -174,7 +174,10 @@ REFUSED = {
             ["x"],
         ),
     ],
-    "unknown-rank": [("g (float[] x) => (float[] y) { z = Squeeze (x) y = LRN <size = 1> (z) }", ["x"])],
+    "may-be-empty": [(body("group normalization", "3, 2, 5, 4"), ["x"])],
+    "unknown-rank": [
+        ("g (float[] x) => (float[] y) { z = Squeeze (x) y = LRN <size = 1> (z) }", ["x"])
+    ],
 }
 
 

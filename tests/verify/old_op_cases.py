@@ -65,6 +65,7 @@ def cases() -> Iterator[Entry]:
     yield from normalisation()
     yield from pooling()
     yield from resizing()
+    yield from sampling()
     yield from recurrent()
     yield from scattering()
     yield from casts()
@@ -471,11 +472,29 @@ def resizing() -> Iterator[Entry]:
         form = f'mode="nearest", nearest_mode="{nearest}"'
         feeds = {"x": x, "s": np.array((1, 1, 2, 0.5), F32)}
         yield 13, f"y = Resize <{form}> (x, , s)", feeds
+    half = 'mode="nearest", coordinate_transformation_mode="tf_half_pixel_for_nn"'
+    yield 11, f"y = Resize <{half}> (x, r, s)", {"x": x, "r": blank, "s": feeds["s"]}
+    for mode, antialias in itertools.product(("linear", "cubic"), (0, 1)):
+        form = f'mode="{mode}", axes=[3, 2], antialias={antialias}'
+        yield 18, f"y = Resize <{form}> (x, , s)", {"x": x, "s": np.array((0.5, 1.5), F32)}
+    ones, count = np.arange(24).reshape(1, 1, 4, 6), np.array((1, 1, 1.5, 2.3), F32)
+    for kind in (np.uint8, np.int32):
+        yield 10, 'y = Resize <mode="linear"> (x, s)', {"x": ones.astype(kind), "s": count}
     for opset, mode in itertools.product((11, 13), ("DCR", "CRD")):
         form = f'<blocksize=2, mode="{mode}">'
         yield opset, f"y = DepthToSpace {form} (x)", {"x": draw(1, 8, 2, 3)}
     yield 7, "y = DepthToSpace <blocksize=2> (x)", {"x": draw(1, 8, 2, 3)}
     yield 7, "y = SpaceToDepth <blocksize=2> (x)", {"x": draw(1, 2, 4, 6)}
+
+
+def sampling() -> Iterator[Entry]:
+    """GridSample-16 with the old names of its modes, and later."""
+    feeds = {"x": draw(2, 3, 4, 5), "g": draw(2, 3, 2, 2, seed=5) / F32(2)}
+    names = {16: ("bilinear", "bicubic", "nearest"), 20: ("linear", "cubic", "nearest")}
+    for opset, align in itertools.product(names, (0, 1)):
+        for mode in names[opset]:
+            form = f'mode="{mode}", align_corners={align}'
+            yield opset, f"y = GridSample <{form}> (x, g)", feeds
 
 
 def recurrent() -> Iterator[Entry]:

@@ -1,4 +1,4 @@
-"""Div and Mod of integers, Dropout's old mask."""
+"""Div and Mod of integers, Mean, Dropout's old mask."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ def checked_division(call: Call, a: Array, b: Array) -> Array:
         raise ZeroDivisionError("integer division by zero")
     result: Array = call.onnx(a, b)[0]
     return result
+
+
+@implements("Mean", since=8)
+def mean(call: Call, first: Array, *others: Array) -> Array:
+    """Mean-8 and -13: the operands are broadcast, each to the shape of all of them."""
+    total = first
+    for other in others:
+        total = total + other
+    return np.asarray(total / (1 + len(others)), first.dtype)
 
 
 @implements("Dropout", since=7, until=11)

@@ -62,14 +62,6 @@ def slice_(
     return call.onnx(x, starts, ends, axes, steps)
 
 
-@implements("Flatten")
-def flatten(call: Call, x: Array) -> Any:
-    """Flatten-1 and later: ValueError for an axis outside of -rank..rank."""
-    if not -x.ndim <= call.get("axis") <= x.ndim:
-        raise ValueError(f"axis {call.get('axis')} does not fit {x.ndim} dimensions")
-    return call.onnx(x)
-
-
 @implements("MatMul")
 def matmul(call: Call, a: Array, b: Array) -> Any:
     """MatMul-1 and later: ValueError for operands without dimensions."""

@@ -56,3 +56,21 @@ def _bins(first: float, last: float, count: int, length: int) -> list[tuple[int,
     size = max(last - first + 1, 1) / count
     edges = [(np.floor(k * size) + first, np.ceil((k + 1) * size) + first) for k in range(count)]
     return [(int(np.clip(a, 0, length)), int(np.clip(b, 0, length))) for a, b in edges]
+
+
+#: What version 16 calls the modes of version 20.
+_OLD_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+@implements("GridSample", since=16)
+def grid_sample(call: Call, x: Array, grid: Array) -> Array:
+    """GridSample-16 to -22: `x` [N, C, ...], `grid` [N, ..., rank of the image].
+
+    Version 16 says "bilinear" and "bicubic" where version 20 says "linear" and "cubic".
+    """
+    shape = (*x.shape[:2], *grid.shape[1:-1])
+    if 0 in shape:
+        return np.zeros(shape, x.dtype)
+    mode = call.get("mode")
+    result: Array = call.onnx(x, grid, version=20, mode=_OLD_MODES.get(mode, mode))[0]
+    return result

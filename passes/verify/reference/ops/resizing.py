@@ -1,17 +1,21 @@
-"""Upsample, Resize-10, and one coordinate of Resize-11."""
+"""Upsample and Resize at every version."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from passes.verify.executor import Array
+from passes.verify.reference.ops.axes import normalized
+from passes.verify.reference.ops.interpolation import Axis, Manner
 from passes.verify.reference.registry import Call, implements
 
 
 @implements("Upsample", since=7, until=8)
 def upsample_by_attribute(call: Call, x: Array) -> Array:
     """Upsample-7: `scales` is an attribute."""
-    return _resized(x, np.array(call.get("scales"), np.float32), call.get("mode"))
+    return upsample(call, x, np.array(call.get("scales"), np.float32))
 
 
 @implements("Upsample", since=9)
@@ -23,41 +27,10 @@ def upsample(call: Call, x: Array, scales: Array) -> Array:
     shrinks the axis (the document does not say; onnxruntime does this); `linear` interpolates
     axis by axis, staying inside of the input.
     """
-    return _resized(x, scales, call.get("mode"))
-
-
-def _resized(x: Array, scales: Array, mode: str) -> Array:
-    if len(scales) != x.ndim:
-        raise ValueError(f"{len(scales)} scales for {x.ndim} dimensions")
+    mode = call.get("mode")
     if mode not in ("nearest", "linear"):
         raise ValueError(f"mode {mode!r} is neither nearest nor linear")
-    result = x
-    for axis, scale in enumerate(scales.astype(np.float32)):
-        if scale != 1:
-            one = _nearest if mode == "nearest" else _linear
-            result = one(result, axis, scale)
-    return np.asarray(result, x.dtype)
-
-
-def _coordinates(x: Array, axis: int, scale: np.float32) -> Array:
-    length = int(np.float32(x.shape[axis]) * scale)
-    return np.arange(length, dtype=np.float32) / scale
-
-
-def _nearest(x: Array, axis: int, scale: np.float32) -> Array:
-    exact = _coordinates(x, axis, scale)
-    rounded = (np.ceil(exact) if scale < 1 else np.floor(exact)).astype(np.int64)
-    return np.take(x, np.clip(rounded, 0, x.shape[axis] - 1), axis)
-
-
-def _linear(x: Array, axis: int, scale: np.float32) -> Array:
-    exact = np.clip(_coordinates(x, axis, scale), 0, x.shape[axis] - 1)
-    low = np.floor(exact).astype(np.int64)
-    high = np.minimum(low + 1, x.shape[axis] - 1)
-    shape = [1] * x.ndim
-    shape[axis] = -1
-    weight = (exact - low).astype(np.float32).reshape(shape)
-    return np.asarray(np.take(x, low, axis) * (1 - weight) + np.take(x, high, axis) * weight)
+    return _resized(x, _by_scales(x, scales, range(x.ndim)), Manner(mode))
 
 
 @implements("Resize", since=11)
@@ -68,29 +41,82 @@ def resize(
     scales: Array | None = None,
     sizes: Array | None = None,
 ) -> Array:
-    """Resize-11 to -19: onnx's kernel, but for `pytorch_half_pixel` on an output of length 1.
+    """Resize-11 to -19: by `scales` float32 or `sizes` int64, for each of `axes` (default: all)."""
+    named = call.get("axes")
+    numbers = range(x.ndim) if named is None else normalized(list(named), x.ndim)
+    given = sizes is not None and sizes.size > 0
+    if given == (scales is not None and scales.size > 0) and len(numbers):
+        raise ValueError("just one of scales and sizes must be given")
+    if given and sizes is not None:
+        policy = call.get("keep_aspect_ratio_policy", "stretch")
+        axes = _by_sizes(x, [int(size) for size in sizes], numbers, policy)
+    else:
+        axes = _by_scales(x, np.zeros(0, np.float32) if scales is None else scales, numbers)
+    manner = Manner(
+        call.get("mode"),
+        call.get("coordinate_transformation_mode"),
+        call.get("nearest_mode"),
+        float(call.get("cubic_coeff_a")),
+        bool(call.get("exclude_outside")),
+        bool(call.get("antialias", 0)),
+        float(call.get("extrapolation_value")),
+    )
+    if manner.antialias and manner.mode == "nearest":
+        raise ValueError("antialias goes with linear and cubic only")
+    if manner.coordinates == "tf_crop_and_resize":
+        axes = _spanning(axes, roi)
+    return _resized(x, axes, manner)
 
-    There the document puts the coordinate at 0 (onnx's kernel: at -0.5), so the axis becomes
-    its first element, and is not resized any more.
-    """
-    if call.get("coordinate_transformation_mode") == "pytorch_half_pixel":
-        x, scales, sizes = _first_of_single(call, x, scales, sizes)
-    result: Array = call.onnx(x, roi, scales, sizes)[0]
-    return result
+
+def _resized(x: Array, axes: Sequence[Axis], manner: Manner) -> Array:
+    result = x
+    for axis in axes:
+        result = manner.resize(result, axis)
+    return _cast(result, x.dtype)
 
 
-def _first_of_single(
-    call: Call, x: Array, scales: Array | None, sizes: Array | None
-) -> tuple[Array, Array | None, Array | None]:
-    axes = call.get("axes") or list(range(x.ndim))
-    scales = None if scales is None or not scales.size else scales.copy()
-    for place, axis in enumerate(axes):
-        if scales is not None:
-            single = int(np.float32(x.shape[axis]) * scales[place]) == 1
-        else:
-            single = sizes is not None and int(sizes[place]) == 1
-        if single:
-            x = np.take(x, [0], axis)
-            if scales is not None:
-                scales[place] = 1
-    return x, scales, sizes
+def _cast(result: Array, dtype: np.dtype) -> Array:  # type: ignore[type-arg]
+    if result.dtype == dtype or dtype.kind not in "iu":
+        return np.asarray(result, dtype)
+    limits = np.iinfo(dtype)  # cut off, as in onnxruntime
+    return np.asarray(np.clip(result, limits.min, limits.max), dtype)
+
+
+def _by_scales(x: Array, scales: Array, numbers: Sequence[int]) -> list[Axis]:
+    if len(scales) != len(numbers):
+        raise ValueError(f"{len(scales)} scales for {len(numbers)} dimensions")
+    if not (scales > 0).all():
+        raise ValueError(f"scales {scales.tolist()} must be positive")
+    found = []
+    for number, scale in zip(numbers, scales.astype(np.float32), strict=True):
+        before = x.shape[number]
+        found.append(Axis(number, before, int(np.float32(before) * scale), scale))
+    return found
+
+
+def _by_sizes(x: Array, sizes: Sequence[int], numbers: Sequence[int], policy: str) -> list[Axis]:
+    if len(sizes) != len(numbers):
+        raise ValueError(f"{len(sizes)} sizes for {len(numbers)} dimensions")
+    before = [x.shape[number] for number in numbers]
+    if any(size < 0 for size in sizes) or not all(before):
+        raise ValueError(f"{before} elements cannot become {list(sizes)}")
+    scales = [np.float32(after) / np.float32(one) for after, one in zip(sizes, before, strict=True)]
+    if policy != "stretch":
+        scales = [{"not_larger": min, "not_smaller": max}[policy](scales)] * len(scales)
+        sizes = [
+            int(np.floor(scale * one + np.float32(0.5)))
+            for scale, one in zip(scales, before, strict=True)
+        ]
+    columns = zip(numbers, before, sizes, scales, strict=True)
+    return [Axis(number, one, after, scale) for number, one, after, scale in columns]
+
+
+def _spanning(axes: Sequence[Axis], roi: Array | None) -> list[Axis]:
+    """The axes with their parts of `roi`, which lists all starts, then all ends."""
+    if roi is None or roi.shape != (2 * len(axes),):
+        raise ValueError("tf_crop_and_resize needs a roi with a start and an end for each axis")
+    starts, ends = roi[: len(axes)], roi[len(axes) :]
+    return [
+        Axis(axis.number, axis.before, axis.after, axis.scale, (float(start), float(end)))
+        for axis, start, end in zip(axes, starts, ends, strict=True)
+    ]

@@ -1,0 +1,283 @@
+"""The rule `lower-scan`: a Scan becomes a Loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from passes import facts, spelling
+from passes import scope as scoping
+from passes.author import Author
+from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
+from passes.rule import Edit, Refused, Site, register
+from passes.value_types import dims_of, elem_type_of, tensor_type
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later."""
+    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain) and opset >= 9
+
+
+@register("lower-scan", considers=considers)
+def lower_scan(site: Site) -> Edit:
+    """Turn a Scan into a Loop over the iteration number.
+
+    Before:
+
+        y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body> (h0, x)
+
+    After:
+
+        y, z = Loop (T, "") <body = step (int64 i, bool go, float[H] h) => (...) {
+            at = Sub (last, i)
+            x_t = Gather (x, at)
+            ...
+        }> (h0)
+
+    The trip count is the scanned length, constant where it is static. Outputs that are collected
+    on another axis or last first are moved behind the loop. Scanned lengths that are not
+    provably equal, and states whose shape is not provably stable, get a guard that makes the
+    Loop fail where the Scan would have; `--assume valid-inputs` leaves it out.
+
+    Refuses:
+    - `unknown-rank`: an output is collected on another axis, but its rank is not known
+    - `unknown-type`: the type of a value that the body reads is neither declared nor inferred
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
+    lowering.write()
+    author = lowering.author
+    return Edit(tuple(author.nodes), tuple(author.constants), note=f"Loop, {lowering.trips} trips")
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    site: Site
+    form: LoopForm
+    author: Author
+
+    @property
+    def trips(self) -> str:
+        """The trip count, as people read it."""
+        return str(facts.trip_count(self.site, self.form))
+
+    @property
+    def valid_inputs(self) -> bool:
+        """Whether inputs on which the Scan fails need no care."""
+        return "valid-inputs" in self.site.options.get("assume", ())
+
+    def write(self) -> None:
+        """Write the trip count, the Loop, and what moves its outputs into place."""
+        count = self._count()
+        trips = spelling.squeeze(self.author, count, 0)
+        last = ""
+        if any(one.reversed for one in self.form.scanned):
+            last = self.author.op("Sub", trips, self.author.int(1))
+        body = _Body(self, self._renamed_body()).graph(last)
+        placed = [one.axis != 0 or one.reversed for one in self.form.collected]
+        raw = [
+            self.author.fresh(f"{one.body_output}/rows") if moved else self._output(one.tensor)
+            for one, moved in zip(self.form.collected, placed, strict=True)
+        ]
+        self._loop(body, trips, raw)
+        for one, moved, name in zip(self.form.collected, placed, raw, strict=True):
+            if moved and one.tensor:
+                self._place(one, name)
+
+    def _output(self, name: str) -> str:
+        """An omitted output gets a name: onnxruntime crashes on a Loop without."""
+        return name or self.author.fresh("unused")
+
+    def _count(self) -> str:
+        """The scanned length, int64 [1], guarded where the lengths may differ."""
+        author = self.author
+        sizes = [self._size(one) for one in self.form.scanned]
+        known = [size for size in sizes if isinstance(size, int)]
+        same = (
+            len({one.tensor for one in self.form.scanned}) == 1
+            and len({one.axis for one in self.form.scanned}) == 1
+        )
+        if known and (same or (len(known) == len(sizes) and len(set(known)) == 1)):
+            return author.ints(known[0])
+        computed = [
+            spelling.size_of_axis(author, one.tensor, one.axis) for one in self.form.scanned
+        ]
+        computed = list(dict.fromkeys(computed))
+        if same or self.valid_inputs or len(computed) == 1:
+            return computed[0]
+        conditions = [
+            author.op(
+                "Equal",
+                spelling.squeeze(author, computed[0], 0),
+                spelling.squeeze(author, other, 0),
+            )
+            for other in computed[1:]
+        ]
+        return spelling.must(author, computed[0], spelling.both(author, conditions))
+
+    def _size(self, one: Scanned) -> int | str | None:
+        dims = dims_of(self.site.type_of(one.tensor))
+        if dims is None or not -len(dims) <= one.axis < len(dims):
+            return None
+        return dims[one.axis]
+
+    def _renamed_body(self) -> GraphProto:
+        """The body, its own names out of the way of the scanned tensors that it captures now."""
+        body = GraphProto()
+        body.CopyFrom(self.form.body)
+        outer = {one.tensor for one in self.form.scanned}
+        own = scoping.all_names([body]) - set(scoping.captures(body))
+        if outer & own:
+            fresh = self.site.names.fresh
+            scoping.rename_all(body, lambda name: fresh(name) if name in outer else name)
+        return body
+
+    def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:
+        inputs, outputs = scoping.input_names(body), scoping.output_names(body)
+        count = len(self.form.carried)
+        form = LoopForm(
+            kind=Kind.LOOP,
+            body=body,
+            carried=tuple(
+                Carried(one.initial, inside, result, self._output(one.final))
+                for one, inside, result in zip(
+                    self.form.carried, inputs[2:], outputs[1:], strict=False
+                )
+            ),
+            collected=tuple(map(Collected, outputs[1 + count :], collected)),
+            trip_count=trips,
+            condition=Condition("", inputs[1], outputs[0]),
+            iteration=inputs[0],
+        )
+        node = form.to_node()
+        node.name = self.site.node.name
+        node.doc_string = self.site.node.doc_string
+        node.metadata_props.extend(self.site.node.metadata_props)
+        self.author.adopt([node])
+
+    def _place(self, one: Collected, rows: str) -> None:
+        """Last first, and onto the axis on which the Scan collects."""
+        author = self.author
+        outputs = [one.tensor]
+        if one.reversed:
+            rows = spelling.reversed_rows(author, rows, [] if one.axis else outputs)
+        if one.axis:
+            author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(one))
+
+    def _to_axis(self, one: Collected) -> list[int]:
+        element = dims_of(self.site.body_type_of("body", one.body_output))
+        if element is None:
+            raise Refused(
+                "unknown-rank",
+                f"{one.tensor!r} is collected on axis {one.axis}, but the rank of "
+                f"{one.body_output!r} is neither declared nor inferred",
+                [self.site.path, one.body_output],
+            )
+        rank = len(element) + 1
+        axis = one.axis % rank
+        perm = list(range(1, rank))
+        perm.insert(axis, 0)
+        return perm
+
+
+@dataclass(frozen=True)
+class _Body:
+    """The body of the Loop: the Scan's, with its scanned elements read by the iteration."""
+
+    lowering: _Lowering
+    body: GraphProto
+
+    def graph(self, last: str) -> GraphProto:
+        """Write it; `last` is the last iteration number where some input is reversed."""
+        form, site = self.lowering.form, self.lowering.site
+        inner = self.lowering.author.inside(f"{self.lowering.author.prefix}/step")
+        iteration, go = inner.fresh("iteration"), inner.fresh("go")
+        names = scoping.input_names(self.body)
+        count = len(form.carried)
+        backwards = inner.op("Sub", last, iteration) if last else ""
+        for one, name in zip(form.scanned, names[count:], strict=False):
+            _read(inner, one, backwards if one.reversed else iteration, name, site)
+        inner.adopt(self.body.node, self.body.initializer)
+        outputs = self._outputs(inner, go, names[:count])
+        inputs = [
+            helper.make_value_info(iteration, tensor_type(TensorProto.INT64, ())),
+            helper.make_value_info(go, tensor_type(TensorProto.BOOL, ())),
+            *self.body.input[:count],
+        ]
+        made = inner.graph(self.body.name, inputs, outputs)
+        made.doc_string = self.body.doc_string
+        made.metadata_props.extend(self.body.metadata_props)
+        made.sparse_initializer.extend(self.body.sparse_initializer)
+        made.quantization_annotation.extend(self.body.quantization_annotation)
+        listed = {value.name for value in made.output}
+        made.value_info.extend(one for one in self.body.value_info if one.name not in listed)
+        return made
+
+    def _outputs(self, inner: Author, go: str, states: Sequence[str]) -> list[ValueInfoProto]:
+        """The condition, then what the Scan's body returns, each a node's output of its own."""
+        site, form = self.lowering.site, self.lowering.form
+        condition = inner.op("Identity", go)
+        outputs = [helper.make_value_info(condition, tensor_type(TensorProto.BOOL, ()))]
+        computed = {name for node in self.body.node for name in node.output}
+        stable = facts.keeps_shape(site, form)
+        listed: set[str] = set()
+        for position, value in enumerate(self.body.output):
+            result = ValueInfoProto()
+            result.CopyFrom(value)
+            known = site.body_type_of("body", form.body_outputs[position])
+            if known is not None and dims_of(result.type) is None:
+                result.type.CopyFrom(known)
+            if position < len(form.carried) and not self._is_stable(stable, position):
+                result.name = _same_shape(inner, value.name, states[position])
+            elif value.name not in computed or value.name in listed:
+                result.name = inner.op("Identity", value.name)
+            listed.add(result.name)
+            outputs.append(result)
+        return outputs
+
+    def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
+        name = self.lowering.form.carried[position].body_input
+        return self.lowering.valid_inputs or stable[name]
+
+
+def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> None:
+    """The element of a scanned tensor in this iteration, under the name the body knows."""
+    elem_type = elem_type_of(site.type_of(one.tensor))
+    if not elem_type:
+        raise Refused(
+            "unknown-type",
+            f"the type of the scanned {one.tensor!r} is neither declared nor inferred",
+            [site.path, one.tensor],
+        )
+    if elem_type != TensorProto.STRING:
+        inner.op("Gather", one.tensor, index, outputs=[name], axis=one.axis)
+        return
+    # onnxruntime's Gather copies only the first string of a row.
+    dims = dims_of(site.type_of(one.tensor))
+    if dims is None:
+        raise Refused(
+            "unknown-rank",
+            f"the rank of the scanned strings {one.tensor!r} is neither declared nor inferred",
+            [site.path, one.tensor],
+        )
+    axis = one.axis % len(dims)
+    perm = [axis, *(other for other in range(len(dims)) if other != axis)]
+    rows = inner.op("Transpose", one.tensor, perm=perm) if axis else one.tensor
+    inner.op("Identity", spelling.row(inner, rows, index, elem_type), outputs=[name])
+
+
+def _same_shape(inner: Author, new: str, old: str) -> str:
+    """`new`, or a failure where a state changes its shape, as a Scan fails."""
+    shapes = [inner.op("Shape", value) for value in (new, old)]
+    ranks = [spelling.squeeze(inner, inner.op("Shape", shape), 0) for shape in shapes]
+    # Shapes of other lengths broadcast where one has length 1, and fail elsewhere.
+    differ = inner.op("Not", inner.op("Equal", *shapes))
+    count = spelling.total(inner, inner.op("Cast", differ, to=TensorProto.INT64))
+    agree = spelling.both(
+        inner, [inner.op("Equal", *ranks), inner.op("Equal", count, inner.int(0))]
+    )
+    # A scalar has no axis on which a guard could fail.
+    guarded = spelling.must(inner, spelling.unsqueeze(inner, new, 0), agree)
+    return spelling.squeeze(inner, guarded, 0)

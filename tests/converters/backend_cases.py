@@ -1,0 +1,99 @@
+"""onnx's backend test cases, stamped with older opsets in which they mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import onnx
+from onnx import ModelProto
+from onnx_cases import Case
+
+from converters import table
+from converters.steps import Identical
+from passes import scope as scoping
+from passes.model import Model
+
+#: The newest opset that onnxruntime loads, and the newest that onnx knows.
+TARGET, NEWEST = 26, onnx.defs.onnx_opset_version()
+
+
+@dataclass(frozen=True)
+class Stamped:
+    """A case at one opset."""
+
+    case: Case
+    model: ModelProto
+    opset: int
+
+    @property
+    def target(self) -> int:
+        """What it is converted to: `TARGET` unless it is newer itself."""
+        return TARGET if self.opset < TARGET else NEWEST
+
+    def __str__(self) -> str:
+        return f"{self.case.name} at {self.opset}"
+
+
+def stampings(case: Case) -> Iterator[Stamped]:
+    """A case at its own opset, and at the oldest in which all of its nodes mean the same.
+
+    Nothing for a case without ops of the standard domain, or older than conversion starts.
+    """
+    own = Model(case.model).opset()
+    if own < table.OLDEST_OPSET:
+        return
+    yield Stamped(case, case.model, own)
+    oldest = _oldest(case.model, own)
+    if oldest is not None:
+        yield oldest_stamped(case, oldest)
+
+
+def oldest_stamped(case: Case, opset: int) -> Stamped:
+    """A case stamped with an opset."""
+    return Stamped(case, _stamped(case.model, opset), opset)
+
+
+def _oldest(model: ModelProto, own: int) -> int | None:
+    """The oldest opset, older than its own, that the checker takes; None if there is none."""
+    found = None
+    for opset in range(own - 1, table.OLDEST_OPSET - 1, -1):
+        if not all(_same_step(op, opset + 1) for op in _ops(model)):
+            break
+        if _is_valid(_stamped(model, opset)):
+            found = opset
+    return found
+
+
+def _ops(model: ModelProto) -> set[str]:
+    """The ops of the standard domain, at any depth."""
+    own = {function.name for function in model.functions}
+    return {
+        place.node.op_type
+        for place in scoping.walk_model(model)
+        if scoping.is_onnx_domain(place.node.domain) and place.node.op_type not in own
+    }
+
+
+def _same_step(op: str, version: int) -> bool:
+    """Whether a node of the opset before `version` is one of `version` as it stands."""
+    steps = table.steps(op, version - 1, version)
+    return all(isinstance(step, Identical) for step in steps)
+
+
+def _stamped(model: ModelProto, opset: int) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for imports in (copy.opset_import, *(one.opset_import for one in copy.functions)):
+        for entry in imports:
+            if scoping.is_onnx_domain(entry.domain):
+                entry.version = opset
+    return copy
+
+
+def _is_valid(model: ModelProto) -> bool:
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError, RuntimeError):
+        return False
+    return True
