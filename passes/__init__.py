@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import DEFAULT_OPSET, upgrade
+    from passes.api import DEFAULT_OPSET, lower, raise_, upgrade
     from passes.errors import BadModel, PassesError
     from passes.report import Report
     from passes.rule import Edit, Refused, Site, register
@@ -25,6 +25,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DEFAULT_OPSET": "passes.api",
+    "lower": "passes.api",
+    "raise_": "passes.api",
     "upgrade": "passes.api",
     "BadModel": "passes.errors",
     "PassesError": "passes.errors",
@@ -51,6 +53,8 @@ __all__ = [
     "Report",
     "Result",
     "Site",
+    "lower",
+    "raise_",
     "register",
     "upgrade",
 ]

@@ -7,6 +7,7 @@ opset are in `spelling.py`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -108,8 +109,12 @@ class Author:
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
     ) -> GraphProto:
-        """What was written, as a body."""
-        return helper.make_graph(self.nodes, name, inputs, outputs, self.constants)
+        """What was written, as a body.
+
+        A graph's name is an identifier: onnx's text format cannot read back another one.
+        """
+        plain = re.sub(r"\W", "_", name)
+        return helper.make_graph(self.nodes, plain, inputs, outputs, self.constants)
 
     def _tensor(self, name: str) -> gs.Tensor:
         return gs.Variable(name) if name else gs.Variable.empty()

@@ -7,6 +7,7 @@ Scan-8, and over the time axis to move work out of loops.
 from __future__ import annotations
 
 from passes.vectorize import (
+    branches,
     einsum,
     elementwise,
     images,
@@ -27,6 +28,7 @@ from passes.vectorize.vectorizer import Axis, Body, Vectorizer
 
 #: The files that enter rules into the table.
 FAMILIES = (
+    branches,
     einsum,
     elementwise,
     images,

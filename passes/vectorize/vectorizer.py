@@ -224,10 +224,14 @@ class Vectorizer:
         self.nodes(graph.node)
         outputs: list[ValueInfoProto] = []
         carrying: list[bool] = []
+        own = {name for node in graph.node for name in node.output}
         for value in graph.output:
             name = value.name
             if name in must and not self.carries(name):
                 name = self.spread(name)
+            elif name not in own and elem_type_of(self.type_of(name)):
+                name = self._copied(name)
+            own.discard(name)
             carrying.append(name in self.carrying)
             outputs.append(self._typed(value, name, carrying[-1]))
         inputs = [self._typed(value, value.name, self.carries(value.name)) for value in graph.input]
@@ -236,6 +240,14 @@ class Vectorizer:
         made.metadata_props.extend(graph.metadata_props)
         made.sparse_initializer.extend(graph.sparse_initializer)
         return Body(made, tuple(carrying))
+
+    def _copied(self, name: str) -> str:
+        """A value under a name of its own: an output of a body must not be an input or an outer
+        value, and none may be listed twice."""
+        copy = self.op("Identity", name)
+        if self.carries(name):
+            self.carrying.add(copy)
+        return copy
 
     def _typed(self, value: ValueInfoProto, name: str, carries: bool) -> ValueInfoProto:
         """An input or output of a body, with the axis where it carries it."""

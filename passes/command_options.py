@@ -1,0 +1,92 @@
+"""The options of the command line, each said once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Batch(StrEnum):
+    """Ways of upgrading a Scan-8."""
+
+    auto = "auto"
+    vectorize = "vectorize"
+    nest = "nest"
+    unroll = "unroll"
+
+
+class Executors(StrEnum):
+    """What runs the models."""
+
+    reference = "reference"
+    onnxruntime = "onnxruntime"
+    both = "both"
+
+
+class Assumption(StrEnum):
+    """What may be taken for granted."""
+
+    valid_inputs = "valid-inputs"
+    non_empty = "non-empty"
+
+
+ModelFile = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
+Opset = Annotated[
+    int, typer.Option("--opset", min=9, help="The opset to upgrade to.", show_default=True)
+]
+BatchOption = Annotated[
+    Batch,
+    typer.Option(
+        help="How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
+        "loop over the batch around the loop over time, `unroll` writes out each row of a static "
+        "batch, `auto` chooses."
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option("--json", help="Write the report as JSON, too.", metavar="FILE"),
+]
+ExecutorOption = Annotated[
+    Executors,
+    typer.Option(help="What executes the models; `both` leaves out what is not installed."),
+]
+Inputs = Annotated[
+    Path | None,
+    typer.Option(
+        help="Run on these inputs too: an .npz with an array per input, or a folder of "
+        "input_N.pb as in ONNX's test data."
+    ),
+]
+Budget = Annotated[
+    float, typer.Option(min=0.0, help="Seconds that verification may take.", metavar="S")
+]
+Seed = Annotated[int, typer.Option(help="Seed of the drawn inputs.", metavar="N")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Where to write; beside the model by default.", metavar="OUT"
+    ),
+]
+Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Execute before and after.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Exit 3 if an optional rule refused, too.")]
+AllowUnverified = Annotated[
+    bool, typer.Option("--allow-unverified", help="Write rewrites that could not be compared.")
+]
+Assume = Annotated[
+    list[Assumption] | None,
+    typer.Option(
+        help="`valid-inputs` leaves out the guards that make the new model fail on inputs "
+        "on which the old one fails; `non-empty` what handles a batch, time or length of 0."
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Rewrite only the loops whose path matches, as `main/*/scan_0`; may be repeated.",
+        metavar="PATTERN",
+    ),
+]
