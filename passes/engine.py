@@ -106,7 +106,8 @@ class Engine:
             opset = model.opset(owner)
             target = self.target or opset
             for graph in scoping.graphs_below(owner):
-                if any(self.rules_for(node, opset, target) for node in graph.node):
+                nodes = graph.node
+                if any(one.considers(node, opset, target) for node in nodes for one in self.rules):
                     return True
         return False
 

@@ -1,7 +1,8 @@
 """What analysis knows of a loop: trip count, recurrences, invariants, purity, speculation.
 
 networkx does the graph work: a recurrence is a strongly connected component of the body in
-which every carried value is tied from its output back to its input.
+which every carried value is tied from its output back to its input. It is imported where it is
+used: that takes longer than the upgrade of a small model, which does without.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
@@ -19,6 +20,9 @@ from passes.loop_form import Kind, LoopForm
 from passes.rule import Constants, Site
 from passes.scope import Scope
 from passes.value_types import Dim, dims_of, elem_type_of
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 #: Ops whose result is drawn anew each time: never duplicated, dropped or reordered.
 RANDOM = frozenset(
@@ -155,6 +159,8 @@ def dependencies(form: LoopForm) -> nx.DiGraph:
 
     Carried outputs lead back to their inputs, so that recurrences are cycles.
     """
+    import networkx as nx
+
     graph = nx.DiGraph()
     graph.add_nodes_from(form.body_inputs)
     for node in form.body.node:
@@ -167,18 +173,16 @@ def dependencies(form: LoopForm) -> nx.DiGraph:
 
 def recurrences(form: LoopForm) -> list[frozenset[str]]:
     """The carried values (body inputs) that feed each other, each group once."""
+    import networkx as nx
+
     inputs = {one.body_input for one in form.carried}
     graph = dependencies(form)
-    groups = (frozenset(part & inputs) for part in nx.strongly_connected_components(graph))
-    cyclic = [
-        group for group in groups if len(group) > 1 or (group and _feeds_itself(graph, group))
+    found = [
+        frozenset(part & inputs)
+        for part in nx.strongly_connected_components(graph)
+        if part & inputs and (len(part) > 1 or any(graph.has_edge(name, name) for name in part))
     ]
-    return sorted(cyclic, key=sorted)
-
-
-def _feeds_itself(graph: nx.DiGraph, group: Iterable[str]) -> bool:
-    (name,) = group
-    return any(nx.has_path(graph, after, name) for after in graph.successors(name))
+    return sorted(found, key=sorted)
 
 
 def invariant_nodes(form: LoopForm) -> list[NodeProto]:

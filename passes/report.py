@@ -146,7 +146,8 @@ class Report:
             return f"{name}: nothing to do, it is at opset {before}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
-        return f"{name}: opset {before} -> {after}, {self.nodes} nodes"
+        versions = f"{before}" if before == after else f"{before} -> {after}"
+        return f"{name}: opset {versions}, {self.nodes} nodes"
 
 
 def _loop_lines(records: Sequence[Record]) -> list[str]:

@@ -118,9 +118,12 @@ def graphs_below(owner: Owner) -> Iterator[Owner]:
     """`owner` and every graph nested in it."""
     yield owner
     for node in owner.node:
-        if node.attribute:  # a generator for each node is what would take the time
-            for _, graph in subgraphs(node):
-                yield from graphs_below(graph)
+        for attribute in node.attribute:  # not `subgraphs`: a generator a node takes the time
+            if attribute.type == _GRAPH:
+                yield from graphs_below(attribute.g)
+            elif attribute.type == _GRAPHS:
+                for graph in attribute.graphs:
+                    yield from graphs_below(graph)
 
 
 def input_names(owner: Owner) -> list[str]:

@@ -127,10 +127,10 @@ class Session:
             if following is None or following.stage != round_.stage
         ]
         records += [Record.refused(one) for round_ in last for one in round_.refused]
-        opsets = (model.opset(), Model(proto).opset())
-        if opsets[0] == opsets[1] and self.target is not None and records:
-            opsets = (opsets[0], max(opsets[0], self.target))
-        return Report(self.command, model.file, opsets, _count(model.proto), records)
+        before, after = model.opset(), Model(proto).opset()
+        if self.target is not None and any("opset" in round_.stage for round_ in rounds):
+            after = max(after, self.target)  # what was asked for, also where it was refused
+        return Report(self.command, model.file, (before, after), _count(model.proto), records)
 
     def _verified(
         self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report

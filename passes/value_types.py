@@ -93,8 +93,8 @@ def _tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, _Ta
 
 def _every_scope(scope: Scope) -> Iterator[Scope]:
     yield scope
-    for index in range(len(scope.owner.node)):
-        if any(True for _ in scoping.subgraphs(scope.owner.node[index])):
+    for index, node in enumerate(scope.owner.node):
+        if node.attribute:
             for inner in scope.inner(index):
                 yield from _every_scope(inner)
 

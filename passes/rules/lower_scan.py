@@ -14,6 +14,8 @@ from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scan
 from passes.rule import Edit, Refused, Site, register
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
+_LOOP_MAY_CARRY_NOTHING = 11
+
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later."""
@@ -67,6 +69,11 @@ class _Lowering:
     def valid_inputs(self) -> bool:
         """Whether inputs on which the Scan fails need no care."""
         return "valid-inputs" in self.site.options.get("assume", ())
+
+    @property
+    def needs_company(self) -> bool:
+        """Whether a carried value is made up, since Loop-1 cannot do without."""
+        return not self.form.carried and self.author.opset < _LOOP_MAY_CARRY_NOTHING
 
     def write(self) -> None:
         """Write the trip count, the Loop, and what moves its outputs into place."""
@@ -136,14 +143,17 @@ class _Lowering:
 
     def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:
         inputs, outputs = scoping.input_names(body), scoping.output_names(body)
-        count = len(self.form.carried)
+        fed = [(one.initial, self._output(one.final)) for one in self.form.carried]
+        if self.needs_company:
+            fed = [(self.author.int(0), self._output(""))]
+        count = len(fed)
         form = LoopForm(
             kind=Kind.LOOP,
             body=body,
             carried=tuple(
-                Carried(one.initial, inside, result, self._output(one.final))
-                for one, inside, result in zip(
-                    self.form.carried, inputs[2:], outputs[1:], strict=False
+                Carried(initial, inside, result, final)
+                for (initial, final), inside, result in zip(
+                    fed, inputs[2:], outputs[1:], strict=False
                 )
             ),
             collected=tuple(map(Collected, outputs[1 + count :], collected)),
@@ -206,6 +216,13 @@ class _Body:
             helper.make_value_info(go, tensor_type(TensorProto.BOOL, ())),
             *self.body.input[:count],
         ]
+        if self.lowering.needs_company:
+            company = helper.make_value_info(
+                inner.fresh("company"), tensor_type(TensorProto.INT64, ())
+            )
+            kept = helper.make_value_info(inner.op("Identity", company.name), company.type)
+            inputs.append(company)
+            outputs.insert(1, kept)
         made = inner.graph(self.body.name, inputs, outputs)
         made.doc_string = self.body.doc_string
         made.metadata_props.extend(self.body.metadata_props)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import AttributeProto, GraphProto, NodeProto, helper
 
 from passes import scope as scoping
-from passes.vectorize.choosing import chosen, flags, may_run_for_all, one_shape
+from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
 
@@ -43,7 +43,7 @@ def _by_row(node: NodeProto, at: Vectorizer) -> None:
     branches = dict(scoping.subgraphs(node))
     then, otherwise = branches["then_branch"], branches["else_branch"]
     may_run_for_all(at, node, [then, otherwise])
-    mask = flags(at, node.input[0])
+    mask = flat(at, node.input[0], at.rank(node.input[0]))
     for graph in (then, otherwise):
         _open(graph, at)
     ends = zip(scoping.output_names(then), scoping.output_names(otherwise), strict=True)

@@ -49,10 +49,8 @@ def one_shape(at: Vectorizer, node: NodeProto, *names: str) -> None:
         )
 
 
-def flags(at: Vectorizer, condition: str) -> str:
-    """A condition of each row (one bool, of any rank) as bool [B]; one for all rows is spread."""
-    value = at.spread(condition)
-    rank = at.rank(condition)
+def flat(at: Vectorizer, value: str, rank: int) -> str:
+    """What holds one element for each row, of this rank, as a vector [B]."""
     for _ in range(rank):
         value = spelling.squeeze(at.author, value, -1)
     return value

@@ -106,5 +106,5 @@ def _pad_each(node: NodeProto, at: Vectorizer) -> None:
     at.again(node, _without_last([places, pads, last, axes]), [found])
     table = at.op("Concat", elements, padding, axis=1)
     at.note(table, at.elem_type(x), [None])
-    at.note(found, TensorProto.INT64, at.dims(node.output[0]), carries=False)
+    at.note(found, TensorProto.INT64, [None] * rank, carries=False)
     at.name_as(taken(at, table, found, 0), node.output[0])

@@ -250,9 +250,10 @@ def test_one_hot(
         return
     attribute = f"<axis = {axis}>" if axis is not None else ""
     kind, value = kinds
+    out = ",".join("abc"[:rank])
     for depth in ("", "[1]"):
         text = (
-            f"g ({kind}{indices} i, int64{depth} d, {value}[2] v) => ({value}[] y)"
+            f"g ({kind}{indices} i, int64{depth} d, {value}[2] v) => ({value}[{out}] y)"
             f" {{ y = OneHot {attribute} (i, d, v) }}"
         )
         feeds = {"d": np.full([1] if depth else [], 4, np.int64)}
@@ -262,7 +263,7 @@ def test_one_hot(
 
 
 def test_one_hot_of_types_without_a_kernel() -> None:
-    text = "g (int32[3] i, int8 d, bool[2] v) => (bool[] y) { y = OneHot (i, d, v) }"
+    text = "g (int32[3] i, int8 d, bool[2] v) => (bool[a,b] y) { y = OneHot (i, d, v) }"
     feeds = {"d": np.array(4, np.int8)}
     for carrying in (["i"], ["v"], ["i", "v"]):
         prove(text, carrying, feeds, ranges={"i": (-4, 4)})
@@ -271,8 +272,10 @@ def test_one_hot_of_types_without_a_kernel() -> None:
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 def test_compress_by_a_shared_condition(axis: int | None, both: list) -> None:
     attribute = f"<axis = {axis}>" if axis is not None else ""
-    text = f"g (float[3,4] x, bool[3] c) => (float[] y) {{ y = Compress {attribute} (x, c) }}"
-    feeds = {"c": np.array([True, False, True])}
+    out = "a" if axis is None else "a,b"
+    given = [True, False, True, True] if axis in (1, -1) else [False, True, True]
+    text = f"g (float[3,4] x, bool[{len(given)}] c) => (float[{out}] y) {{ y = Compress {attribute} (x, c) }}"
+    feeds = {"c": np.array(given)}
     prove(text, ["x"], feeds, sizes=SIZES, nonempty=False, executors=both)
     assert refused(text, ["c"]) == "batched-operand"
     assert refused(text, ["x", "c"]) == "batched-operand"

@@ -1,4 +1,4 @@
-"""GatherElements, Scatter, OneHot: places out of range are errors."""
+"""GatherElements, GatherND, Scatter, OneHot: places out of range are errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,22 @@ def gather_elements(call: Call, data: Array, indices: Array) -> Array:
     Raises IndexError outside of -n..n-1, ValueError for another rank.
     """
     return np.asarray(data[_places(call, data, indices)])
+
+
+@implements("GatherND")
+def gather_nd(call: Call, data: Array, indices: Array) -> Array:
+    """GatherND-11 to -13: the last axis of `indices` holds places behind `batch_dims` axes.
+
+    Raises IndexError outside of -n..n-1, ValueError for shapes that do not fit.
+    """
+    batch = call.get("batch_dims", 0)
+    if not 0 <= batch < min(data.ndim, indices.ndim):
+        raise ValueError(f"batch_dims {batch} do not fit {data.ndim} and {indices.ndim} dimensions")
+    depth, rest = indices.shape[-1], indices.ndim - 1 - batch
+    if data.shape[:batch] != indices.shape[:batch] or not 1 <= depth <= data.ndim - batch:
+        raise ValueError(f"indices of shape {indices.shape} for data of shape {data.shape}")
+    rows = (one.reshape(*one.shape, *[1] * rest) for one in np.indices(indices.shape[:batch]))
+    return np.asarray(data[(*rows, *np.moveaxis(indices, -1, 0))])
 
 
 @implements("Scatter", since=9, until=10)
