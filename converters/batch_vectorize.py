@@ -61,7 +61,7 @@ def _rows(site: Site, scan: BatchedScan) -> Rows:
         name: Captured(site.type_of(name), site.constant(name))
         for name in scoping.captures(scan.body)
     }
-    return prepare(scan.body, captured, model, site.names)
+    return prepare(scan.body, captured, model, site.names, site.is_visible)
 
 
 def _refuse_calls(site: Site, body: GraphProto) -> None:

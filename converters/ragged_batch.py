@@ -78,8 +78,8 @@ class Ragged:
 
     def _slice_rank(self, index: int) -> int:
         """The rank of one element of a scanned tensor, without batch and time."""
-        name = self.scan.form.scanned[index].body_input
-        return self.at.rank(name)
+        position = len(self.scan.states) + index
+        return self.at.rank(self.at.rows.graph.input[position].name)
 
     def _borrowed(self, value: str) -> str:
         """For each row the row that it runs on; GatherND is right for strings, too."""

@@ -17,12 +17,15 @@ from onnx.numpy_helper import to_array
 from passes import scope as scoping
 from passes.errors import BadModel
 
-_SUB_BYTE: dict[int, int] = {
-    TensorProto.INT4: 2,
-    TensorProto.UINT4: 2,
-    TensorProto.FLOAT4E2M1: 2,
-    TensorProto.INT2: 4,
-    TensorProto.UINT2: 4,
+#: Bits of the types whose elements share bytes.
+_PACKED_BITS: dict[int, int] = {
+    TensorProto.INT4: 4,
+    TensorProto.UINT4: 4,
+    TensorProto.FLOAT4E2M1: 4,
+    TensorProto.INT2: 2,
+    TensorProto.UINT2: 2,
+    TensorProto.FLOAT6E2M3: 6,
+    TensorProto.FLOAT6E3M2: 6,
 }
 
 
@@ -66,7 +69,7 @@ class ExternalTensor:
             raw: npt.NDArray[Any] = np.zeros(0, np.uint8)
         else:
             raw = np.memmap(path, np.uint8, "r", self.offset, (size,))
-        if tensor.data_type in _SUB_BYTE:
+        if tensor.data_type in _PACKED_BITS:
             inline = TensorProto(
                 data_type=tensor.data_type, dims=tensor.dims, raw_data=raw.tobytes()
             )
@@ -86,9 +89,8 @@ def byte_size(tensor: TensorProto) -> int:
     if tensor.data_type not in helper.get_all_tensor_dtypes():
         raise BadModel(f"{tensor.name!r} has the unknown data type {tensor.data_type}")
     count = math.prod(tensor.dims)
-    if tensor.data_type in _SUB_BYTE:
-        per_byte = _SUB_BYTE[tensor.data_type]
-        return (count + per_byte - 1) // per_byte
+    if tensor.data_type in _PACKED_BITS:
+        return (count * _PACKED_BITS[tensor.data_type] + 7) // 8
     return count * int(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize)
 
 

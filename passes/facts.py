@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
@@ -128,7 +128,7 @@ def _scanned_size(site: Site, tensor: str, axis: int) -> Dim:
 def _loop_trips(site: Site, form: LoopForm) -> TripCount:
     conditional = not condition_always_true(site, form)
     maximum = site.constant(form.trip_count) if form.trip_count else None
-    size = None if maximum is None else max(0, int(np.ravel(maximum)[0]))
+    size = max(0, int(maximum.item())) if maximum is not None and maximum.size == 1 else None
     return _trip_count(size, at_most=conditional)
 
 
@@ -138,7 +138,7 @@ def condition_always_true(site: Site, form: LoopForm) -> bool:
     if condition is None or not condition.initial:
         return True
     initial = site.constant(condition.initial)
-    if initial is None or not bool(np.ravel(initial)[0]):
+    if not _is_true(initial):
         return False
     producers = {name: node for node in form.body.node for name in node.output}
     name = condition.body_output
@@ -146,8 +146,11 @@ def condition_always_true(site: Site, form: LoopForm) -> bool:
         name = node.input[0]
     if name == condition.body_input:
         return True
-    value = Constants(site.model, _body_scope(site, form)).value(name)
-    return value is not None and bool(np.ravel(value)[0])
+    return _is_true(Constants(site.model, _body_scope(site, form)).value(name))
+
+
+def _is_true(value: npt.NDArray[Any] | None) -> bool:
+    return value is not None and value.size == 1 and bool(value.item())
 
 
 def _body_scope(site: Site, form: LoopForm) -> Scope:

@@ -83,6 +83,11 @@ class Model:
         """The node of this very graph that writes `name`."""
         return self._table(owner).producers.get(name)
 
+    def defines(self, owner: Owner, name: str) -> bool:
+        """Whether `name` is an input, an initializer or a node's output of this very graph."""
+        table = self._table(owner)
+        return name in table.producers or name in table.initializers or name in table.inputs
+
     def input_names(self, owner: Owner) -> frozenset[str]:
         """The names of the inputs of this very graph."""
         return self._table(owner).inputs

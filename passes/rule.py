@@ -91,6 +91,10 @@ class Site:
         """A value name that occurs nowhere in the model."""
         return self.names.fresh(hint)
 
+    def is_visible(self, name: str) -> bool:
+        """Whether a name already means something where the site is: a node must not write it."""
+        return any(self.model.defines(at.owner, name) for at in self.scope.chain())
+
     def type_of(self, name: str) -> TypeProto | None:
         """The type of a value as seen from the site, None where nothing tells it."""
         return self.types.of(self.scope, name) if name else None

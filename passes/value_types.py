@@ -111,11 +111,19 @@ def _declared(graph: GraphProto) -> _Table:
     return table
 
 
+_GIVES_UP = (
+    onnx.shape_inference.InferenceError,
+    onnx.checker.ValidationError,
+    RuntimeError,
+    ValueError,
+)
+
+
 def _inferred(model: ModelProto) -> ModelProto:
     """The model with every type that onnx can infer; as it was where inference gives up."""
     try:
         inferred: ModelProto = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
+    except _GIVES_UP:
         return model  # a model that inference rejects still has its declared types
     return inferred
 

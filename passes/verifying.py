@@ -1,4 +1,4 @@
-"""Verifies what a session did: each rewritten region, identical ones once, then the model."""
+"""Verifies what a session did: each rewritten region, equal ones once, then the model."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from passes.model import Model
 from passes.observe import Seen, key_of, observe
 from passes.region import CannotCut, Region, cut
 from passes.report import Checked
+from passes.uses import Use, use_of
 from passes.verify.executor import Executor, Feeds
 from passes.verify.verdicts import Failure, Verification
 from passes.verify.verification import verify
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5
+#: One use of a rule is verified with the float constants of this many of its sites.
+_MOST_SITES = 4
 
 
 class NoExecutor(PassesError):
@@ -83,9 +86,10 @@ def verify_rounds(
     with executors(verifying.executor) as chosen:
         task = _Task(model, verifying, chosen, given)
         regions = [outcome for round_ in rounds for outcome in task.regions(round_, say)]
-        verdicts = Verdicts([Checked.of(one) for _, one, _ in regions])
+        told = {id(one): Checked.of(one) for _, one, _ in regions}
+        verdicts = Verdicts([told[id(one)] for _, one, _ in regions])
         for rewritten, verification, region in regions:
-            if verification.verdict == "mismatch" and region is not None:
+            if region is not None:
                 sides = (region.before, region.after)
                 path = rewritten.place.path
                 verdicts.mismatch = (path, verification.reason, sides, verification.failure)
@@ -98,7 +102,7 @@ def verify_rounds(
             verdicts.mismatch = ("main", whole.reason, sides, whole.failure)
         for rewritten, verification, _ in regions:
             if verification.verdict == "not-compared" and whole.verdict != "verified":
-                verdicts.unverified.append((rewritten.place.path, Checked.of(verification)))
+                verdicts.unverified.append((rewritten.place.path, told[id(verification)]))
     return verdicts
 
 
@@ -108,6 +112,42 @@ def _given(verifying: Verifying, model: Model) -> list[Feeds]:
     from passes.verify.given_inputs import load
 
     return [load(Path(verifying.inputs), model.proto)]
+
+
+#: A rewrite, the verdict on it, and its region if that is a mismatch found on it.
+_Outcome = tuple[Rewritten, Verification, Region | None]
+
+
+@dataclass
+class _Uses:
+    """The rewrites of a round that are verified, and for each rewrite which of them shows it."""
+
+    shown: list[Rewritten] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+
+    @staticmethod
+    def of(round_: Round) -> _Uses:
+        """Rewrites that are one use of a rule share a few sites; all others stand alone."""
+        uses = _Uses()
+        known: dict[tuple[object, ...], dict[Use, int]] = {}
+        for rewritten in round_.rewritten:
+            use = use_of(round_, rewritten)
+            if use is None:
+                uses._show(rewritten)
+                continue
+            sites = known.setdefault(use.key, {})
+            if use in sites:
+                uses.positions.append(sites[use])
+            elif len(sites) < _MOST_SITES:
+                sites[use] = uses._show(rewritten)
+            else:
+                uses.positions.append(next(iter(sites.values())))
+        return uses
+
+    def _show(self, rewritten: Rewritten) -> int:
+        self.positions.append(len(self.shown))
+        self.shown.append(rewritten)
+        return len(self.shown) - 1
 
 
 @dataclass
@@ -126,30 +166,30 @@ class _Task:
         """Seconds left of a share of the budget."""
         return max(0.0, self.verifying.budget * share - (time.monotonic() - self.started))
 
-    def regions(
-        self, round_: Round, say: Callable[[str], None]
-    ) -> Iterator[tuple[Rewritten, Verification, Region | None]]:
+    def regions(self, round_: Round, say: Callable[[str], None]) -> Iterator[_Outcome]:
         """The verdict on each rewrite of a round."""
-        seen = self._observed(round_)
-        count = len(round_.rewritten)
-        for number, rewritten in enumerate(round_.rewritten):
-            say(f"verifying rewrite {number + 1} of {count}")
-            share = self.left(_FOR_REGIONS) / (count - number)
-            yield self._region(round_, rewritten, seen, share)
+        uses = _Uses.of(round_)
+        seen = self._observed(round_, uses.shown)
+        outcomes: list[_Outcome] = []
+        for number, rewritten in enumerate(uses.shown):
+            say(f"verifying rewrite {number + 1} of {len(uses.shown)}")
+            share = self.left(_FOR_REGIONS) / (len(uses.shown) - number)
+            outcomes.append(self._region(round_, rewritten, seen, share))
+        for position, rewritten in zip(uses.positions, round_.rewritten, strict=True):
+            shown, verification, region = outcomes[position]
+            yield rewritten, verification, region if shown is rewritten else None
 
-    def _observed(self, round_: Round) -> Seen:
+    def _observed(self, round_: Round, shown: Sequence[Rewritten]) -> Seen:
         return observe(
             round_.model.proto,
-            round_.rewritten,
+            shown,
             self.hints,
             base_dir=self.model.base_dir,
             given=self.given,
             seed=self.verifying.seed,
         )
 
-    def _region(
-        self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float
-    ) -> tuple[Rewritten, Verification, Region | None]:
+    def _region(self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float) -> _Outcome:
         try:
             region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
         except CannotCut as reason:
@@ -167,7 +207,8 @@ class _Task:
                 base_dir=self.model.base_dir,
                 accept=accepting(self.verifying.assume, region.hints),
             )
-        return rewritten, self._known[key], region
+        verification = self._known[key]
+        return rewritten, verification, region if verification.verdict == "mismatch" else None
 
     def whole(self, proto: ModelProto) -> Verification:
         """The verdict on the whole model."""

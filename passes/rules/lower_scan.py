@@ -131,14 +131,15 @@ class _Lowering:
         return dims[one.axis]
 
     def _renamed_body(self) -> GraphProto:
-        """The body, its own names out of the way of the scanned tensors that it captures now."""
+        """The body, no name of which means something outside: scanned inputs become nodes'
+        outputs, which must not hide an outer value, and outer tensors are captured now."""
         body = GraphProto()
         body.CopyFrom(self.form.body)
+        fresh = self.site.names.fresh
         outer = {one.tensor for one in self.form.scanned}
-        own = scoping.all_names([body]) - set(scoping.captures(body))
-        if outer & own:
-            fresh = self.site.names.fresh
-            scoping.rename_all(body, lambda name: fresh(name) if name in outer else name)
+        hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}
+        if hidden or outer & scoping.all_names([body]):
+            scoping.rename_all(body, lambda name: fresh(name) if name in outer | hidden else name)
         return body
 
     def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:

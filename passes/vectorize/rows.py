@@ -5,7 +5,7 @@ The types are those of one row, without the new leading axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,17 @@ class Captured:
 
 
 def prepare(
-    body: GraphProto, captured: Mapping[str, Captured], model: ModelProto, names: Names
+    body: GraphProto,
+    captured: Mapping[str, Captured],
+    model: ModelProto,
+    names: Names,
+    is_visible: Callable[[str], bool] | None = None,
 ) -> Rows:
     """Make `body` ready; `model` gives opset imports and functions.
 
-    Inputs and outputs of the body keep their names, captured names stay, all else is fresh.
+    Captured names stay. Names that are used twice, or that mean something outside (`is_visible`),
+    are made fresh, since what was a body's input may be written by a node now; inputs and outputs
+    keep their order.
     """
     alone = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     alone.graph.CopyFrom(body)
@@ -57,7 +63,7 @@ def prepare(
             value.type.CopyFrom(outer.type)
     if alone.functions:
         alone = onnx.inliner.inline_local_functions(alone)
-    _make_unique(alone.graph, names)
+    _make_unique(alone.graph, names, set(captured), is_visible)
     inferred = onnx.shape_inference.infer_shapes(alone, data_prop=True)
     types: dict[str, TypeProto] = {}
     for graph in scoping.graphs_below(inferred.graph):
@@ -82,10 +88,23 @@ def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def _make_unique(graph: GraphProto, names: Names) -> None:
-    for node in graph.node:
-        for _, inner in scoping.subgraphs(node):
-            scoping.rename_all(inner, names.fresh)
+def _make_unique(
+    graph: GraphProto,
+    names: Names,
+    captured: set[str],
+    is_visible: Callable[[str], bool] | None,
+) -> None:
+    seen: set[str] = set()
+
+    def fresh(name: str) -> str:
+        if name in captured:
+            return name
+        if name in seen or (is_visible is not None and is_visible(name)):
+            return names.fresh(name)
+        seen.add(name)
+        return name
+
+    scoping.rename_all(graph, fresh)
 
 
 def _tabulate(graph: GraphProto, types: dict[str, TypeProto]) -> None:

@@ -141,9 +141,7 @@ class Vectorizer:
         copy.attribute.extend([*kept, *made])
         self.author.adopt([copy])
 
-    def note(
-        self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True
-    ) -> str:
+    def note(self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True) -> str:
         """Let `rank`, `carries` and the rest know a value that a rule wrote: its type in a row."""
         self.spread_types[name] = tensor_type(elem_type, tuple(dims))
         if carries:

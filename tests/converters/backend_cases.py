@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import onnx
@@ -16,6 +15,8 @@ from passes.model import Model
 
 #: The newest opset that onnxruntime loads, and the newest that onnx knows.
 TARGET, NEWEST = 26, onnx.defs.onnx_opset_version()
+#: The newest IR version that onnxruntime loads; what came later no case needs.
+_LOADED_IR = 13
 
 
 @dataclass(frozen=True)
@@ -35,22 +36,28 @@ class Stamped:
         return f"{self.case.name} at {self.opset}"
 
 
-def stampings(case: Case) -> Iterator[Stamped]:
-    """A case at its own opset, and at the oldest in which all of its nodes mean the same.
+def at_own_opset(case: Case) -> Stamped | None:
+    """A case as it is; None if it has no ops of the standard domain, or is older than 7."""
+    own = Model(case.model).opset()
+    return _at(case, own) if own >= table.OLDEST_OPSET else None
 
-    Nothing for a case without ops of the standard domain, or older than conversion starts.
+
+def at_oldest_opset(case: Case) -> Stamped | None:
+    """A case at the oldest opset in which all of its nodes mean the same.
+
+    None if that is its own.
     """
     own = Model(case.model).opset()
-    if own < table.OLDEST_OPSET:
-        return
-    yield Stamped(case, case.model, own)
     oldest = _oldest(case.model, own)
-    if oldest is not None:
-        yield oldest_stamped(case, oldest)
+    return None if oldest is None else _at(case, oldest)
 
 
-def oldest_stamped(case: Case, opset: int) -> Stamped:
-    """A case stamped with an opset."""
+def main_op(case: Case) -> str:
+    """The op of the last node, which most cases are about."""
+    return case.model.graph.node[-1].op_type if case.model.graph.node else ""
+
+
+def _at(case: Case, opset: int) -> Stamped:
     return Stamped(case, _stamped(case.model, opset), opset)
 
 
@@ -88,6 +95,8 @@ def _stamped(model: ModelProto, opset: int) -> ModelProto:
         for entry in imports:
             if scoping.is_onnx_domain(entry.domain):
                 entry.version = opset
+    if opset <= TARGET:
+        copy.ir_version = min(copy.ir_version, _LOADED_IR)
     return copy
 
 

@@ -185,7 +185,7 @@ def test_pad_some_axes(
     feeds = {"p": np.arange(2 * count), "a": np.array(axes, kind)}
     prove(text, carrying, feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
     constants = f"int64[{2 * count}] p = {{{', '.join(map(str, range(2 * count)))}}}"
-    constants += f", {kind}[{count}] a = {{{', '.join(map(str, axes))}}}"
+    constants += f", int64[{count}] a = {{{', '.join(map(str, axes))}}}"
     text = f"g (float[2,3] x, float v) => (float[o,q] y) <{constants}> {{ y = Pad (x, p, v, a) }}"
     prove(text, carrying, sizes=SIZES, opset=opset, nonempty=False, executors=both)
     assert refused(f"g (float[2,3] x, {operands}) => (float[] y) {{ y = Pad (x, p, v, a) }}", ["a"])

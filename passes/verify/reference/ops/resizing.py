@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from passes.verify.reference.registry import Call, implements
 @implements("Upsample", since=7, until=8)
 def upsample_by_attribute(call: Call, x: Array) -> Array:
     """Upsample-7: `scales` is an attribute."""
-    return upsample(call, x, np.array(call.get("scales"), np.float32))
+    return _old(call, x, np.array(call.get("scales"), np.float32))
 
 
 @implements("Upsample", since=9)
@@ -27,6 +28,10 @@ def upsample(call: Call, x: Array, scales: Array) -> Array:
     shrinks the axis (the document does not say; onnxruntime does this); `linear` interpolates
     axis by axis, staying inside of the input.
     """
+    return _old(call, x, scales)
+
+
+def _old(call: Call, x: Array, scales: Array) -> Array:
     mode = call.get("mode")
     if mode not in ("nearest", "linear"):
         raise ValueError(f"mode {mode!r} is neither nearest nor linear")
@@ -75,7 +80,7 @@ def _resized(x: Array, axes: Sequence[Axis], manner: Manner) -> Array:
     return _cast(result, x.dtype)
 
 
-def _cast(result: Array, dtype: np.dtype) -> Array:  # type: ignore[type-arg]
+def _cast(result: Array, dtype: np.dtype[Any]) -> Array:
     if result.dtype == dtype or dtype.kind not in "iu":
         return np.asarray(result, dtype)
     limits = np.iinfo(dtype)  # cut off, as in onnxruntime

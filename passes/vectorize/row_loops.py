@@ -1,0 +1,147 @@
+"""A Loop that each row runs another number of times: run to the longest, and choose by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from passes import scope as scoping
+from passes import spelling
+from passes.author import Author
+from passes.loop_form import Carried, Condition, LoopForm
+from passes.value_types import tensor_type
+from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
+from passes.vectorize.vectorizer import Vectorizer
+
+
+def each_its_own(node: NodeProto, at: Vectorizer, form: LoopForm) -> None:
+    """Rows that are done keep their values until the last one is.
+
+    Each row is asked itself whether it goes on, on its own values, so the loop ends where the
+    loops of all rows end.
+
+    Raises:
+        Refused: `collected-while` where the rows would collect different counts, and
+            `not-speculatable` or `ragged-rows` where done rows cannot be run on.
+    """
+    form = _without_unused(form, at.author.opset)
+    if form.collected:
+        names = [one.tensor for one in form.collected]
+        at.refuse("collected-while", f"the rows may collect different counts in {names}", *names)
+    may_run_for_all(at, node, [form.body])
+    for one in form.carried:
+        one_shape(at, node, one.initial, one.body_input, one.body_output)
+    limits = _limits(at, form)
+    running = _running_at_first(at, form, limits)
+    _write(at, form, limits, running)
+
+
+def _limits(at: Vectorizer, form: LoopForm) -> str:
+    """How often each row may run, int64 [B]; empty where that is the same for all."""
+    if not at.carries(form.trip_count):
+        return ""
+    return flat(at, form.trip_count, at.rank(form.trip_count))
+
+
+def _running_at_first(at: Vectorizer, form: LoopForm, limits: str) -> str:
+    """Which rows run at all, bool [B]."""
+    conditions = [at.op("Less", at.author.int(0), limits)] if limits else []
+    initial = form.condition.initial if form.condition is not None else ""
+    if initial:
+        rank = at.rank(initial)
+        conditions.append(flat(at, at.spread(initial), rank))
+    return spelling.both(at.author, conditions)
+
+
+def _any(author: Author, flags: str) -> str:
+    """Whether a flag is set, a scalar; not where there are none."""
+    count = spelling.total(author, author.op("Cast", flags, to=TensorProto.INT64))
+    return author.op("Less", author.int(0), count)
+
+
+def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
+    """The Loop over all rows, with one more carried value: the rows that still run."""
+    assert form.condition is not None
+    asks = bool(form.condition.initial)
+    must = {one.body_output for one in form.carried}
+    if asks:
+        must.add(form.condition.body_output)
+    body = at.body(form.body, {one.body_input for one in form.carried}, must).graph
+    going, *results = scoping.output_names(body)
+    tail = at.inside(form.body.name, ())
+    before = tail.author.fresh("running")
+    after = [before]
+    if asks:
+        after.append(flat(tail, going, at.rank(form.condition.body_output)))
+    if limits:
+        following = tail.op("Add", form.iteration, tail.author.int(1))
+        after.append(tail.op("Less", following, limits))
+    carried = [
+        replace(
+            one,
+            initial=at.spread(one.initial),
+            body_output=chosen(tail, before, result, one.body_input, one.body_input),
+            final=one.final or at.author.fresh("unused"),
+        )
+        for one, result in zip(form.carried, results, strict=True)
+    ]
+    still = tail.op("Identity", spelling.both(tail.author, after))
+    carried.append(Carried(running, before, still, at.author.fresh("unused")))
+    condition = Condition(
+        _any(at.author, running), form.condition.body_input, _any(tail.author, still)
+    )
+    _complete(body, at, tail, carried, condition)
+    trips = "" if limits else form.trip_count
+    written = replace(
+        form, body=body, carried=tuple(carried), condition=condition, trip_count=trips
+    )
+    at.author.adopt([written.to_node()])
+
+
+def _complete(
+    body: GraphProto, at: Vectorizer, tail: Vectorizer, carried: list[Carried], condition: Condition
+) -> None:
+    """Add what chooses by row to the body, and declare its inputs and outputs."""
+    body.node.extend(tail.author.nodes)
+    body.initializer.extend(tail.author.constants)
+    rows = tensor_type(TensorProto.BOOL, (at.axis.static,))
+    body.input.append(ValueInfoProto(name=carried[-1].body_input, type=rows))
+    types = [*(value.type for value in body.output[1:]), rows]
+    del body.output[:]
+    body.output.append(helper.make_tensor_value_info(condition.body_output, TensorProto.BOOL, []))
+    for one, kind in zip(carried, types, strict=True):
+        body.output.append(ValueInfoProto(name=one.body_output, type=kind))
+
+
+def without_condition(at: Vectorizer, form: LoopForm) -> LoopForm:
+    """A Loop that starts without a condition, so that the body's is not heard, without that.
+
+    The body still sees what it said before, as a carried value.
+    """
+    assert form.condition is not None
+    condition = Condition("", at.author.fresh("going"), at.author.fresh("going"))
+    body = GraphProto()
+    body.CopyFrom(form.body)
+    true = helper.make_tensor("true", TensorProto.BOOL, [], [True])
+    body.node.append(helper.make_node("Constant", [], [condition.body_output], value=true))
+    for name, values in ((condition.body_input, body.input), (condition.body_output, body.output)):
+        values.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
+    before = at.author.constant(np.array(True), "true")
+    said = Carried(
+        at.note(before, TensorProto.BOOL, (), carries=False),
+        form.condition.body_input,
+        form.condition.body_output,
+        at.author.fresh("unused"),
+    )
+    changed = replace(form, body=body, condition=condition, carried=(*form.carried, said))
+    return LoopForm.from_node(changed.to_node(), at.author.opset)
+
+
+def _without_unused(form: LoopForm, opset: int) -> LoopForm:
+    """Without collected outputs that nobody asks for."""
+    kept = tuple(one for one in form.collected if one.tensor)
+    if len(kept) == len(form.collected):
+        return form
+    return LoopForm.from_node(replace(form, collected=kept).to_node(), opset)

@@ -1,0 +1,145 @@
+"""If: one branch for all rows, or a choice by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from looping import parsed, prove, vectorized
+
+from passes.rule import Refused
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
+
+
+@pytest.fixture(scope="module")
+def both() -> list:
+    with OnnxRuntimeExecutor() as onnxruntime:
+        yield [ReferenceExecutor(), onnxruntime]
+
+
+def body(
+    then: str, otherwise: str, *, kind: str = "float", dims: str = "[2,3]", cond: str = ""
+) -> str:
+    """A graph with an If of one output `y` over x, w and c."""
+    branch = f"() => ({kind}{dims} {{name}}) {{{{ {{nodes}} }}}}"
+    branches = [
+        f"{role}_branch = {role} {branch.format(name=name, nodes=nodes)}"
+        for role, name, nodes in (("then", "t", then), ("else", "e", otherwise))
+    ]
+    return (
+        f"g (bool{cond} c, {kind}{dims} x, {kind}{dims} w) => ({kind}[] y) "
+        f"{{ y = If (c) <{', '.join(branches)}> }}"
+    )
+
+
+@pytest.mark.parametrize("opset", [13, 18, 21])
+@pytest.mark.parametrize("carrying", [["x"], ["w"], ["x", "w"]])
+@pytest.mark.parametrize("flag", [True, False])
+def test_all_rows_take_one_branch(flag: bool, carrying: list[str], opset: int, both: list) -> None:
+    text = body("t = Add (x, w)", "e = Neg (w)")
+    made = prove(text, carrying, {"c": np.array(flag)}, opset=opset, executors=both)
+    assert "If" in [node.op_type for node in made.graph.node]
+
+
+@pytest.mark.parametrize("then", ["t = Neg (x)", "t = Identity (x)"])
+@pytest.mark.parametrize("flag", [True, False])
+def test_an_output_that_has_the_axis_in_one_branch_only_is_spread_in_the_other(
+    flag: bool, then: str, both: list
+) -> None:
+    prove(body(then, "e = Exp (w)"), ["x"], {"c": np.array(flag)}, executors=both)
+
+
+def test_outputs_that_no_row_touches_stay_as_they_are(both: list) -> None:
+    text = (
+        "g (bool c, float[2] x, float[2] w) => (float[2] y, float[2] z) {"
+        "a, b = If (c) <then_branch = t () => (float[2] p, float[2] q) { p = Neg (x) q = Abs (w) },"
+        "else_branch = e () => (float[2] r, float[2] s) { r = Neg (w) s = Exp (w) }> "
+        "y = Add (a, w) z = Sub (b, w) }"
+    )
+    made = prove(text, ["x"], executors=both)
+    assert [node.op_type for node in made.graph.node].count("Expand") == 1
+
+
+@pytest.mark.parametrize("opset", [13, 18, 21])
+@pytest.mark.parametrize("cond", ["", "[1]"])
+@pytest.mark.parametrize("carrying", [["c"], ["c", "x"], ["c", "x", "w"]])
+@pytest.mark.parametrize("dims", ["[]", "[2,3]", "[1]", "[N]"])
+def test_each_row_takes_its_own_branch(
+    dims: str, carrying: list[str], cond: str, opset: int, both: list
+) -> None:
+    dims = "" if dims == "[]" else dims
+    text = body("t = Add (x, w)", "e = Neg (w)", dims=dims, cond=cond)
+    made = prove(text, carrying, sizes=(0, 1, 3, 8), nonempty=False, opset=opset, executors=both)
+    assert "If" not in [node.op_type for node in made.graph.node]
+
+
+KINDS = ["float", "double", "float16", "bool", "string", "int8", "uint8", "int16", "uint16"]
+KINDS += ["int32", "uint32", "int64", "uint64", "bfloat16"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_choose_values_of_every_type(kind: str, both: list) -> None:
+    text = body("t = Identity (x)", "e = Identity (w)", kind=kind)
+    executors = both[:1] if kind == "bfloat16" else both
+    prove(text, ["c", "x", "w"], sizes=(8,), executors=executors)
+
+
+def test_nan_inf_and_the_sign_of_zero_stay_in_their_row() -> None:
+    odd = np.array([[np.nan, np.inf, -0.0], [-np.inf, 1.0, 0.0]], np.float32)
+    text = body("t = Mul (x, w)", "e = Identity (w)")
+    prove(text, ["c", "x", "w"], {"x": odd, "w": odd}, sizes=(8,))
+
+
+def test_branches_with_weights_of_their_own_and_branches_inside(both: list) -> None:
+    inner = (
+        "t = If (d) <then_branch = tt () => (float[3] a) <float[3] k = {1.0, 2.0, 3.0}> "
+        "{ a = Mul (x, k) }, else_branch = te () => (float[3] b) { b = Neg (x) }>"
+    )
+    text = (
+        "g (bool c, bool d, float[3] x) => (float[3] y) "
+        f"{{ y = If (c) <then_branch = t () => (float[3] t) {{ {inner} }}, "
+        "else_branch = e () => (float[3] e) { e = Abs (x) }> }"
+    )
+    for carrying in (["x"], ["c", "x"], ["d", "x"], ["c", "d", "x"], ["d"]):
+        prove(text, carrying, sizes=(1, 8), executors=both)
+
+
+def test_floats_may_be_divided_where_no_row_goes(both: list) -> None:
+    prove(body("t = Div (x, w)", "e = Neg (w)"), ["c", "x"], sizes=(8,))
+
+
+REFUSED = [
+    ("not-speculatable", body("t = Div (x, w)", "e = Neg (w)", kind="int64"), ["c", "x"]),
+    (
+        "not-speculatable",
+        body("i = Cast <to = 7> (x) t = Gather (w, i)", "e = Neg (w)", dims="[3]"),
+        ["c", "x"],
+    ),
+    (
+        "ragged-rows",
+        body("t = Concat <axis = 0> (x, w)", "e = Neg (w)").replace("float[2,3] t", "float[4,3] t"),
+        ["c", "x"],
+    ),
+    (
+        "ragged-rows",
+        body("t = Neg (x)", "e = Neg (w)")
+        .replace("float[2,3] w", "float[N,3] w")
+        .replace("float[2,3] e", "float[N,3] e"),
+        ["c", "x"],
+    ),
+    ("random", body("t = RandomNormal <shape = [2, 3]> ()", "e = Neg (w)"), ["x", "w"]),
+]
+
+
+@pytest.mark.parametrize(("code", "text", "carrying"), REFUSED)
+def test_what_may_fail_or_differ_by_row_is_refused(
+    code: str, text: str, carrying: list[str]
+) -> None:
+    with pytest.raises(Refused, match=code):
+        vectorized(parsed(text), carrying, None)
+
+
+def test_a_random_branch_may_not_run_for_all_rows() -> None:
+    text = body("t = RandomNormal <shape = [2, 3]> ()", "e = Neg (w)")
+    with pytest.raises(Refused, match="not-speculatable"):
+        vectorized(parsed(text), ["c"], None)
