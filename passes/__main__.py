@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
 from passes.command_options import (
-    AllowUnverified,
-    Assume,
     Batch,
     BatchOption,
     Budget,
     ExecutorOption,
     Executors,
-    Force,
     Inputs,
     Json,
     ModelFile,
     Only,
     Opset,
-    Output,
     Seed,
-    Strict,
-    Verify,
 )
 from passes.command_running import (
     FAILED,
@@ -33,13 +27,14 @@ from passes.command_running import (
     fail,
     progress,
     reproduce,
-    rewrite,
+    rewriting,
     show,
     write,
 )
 
 if TYPE_CHECKING:
-    from passes.session import Progress, Result
+    from passes.api import Options
+    from passes.session import Result
 
 app = typer.Typer(
     name="passes",
@@ -55,150 +50,43 @@ app = typer.Typer(
 )
 
 
-@app.command("upgrade", short_help="Upgrade a model to a newer opset.")
-def upgrade_model(
-    model: ModelFile,
-    output: Output = None,
-    opset: Opset = 26,
-    batch: BatchOption = Batch.auto,
-    verify: Verify = True,
-    executor: ExecutorOption = Executors.both,
-    inputs: Inputs = None,
-    verify_budget: Budget = 60.0,
-    seed: Seed = 0,
-    json: Json = None,
-    strict: Strict = False,
-    allow_unverified: AllowUnverified = False,
-    assume: Assume = None,
-    force: Force = False,
-) -> None:
+@rewriting(app, "upgrade", short_help="Upgrade a model to a newer opset.", suffix="opset{opset}")
+def upgrade(
+    model: Path, *, opset: Opset = 26, batch: BatchOption = Batch.auto, **common: Unpack[Options]
+) -> Result:
     """Upgrade a model to a newer opset: Scan-8, with its batch and sequence_lens, and all else.
 
     Nothing is written unless every node got there and every rewrite was verified.
     """
     from passes import api
 
-    def run(say: Progress | None) -> Result:
-        return api.upgrade(
-            model,
-            opset=opset,
-            batch=batch.value,
-            verify=verify,
-            executor=executor.value,
-            inputs=inputs,
-            verify_budget=verify_budget,
-            seed=seed,
-            allow_unverified=allow_unverified,
-            assume=[one.value for one in assume or []],
-            progress=say,
-        )
-
-    target = output or model.with_name(f"{model.stem}.opset{opset}{model.suffix}")
-    rewrite(
-        model,
-        target,
-        run,
-        write_unchanged=output is not None,
-        strict=strict,
-        force=force,
-        json=json,
-    )
+    return api.upgrade(model, opset=opset, batch=batch.value, **common)
 
 
-@app.command("lower", short_help="Turn every Scan into a Loop.")
-def lower_model(
-    model: ModelFile,
-    output: Output = None,
-    only: Only = None,
-    verify: Verify = True,
-    executor: ExecutorOption = Executors.both,
-    inputs: Inputs = None,
-    verify_budget: Budget = 60.0,
-    seed: Seed = 0,
-    json: Json = None,
-    strict: Strict = False,
-    allow_unverified: AllowUnverified = False,
-    assume: Assume = None,
-    force: Force = False,
-) -> None:
-    """Turn every Scan into a Loop; a Scan-8 is upgraded first.
+@rewriting(app, "lower", short_help="Turn every Scan into a Loop.", suffix="lowered")
+def lower(
+    model: Path, *, opset: Opset = 26, only: Only = None, **common: Unpack[Options]
+) -> Result:
+    """Turn every Scan into a Loop; a model with a Scan-8 is upgraded to --opset first.
 
     Nothing is written unless every Scan became one and every rewrite was verified.
     """
     from passes import api
 
-    def run(say: Progress | None) -> Result:
-        return api.lower(
-            model,
-            only=only or (),
-            verify=verify,
-            executor=executor.value,
-            inputs=inputs,
-            verify_budget=verify_budget,
-            seed=seed,
-            allow_unverified=allow_unverified,
-            assume=[one.value for one in assume or []],
-            progress=say,
-        )
-
-    target = output or model.with_name(f"{model.stem}.lowered{model.suffix}")
-    rewrite(
-        model,
-        target,
-        run,
-        write_unchanged=output is not None,
-        strict=strict,
-        force=force,
-        json=json,
-    )
+    return api.lower(model, opset=opset, only=only or (), **common)
 
 
-@app.command("raise", short_help="Turn Loops into Scans, where that is proven.")
-def raise_model(
-    model: ModelFile,
-    output: Output = None,
-    only: Only = None,
-    verify: Verify = True,
-    executor: ExecutorOption = Executors.both,
-    inputs: Inputs = None,
-    verify_budget: Budget = 60.0,
-    seed: Seed = 0,
-    json: Json = None,
-    strict: Strict = False,
-    allow_unverified: AllowUnverified = False,
-    assume: Assume = None,
-    force: Force = False,
-) -> None:
+@rewriting(app, "raise", short_help="Turn Loops into Scans, where that is proven.", suffix="raised")
+def raise_(
+    model: Path, *, opset: Opset = 26, only: Only = None, **common: Unpack[Options]
+) -> Result:
     """Turn Loops into Scans, and whiles into fors, where that is proven to be the same.
 
     A Loop that stays is reported with what its proof lacks; under --strict that exits with 3.
     """
     from passes import api
 
-    def run(say: Progress | None) -> Result:
-        return api.raise_(
-            model,
-            only=only or (),
-            verify=verify,
-            executor=executor.value,
-            inputs=inputs,
-            verify_budget=verify_budget,
-            seed=seed,
-            allow_unverified=allow_unverified,
-            assume=[one.value for one in assume or []],
-            progress=say,
-        )
-
-    target = output or model.with_name(f"{model.stem}.raised{model.suffix}")
-    rewrite(
-        model,
-        target,
-        run,
-        write_unchanged=output is not None,
-        strict=strict,
-        force=force,
-        json=json,
-    )
+    return api.raise_(model, opset=opset, only=only or (), **common)
 
 
 @app.command(short_help="Execute two models on the same inputs and compare them.")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from passes.api import Options
+    from passes.session import Progress
 
 
 class Batch(StrEnum):
@@ -90,3 +95,32 @@ Only = Annotated[
         metavar="PATTERN",
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonOptions:
+    """The options of every command that rewrites."""
+
+    verify: Verify = True
+    executor: ExecutorOption = Executors.both
+    inputs: Inputs = None
+    verify_budget: Budget = 60.0
+    seed: Seed = 0
+    json: Json = None
+    strict: Strict = False
+    allow_unverified: AllowUnverified = False
+    assume: Assume = None
+    force: Force = False
+
+    def for_library(self, progress: Progress | None) -> Options:
+        """What the library's functions take of them."""
+        return {
+            "verify": self.verify,
+            "executor": self.executor.value,
+            "inputs": self.inputs,
+            "verify_budget": self.verify_budget,
+            "seed": self.seed,
+            "allow_unverified": self.allow_unverified,
+            "assume": [one.value for one in self.assume or []],
+            "progress": progress,
+        }

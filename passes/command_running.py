@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
+
+from passes.command_options import CommonOptions, ModelFile, Output
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -20,15 +23,60 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 
 
-def rewrite(
+def rewriting(
+    app: typer.Typer, name: str, *, short_help: str, suffix: str
+) -> Callable[[Callable[..., Result]], None]:
+    """Make a command of a function that takes a model, options of its own, and those of all.
+
+    The function's parameters become options of the command, those of `CommonOptions` with them.
+    The outcome goes beside the model by default, under `suffix`, which may name own options.
+    """
+
+    def enter(call: Callable[..., Result]) -> None:
+        # what only type checkers import is not there when the annotations are read
+        unread = {"Options": Any, "Result": Any}
+        parameters = signature(call, locals=unread, eval_str=True).parameters.values()
+        own = [one for one in parameters if one.kind == Parameter.KEYWORD_ONLY]
+
+        def command(model: Path, output: Path | None, **given: Any) -> None:
+            mine = {one.name: given.pop(one.name) for one in own}
+            common = CommonOptions(**given)
+            target = output or model.with_name(
+                f"{model.stem}.{suffix.format(**mine)}{model.suffix}"
+            )
+
+            def run(say: Progress | None) -> Result:
+                return call(model, **mine, **common.for_library(say))
+
+            _rewrite(model, target, run, write_unchanged=output is not None, common=common)
+
+        head = [_parameter("model", ModelFile), _parameter("output", Output, None)]
+        everyone = signature(CommonOptions, eval_str=True).parameters.values()
+        _give_parameters(command, [*head, *own, *everyone])
+        command.__doc__ = call.__doc__
+        app.command(name, short_help=short_help)(command)
+
+    return enter
+
+
+def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
+
+
+def _give_parameters(command: Callable[..., None], parameters: list[Parameter]) -> None:
+    """Make typer see these parameters."""
+    ordered = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in parameters]
+    command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in ordered}
+
+
+def _rewrite(
     model: Path,
     target: Path,
     run: Callable[[Progress | None], Result],
     *,
     write_unchanged: bool,
-    strict: bool,
-    force: bool,
-    json: Path | None,
+    common: CommonOptions,
 ) -> None:
     """Run a rewriting command on `model`, write `target` and leave with its exit code.
 
@@ -39,25 +87,27 @@ def rewrite(
     from passes.save import check_target, save
 
     try:
-        check_target(target, force=force)
+        check_target(target, force=common.force)
         with progress() as say:
             result = run(say)
-            refused = strict and bool(result.report.refusals)
+            refused = common.strict and bool(result.report.refusals)
             idle = result.report.unchanged and not write_unchanged
             if not idle and not refused:
-                save(result.model, target, base_dir=result.base_dir, force=force, progress=say)
-        show(result.report, json)
+                save(
+                    result.model, target, base_dir=result.base_dir, force=common.force, progress=say
+                )
+        show(result.report, common.json)
         if refused:
             fail("an optional rule refused, and --strict was given", NOT_PRODUCED)
         if not idle:
             typer.echo(f"wrote {target}")
     except session.Mismatch as error:
-        show(error.report, json)
+        show(error.report, common.json)
         folder = target.with_name(f"{target.name}.reproducer")
         reproduce(folder, error.sides, error.failure, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
-        show(error.report, json)
+        show(error.report, common.json)
         fail(f"{error}", NOT_PRODUCED)
     except PassesError as error:
         fail(f"{error}", FAILED)

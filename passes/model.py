@@ -86,15 +86,12 @@ class Model:
     def defines(self, owner: Owner, name: str) -> bool:
         """Whether `name` is an input, an initializer or a node's output of this very graph."""
         table = self._table(owner)
-        return name in table.producers or name in table.initializers or name in table.inputs
+        known = (table.producers, table.initializers, table.inputs, table.sparse)
+        return any(name in names for names in known)
 
     def input_names(self, owner: Owner) -> frozenset[str]:
         """The names of the inputs of this very graph."""
         return self._table(owner).inputs
-
-    def defines(self, owner: Owner, name: str) -> bool:
-        """Whether this very graph says what `name` means: input, initializer or node output."""
-        return name in self._table(owner).defined
 
     @cached_property
     def types(self) -> ValueTypes:
@@ -124,7 +121,7 @@ class _Table:
     initializers: dict[str, TensorProto]
     producers: dict[str, NodeProto]
     inputs: frozenset[str]
-    defined: frozenset[str]
+    sparse: frozenset[str]
 
     @classmethod
     def of(cls, owner: Owner) -> _Table:
@@ -134,7 +131,7 @@ class _Table:
             {tensor.name: tensor for tensor in dense},
             {name: node for node in owner.node for name in node.output if name},
             frozenset(scoping.input_names(owner)),
-            frozenset(scoping.defined(owner)),
+            frozenset(scoping.initializer_names(owner).difference(one.name for one in dense)),
         )
 
 

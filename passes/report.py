@@ -143,7 +143,8 @@ class Report:
         before, after = self.opsets
         name = self.file or "model"
         if self.unchanged and self.checked is None:
-            return f"{name}: nothing to do, it is at opset {before}"
+            because = f", it is at opset {before}" if self.command == "upgrade" else ""
+            return f"{name}: nothing to do{because}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
         versions = f"{before}" if before == after else f"{before} -> {after}"

@@ -136,8 +136,9 @@ def _to_front(at: Vectorizer, form: LoopForm, one: Collected, draft: str) -> Non
     rank = at.rank(one.tensor)
     front = at.op("Transpose", draft, perm=[1, 0, *range(2, 1 + rank)])
     if at.axis.static is None and not _runs(at, form):
-        rest = at.author.constant(np.zeros(rank, np.int64), "kept")
-        front = at.op("Reshape", front, at.op("Concat", at.axis.size, rest, axis=0))
+        first = np.eye(1, 1 + rank, dtype=np.int64)[0]  # a Concat onnxruntime would turn into a -1
+        shape = at.op("Mul", at.axis.size, at.author.constant(first, "first"))
+        front = at.op("Reshape", front, shape)
     at.name_as(front, one.tensor)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from onnx import NodeProto, helper
 
@@ -10,6 +12,9 @@ from passes.vectorize.axes import attribute
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
 
+#: Writes the product of two operands; the name of the result.
+Times = Callable[[str, str], str]
+
 
 @batched("MatMul")
 def matmul(node: NodeProto, at: Vectorizer) -> None:
@@ -17,43 +22,53 @@ def matmul(node: NodeProto, at: Vectorizer) -> None:
     at.name_as(product(at, *node.input), node.output[0])
 
 
-def product(at: Vectorizer, a: str, b: str) -> str:
-    """The product of two values, at least one of which carries the axis."""
+def product(at: Vectorizer, a: str, b: str, times: Times | None = None) -> str:
+    """The product of two values, at least one of which carries the axis.
+
+    `times` writes the op where it is not MatMul, whose operands may not change places then.
+    """
     rank_a, rank_b = at.rank(a), at.rank(b)
+    write: Times = times or (lambda left, right: at.op("MatMul", left, right))
     if rank_b == 1:
-        return _times_vector(at, a, b, rank_a)
+        swapped = None if times else _swapped(at, a, b, rank_a)
+        return swapped or _times_vector(at, a, b, rank_a, write)
     if rank_a == 1:
-        return _vector_times(at, a, b, rank_b)
+        return _vector_times(at, a, b, rank_b, write)
     rank = max(rank_a, rank_b)
-    return at.op("MatMul", at.raised(a, rank), at.raised(b, rank))
+    return write(at.raised(a, rank), at.raised(b, rank))
 
 
-def _times_vector(at: Vectorizer, a: str, b: str, rank_a: int) -> str:
+def _swapped(at: Vectorizer, a: str, b: str, rank_a: int) -> str | None:
+    """A shared [K] or [M, K] times a vector: one product for all rows, instead of one per row."""
+    if at.carries(a) or rank_a > 2:
+        return None
+    return at.op("MatMul", b, a if rank_a == 1 else at.op("Transpose", a, perm=[1, 0]))
+
+
+def _times_vector(at: Vectorizer, a: str, b: str, rank_a: int, times: Times) -> str:
     """[..., M, K] x [K] or [K] x [K]."""
     if not at.carries(b):
-        return at.op("MatMul", a, b)  # [B, ..., M, K] x [K]
-    if not at.carries(a) and rank_a == 1:
-        return at.op("MatMul", b, a)  # [B, K] x [K]
-    if not at.carries(a) and rank_a == 2:
-        # One product for all rows, instead of one per row.
-        return at.op("MatMul", b, at.op("Transpose", a, perm=[1, 0]))
+        return times(a, b)  # [B, ..., M, K] x [K]
     column = spelling.unsqueeze(at.author, b, -1)  # [B, K, 1]
-    if rank_a == 1:  # [B, 1, K] x [B, K, 1]
-        dot = at.op("MatMul", spelling.unsqueeze(at.author, a, 1), column)
+    if rank_a == 1:  # [B, 1, K] or [K] x [B, K, 1]
+        line = spelling.unsqueeze(at.author, a, 1) if at.carries(a) else a
+        dot = times(line, column)
+        if not at.carries(a):
+            return spelling.squeeze(at.author, dot, -1)
         return spelling.squeeze(at.author, spelling.squeeze(at.author, dot, -1), -1)
     if rank_a > 2:
         column = spelling.unsqueeze_axes(at.author, column, range(1, rank_a - 1))
-    return spelling.squeeze(at.author, at.op("MatMul", a, column), -1)
+    return spelling.squeeze(at.author, times(a, column), -1)
 
 
-def _vector_times(at: Vectorizer, a: str, b: str, rank_b: int) -> str:
+def _vector_times(at: Vectorizer, a: str, b: str, rank_b: int, times: Times) -> str:
     """[K] x [..., K, N]."""
     if not at.carries(a):
-        return at.op("MatMul", a, b)  # [K] x [B, ..., K, N]
+        return times(a, b)  # [K] x [B, ..., K, N]
     if rank_b == 2 and not at.carries(b):
-        return at.op("MatMul", a, b)  # [B, K] x [K, N]: one product for all rows
+        return times(a, b)  # [B, K] x [K, N]: one product for all rows
     line = spelling.unsqueeze_axes(at.author, a, range(1, rank_b))  # [B, 1, ..., 1, K]
-    return spelling.squeeze(at.author, at.op("MatMul", line, b), -2)
+    return spelling.squeeze(at.author, times(line, b), -2)
 
 
 @batched("Gemm")

@@ -47,7 +47,7 @@ def dynamic(node: NodeProto, at: Vectorizer) -> None:
     zero, most = (at.author.constant(np.array(one, np.float32), "range") for one in (0, 255))
     low = at.op("Min", _of_row(at, "ReduceMin", x, rank), zero)
     high = at.op("Max", _of_row(at, "ReduceMax", x, rank), zero)
-    scale = at.op("Div", at.op("Sub", high, low), most)
+    scale = _or_that_of_zeros(at, at.op("Sub", high, low), most)
     start = at.op("Sub", zero, at.op("Div", low, scale))
     rounded = at.op("Round", at.op("Clip", start, zero, most))
     point = at.op("Cast", rounded, to=TensorProto.UINT8)
@@ -58,6 +58,15 @@ def dynamic(node: NodeProto, at: Vectorizer) -> None:
             at.name_as(value, name)
 
 
+def _or_that_of_zeros(at: Vectorizer, width: str, most: str) -> str:
+    """The scale of each row; that of a row of zeros is not defined, so the op itself tells it."""
+    zeros = at.author.constant(np.zeros(1, np.float32), "zeros")
+    told = [at.author.fresh(hint) for hint in ("quantized", "scale", "point")]
+    at.op("DynamicQuantizeLinear", zeros, outputs=told)
+    flat = at.op("Equal", width, at.author.constant(np.array(0, np.float32), "range"))
+    return at.op("Where", flat, told[1], at.op("Div", width, most))
+
+
 def _of_row(at: Vectorizer, op: str, x: str, rank: int) -> str:
     """The least or largest element of each row, [B]."""
     axes = list(all_axes(rank))
@@ -66,3 +75,14 @@ def _of_row(at: Vectorizer, op: str, x: str, rank: int) -> str:
     if at.author.opset < 18:
         return at.op(op, x, axes=axes, keepdims=0)
     return at.op(op, x, at.author.ints(*axes), keepdims=0)
+
+
+@batched("MatMulInteger")
+def matmul_integer(node: NodeProto, at: Vectorizer) -> None:
+    """One zero point for all, or what it is defined as: the product of the differences."""
+    a, b, zero_a, zero_b = [*node.input, "", ""][:4]
+    per_row = at.carries(zero_a) or not _is_none_or_one(at, zero_a)
+    if at.carries(zero_b) or not _is_none_or_one(at, zero_b) or (per_row and at.carries(b)):
+        whole = (_difference(at, a, zero_a, -1), _difference(at, b, zero_b, -2))
+        at.name_as(product(at, *whole), node.output[0])
+        return

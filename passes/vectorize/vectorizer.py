@@ -65,7 +65,10 @@ class Vectorizer:
         Raises:
             Refused: `unknown-rank` where inference does not tell even how many there are.
         """
-        known = dims_of(self.type_of(name))
+        typed = self.type_of(name)
+        known = dims_of(typed)
+        if typed is not None and not typed.HasField("tensor_type"):
+            self.refuse("no-batching-rule", f"{name!r} is no tensor, so it has no axes", name)
         if known is None:
             self.refuse("unknown-rank", f"the rank of {name!r} in the body is not known", name)
         return known

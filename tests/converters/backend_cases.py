@@ -65,14 +65,14 @@ def _oldest(model: ModelProto, own: int) -> int | None:
     """The oldest opset, older than its own, that the checker takes; None if there is none."""
     found = None
     for opset in range(own - 1, table.OLDEST_OPSET - 1, -1):
-        if not all(_same_step(op, opset + 1) for op in _ops(model)):
+        if not all(_same_step(op, opset + 1) for op in ops_of(model)):
             break
         if _is_valid(_stamped(model, opset)):
             found = opset
     return found
 
 
-def _ops(model: ModelProto) -> set[str]:
+def ops_of(model: ModelProto) -> set[str]:
     """The ops of the standard domain, at any depth."""
     own = {function.name for function in model.functions}
     return {

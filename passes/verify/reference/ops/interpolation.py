@@ -139,4 +139,5 @@ def _within(places: Array, axis: Axis) -> Array:
 
 
 def _along(values: Array, axis: int, rank: int) -> Array:
-    return np.reshape(values, [-1 if one == axis else 1 for one in range(rank)])
+    shaped: Array = values.reshape([-1 if one == axis else 1 for one in range(rank)])
+    return shaped
