@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def observe(
     """The values that each rewritten site reads when the model runs, by the site's key.
 
     On the given inputs, and on drawn ones that the model takes; nothing where it takes none.
+    It ends once every site was seen often enough, or after two runs' worth of time.
     """
     copy = ModelProto()
     copy.CopyFrom(model)
@@ -49,7 +51,10 @@ def observe(
     found: dict[Key, list[Mapping[str, Value]]] = {}
     if not watch:
         return found
+    end = time.monotonic() + 2 * timeout
     for feeds in _feeds(model, hints, given, seed):
+        if time.monotonic() > end or _seen_enough(found, watch):
+            break
         try:
             outcome = executor.run(copy, feeds, base_dir=base_dir, timeout=timeout, watch=watch)
         except (ModelFailed, CannotRun):
@@ -58,6 +63,10 @@ def observe(
             room = found.setdefault(keys[name], [])
             room.extend(values[: max(0, _PER_SITE - len(room))])
     return found
+
+
+def _seen_enough(found: Seen, watch: Mapping[str, Sequence[str]]) -> bool:
+    return len(found) == len(watch) and all(len(room) >= _PER_SITE for room in found.values())
 
 
 def key_of(one: Rewritten) -> Key:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
+from passes import scope as scoping
 from passes.assumptions import accepting
 from passes.engine import Rewritten, Round
 from passes.errors import PassesError
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 _FOR_REGIONS = 0.5
 #: One use of a rule is verified with the float constants of this many of its sites.
 _MOST_SITES = 4
+#: The whole model runs about this many nodes on each side and executor, in a few cases at least.
+_MOST_NODES = 50_000
+_FEWEST_CASES = 6
 
 
 class NoExecutor(PassesError):
@@ -64,7 +68,7 @@ def executors(which: str) -> Iterator[list[Executor]]:
     with ExitStack() as stack:
         chosen: list[Executor] = []
         if which in ("reference", "both"):
-            chosen.append(ReferenceExecutor())
+            chosen.append(ReferenceExecutor(keep=2))
         if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
             from passes.verify.onnxruntime import OnnxRuntimeExecutor
 
@@ -223,4 +227,10 @@ class _Task:
             base_dir=self.model.base_dir,
             given=self.given,
             accept=accepting(self.verifying.assume, self.hints),
+            max_cases=self._most_cases(),
         )
+
+    def _most_cases(self) -> int:
+        """How many cases the whole model is worth: in a large one, each takes seconds."""
+        count = sum(1 for _ in scoping.walk_model(self.model.proto))
+        return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))

@@ -53,7 +53,7 @@ def cases() -> Iterator[Case]:
 
 def scripted(
     name: str,
-    model: nn.Module | Callable[..., object],
+    model: Callable[..., object],
     *inputs: Tensor,
     opsets: Sequence[int] = FEW,
     free: Sequence[Sequence[int]] = ((0,),),
@@ -64,8 +64,10 @@ def scripted(
 
     `faithful` says that the exported model computes what torch does.
     """
-    module = model if isinstance(model, nn.Module) else Function(model)
-    module.eval()
+    compiled = isinstance(model, nn.Module | torch.jit.ScriptFunction)
+    module = model if compiled else Function(model)
+    if isinstance(module, nn.Module):
+        module.eval()
     names = [f"x{number}" for number in range(len(inputs))]
     axes = {
         x: {axis: f"{x}_d{axis}" for axis in some} for x, some in zip(names, free, strict=False)
@@ -89,7 +91,7 @@ def scripted(
     return Case(name, export, [arg.numpy() for arg in inputs], outputs, opsets)
 
 
-def results(module: nn.Module, inputs: Sequence[Tensor]) -> list[np.ndarray]:
+def results(module: Callable[..., object], inputs: Sequence[Tensor]) -> list[np.ndarray]:
     """What torch itself computes, one array per output."""
     with torch.no_grad():
         found = module(*(arg.clone() for arg in inputs))

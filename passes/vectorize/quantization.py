@@ -75,14 +75,3 @@ def _of_row(at: Vectorizer, op: str, x: str, rank: int) -> str:
     if at.author.opset < 18:
         return at.op(op, x, axes=axes, keepdims=0)
     return at.op(op, x, at.author.ints(*axes), keepdims=0)
-
-
-@batched("MatMulInteger")
-def matmul_integer(node: NodeProto, at: Vectorizer) -> None:
-    """One zero point for all, or what it is defined as: the product of the differences."""
-    a, b, zero_a, zero_b = [*node.input, "", ""][:4]
-    per_row = at.carries(zero_a) or not _is_none_or_one(at, zero_a)
-    if at.carries(zero_b) or not _is_none_or_one(at, zero_b) or (per_row and at.carries(b)):
-        whole = (_difference(at, a, zero_a, -1), _difference(at, b, zero_b, -2))
-        at.name_as(product(at, *whole), node.output[0])
-        return

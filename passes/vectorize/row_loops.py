@@ -55,10 +55,11 @@ def _running_at_first(at: Vectorizer, form: LoopForm, limits: str) -> str:
     return spelling.both(at.author, conditions)
 
 
-def _any(author: Author, flags: str) -> str:
-    """Whether a flag is set, a scalar; not where there are none."""
+def _any(author: Author, flags: str, rank: int) -> str:
+    """Whether a flag is set, of rank 0 or 1 as the body has it; not where there are none."""
     count = spelling.total(author, author.op("Cast", flags, to=TensorProto.INT64))
-    return author.op("Less", author.int(0), count)
+    found = author.op("Less", author.int(0), count)
+    return spelling.unsqueeze(author, found, 0) if rank else found
 
 
 def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
@@ -89,9 +90,12 @@ def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
     ]
     still = tail.op("Identity", spelling.both(tail.author, after))
     carried.append(Carried(running, before, still, at.author.fresh("unused")))
-    condition = Condition(
-        _any(at.author, running), form.condition.body_input, _any(tail.author, still)
+    asked = form.condition.body_input
+    starts, goes_on = (
+        _any(author, flags, at.rank(asked))
+        for author, flags in ((at.author, running), (tail.author, still))
     )
+    condition = Condition(starts, asked, goes_on)
     _complete(body, at, tail, carried, condition)
     trips = "" if limits else form.trip_count
     written = replace(
@@ -108,11 +112,12 @@ def _complete(
     body.initializer.extend(tail.author.constants)
     rows = tensor_type(TensorProto.BOOL, (at.axis.static,))
     body.input.append(ValueInfoProto(name=carried[-1].body_input, type=rows))
-    types = [*(value.type for value in body.output[1:]), rows]
+    asked = next(one.type for one in body.input if one.name == condition.body_input)
+    types = [asked, *(value.type for value in body.output[1:]), rows]
+    names = [condition.body_output, *(one.body_output for one in carried)]
     del body.output[:]
-    body.output.append(helper.make_tensor_value_info(condition.body_output, TensorProto.BOOL, []))
-    for one, kind in zip(carried, types, strict=True):
-        body.output.append(ValueInfoProto(name=one.body_output, type=kind))
+    for name, kind in zip(names, types, strict=True):
+        body.output.append(ValueInfoProto(name=name, type=kind))
 
 
 def without_condition(at: Vectorizer, form: LoopForm) -> LoopForm:
@@ -122,6 +127,7 @@ def without_condition(at: Vectorizer, form: LoopForm) -> LoopForm:
     """
     assert form.condition is not None
     condition = Condition("", at.author.fresh("going"), at.author.fresh("going"))
+    at.note(condition.body_input, TensorProto.BOOL, (), carries=False)
     body = GraphProto()
     body.CopyFrom(form.body)
     true = helper.make_tensor("true", TensorProto.BOOL, [], [True])

@@ -97,7 +97,8 @@ def _make_unique(
     seen: set[str] = set()
 
     def fresh(name: str) -> str:
-        if name in captured:
+        if name in captured and name not in seen:  # of the body itself, which comes first
+            seen.add(name)
             return name
         if name in seen or (is_visible is not None and is_visible(name)):
             return names.fresh(name)

@@ -199,11 +199,11 @@ def test_rows_run_while_their_condition_holds(carrying: list[str], both: list) -
 
 
 def test_trip_counts_and_conditions_of_one_element(both: list) -> None:
-    text = growing("m", "c").replace("int64 m", "int64[1] m").replace("bool c,", "bool[1] c,")
+    text = growing("m", "c").replace("int64 m,", "int64[1] m,")
     text = text.replace(
         "co = Less (sum, k)",
         "r = Less (sum, k) at = Constant <value_ints = [0]> () co = Unsqueeze (r, at)",
-    ).replace("bool co", "bool[1] co")
+    ).replace("bool c", "bool[1] c")
     prove(text, ["m", "c", "s"], GROW, sizes=(8,), executors=both, ranges={"m": (0, 6)})
 
 

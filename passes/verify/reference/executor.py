@@ -20,7 +20,15 @@ _IR_WITH_DEFAULTS = 4
 
 
 class ReferenceExecutor:
-    """Runs models with numpy: onnx's reference kernels, ours where those are wrong."""
+    """Runs models with numpy: onnx's reference kernels, ours where those are wrong.
+
+    It keeps the last `keep` models ready for another run, the time limit of a run not counting
+    the time to make them so; they must not change in between.
+    """
+
+    def __init__(self, *, keep: int = 0) -> None:
+        self._keep = keep
+        self._ready: list[tuple[ModelProto, Path | None, Evaluator]] = []
 
     @property
     def name(self) -> str:
@@ -47,14 +55,26 @@ class ReferenceExecutor:
         wrong type or shape included), `CannotRun` when a kernel or external data is missing or
         the time is over.
         """
-        imports = {entry.domain: entry.version for entry in model.opset_import}
-        machine = Machine(Library(model.functions), base_dir, timeout, watch or {})
         with np.errstate(all="ignore"):
-            evaluator = _evaluator(model.graph, machine, imports)
+            evaluator = self._evaluator(model, base_dir, watch or {})
+            machine = evaluator.machine
+            machine.start(timeout)
             values = {"": None, **evaluator.rt_inits_, **_fed(model, feeds)}
             results = _execute(evaluator, values)
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))
         return Outcome(outputs, machine.guessed_shapes, machine.seen)
+
+    def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:
+        if not watch:
+            for known, folder, evaluator in self._ready:
+                if known is model and folder == base_dir:
+                    return evaluator
+        imports = {entry.domain: entry.version for entry in model.opset_import}
+        machine = Machine(Library(model.functions), base_dir, None, watch)
+        evaluator = _evaluator(model.graph, machine, imports)
+        if not watch and self._keep:
+            self._ready = [*self._ready, (model, base_dir, evaluator)][-self._keep :]
+        return evaluator
 
 
 def _evaluator(graph: GraphProto, machine: Machine, imports: dict[str, int]) -> Evaluator:

@@ -62,8 +62,16 @@ class Machine:
     )
 
     def __post_init__(self) -> None:
-        self.deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        self.start(self.timeout)
         self.watched = frozenset(name for names in self.watch.values() for name in names)
+
+    def start(self, timeout: float | None) -> None:
+        """Begin a run: the clock, the draws and what was seen start anew."""
+        self.timeout = timeout
+        self.deadline = None if timeout is None else time.monotonic() + timeout
+        self.seen = {}
+        self.guessed_shapes = False
+        self.draws = 0
 
     def tick(self) -> None:
         """Called between nodes and between iterations.

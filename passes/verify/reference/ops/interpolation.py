@@ -125,7 +125,7 @@ class Manner:
     def _weights(self, distances: Array) -> Array:
         one = np.abs(distances)
         if self.mode == "linear":
-            return np.clip(1 - one, 0, 1)
+            return np.asarray(np.clip(1 - one, 0, 1))
         if self.mode != "cubic":
             raise ValueError(f"mode {self.mode!r} is none of nearest, linear and cubic")
         a = self.cubic
@@ -139,5 +139,4 @@ def _within(places: Array, axis: Axis) -> Array:
 
 
 def _along(values: Array, axis: int, rank: int) -> Array:
-    shaped: Array = values.reshape([-1 if one == axis else 1 for one in range(rank)])
-    return shaped
+    return values.reshape([-1 if one == axis else 1 for one in range(rank)])

@@ -1,0 +1,83 @@
+"""Carried values that only count: i0 + k * step in iteration k, and those that never change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from passes.loop_form import Carried, LoopForm
+from passes.rule import Site
+from passes.rules.affine import ITERATION, Affine, Atom, Ints
+from passes.rules.integers import Integers
+from passes.value_types import dims_of, elem_type_of
+
+_INTEGERS = (TensorProto.INT64, TensorProto.INT32)
+
+
+@dataclass(frozen=True)
+class Induction:
+    """A carried whole number: `initial` + k * `step` when iteration k begins."""
+
+    carried: Carried
+    initial: Affine
+    step: int
+    rank: int
+
+    @property
+    def value(self) -> Affine:
+        """The number in terms of the iteration."""
+        return self.initial + Affine.of(ITERATION).times(self.step)
+
+
+def unchanged(form: LoopForm) -> dict[str, Carried]:
+    """The carried values, by body input, that every iteration hands on as they are."""
+    producers = {name: node for node in form.body.node for name in node.output}
+    found = {}
+    for one in form.carried:
+        name = one.body_output
+        while (node := producers.get(name)) is not None and node.op_type == "Identity":
+            name = node.input[0]
+        if name == one.body_input:
+            found[name] = one
+    return found
+
+
+def inductions(site: Site, form: LoopForm) -> list[Induction]:
+    """The carried whole numbers that grow by a constant step."""
+    start = Integers(site)
+    known: dict[str, Ints | None] = {form.iteration: Ints((Affine.of(ITERATION),), 0)}
+    initial: dict[str, Ints] = {}
+    for one in form.carried:
+        value = start.outside(one.initial) if _may_count(site, one) else None
+        if value is not None and value.single is not None:
+            initial[one.body_input] = value
+            own = Affine.of(Atom(("carried", one.body_input)))
+            known[one.body_input] = Ints((own,), value.rank)
+    body = Integers(site, form.body, known)
+    found = []
+    for one in form.carried:
+        after = body.inside(one.body_output) if one.body_input in initial else None
+        begun = initial[one.body_input].single if after is not None else None
+        if after is None or after.single is None or begun is None:
+            continue
+        step = (after.single - Affine.of(Atom(("carried", one.body_input)))).number
+        rank = initial[one.body_input].rank
+        if step is not None and after.rank == rank:
+            found.append(Induction(one, begun, step, rank))
+    return found
+
+
+def _may_count(site: Site, one: Carried) -> bool:
+    known = site.type_of(one.initial)
+    return elem_type_of(known) in _INTEGERS and dims_of(known) in ((), (1,))
+
+
+def integers_of(site: Site, form: LoopForm) -> Integers:
+    """Whole numbers in the body, in terms of the iteration number."""
+    known: dict[str, Ints | None] = {form.iteration: Ints((Affine.of(ITERATION),), 0)}
+    for one in inductions(site, form):
+        known[one.carried.body_input] = Ints((one.value,), one.rank)
+    for name, carried in unchanged(form).items():
+        known.setdefault(name, Integers(site).outside(carried.initial))
+    return Integers(site, form.body, known)

@@ -1,0 +1,354 @@
+"""Whole numbers that the model computes from shapes, constants and the iteration number.
+
+An index or a trip count is followed through the ops that exporters write for it, and becomes an
+`Affine`. Numbers of type int32 count as if they could not wrap: an axis or a loop would have to
+be longer than 2**31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
+
+from passes import scope as scoping
+from passes.constant_nodes import constant_tensor
+from passes.rule import Constants, Site
+from passes.rules.affine import Affine, Atom, Ints, size_atom
+from passes.rules.guards import Guard, guarded
+from passes.scope import Scope
+from passes.value_types import dims_of, elem_type_of
+
+_WHOLE = (TensorProto.INT64, TensorProto.INT32)
+_MOST_ITEMS = 64  # a shape, not data
+_DEEPEST = 100
+_LIKE_THEIR_INPUT = ("Identity", "Cast")
+
+
+@dataclass
+class Integers:
+    """What is known of whole numbers at a site: outside the loop, and in its body where given.
+
+    `known` are names of the body that are settled already; None means not a number to follow.
+    """
+
+    site: Site
+    body: GraphProto | None = None
+    known: Mapping[str, Ints | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._memo: dict[tuple[object, str], Ints | None] = {}
+        body = self.body or GraphProto()
+        self._producers = {name: node for node in body.node for name in node.output if name}
+        self._initializers = {tensor.name: tensor for tensor in body.initializer}
+        self._inputs = set(scoping.input_names(body)) - set(self._initializers)
+
+    def outside(self, name: str) -> Ints | None:
+        """The numbers that an outer value holds, None where they cannot be followed."""
+        return self._at(self.site.scope, name, 0)
+
+    def inside(self, name: str) -> Ints | None:
+        """The numbers that a value holds as the body sees it."""
+        return self._at(None, name, 0)
+
+    def size(self, name: str, axis: int) -> Affine | None:
+        """The size of an axis of an outer tensor; None where the axis does not exist."""
+        return self._size(self.site.scope, name, axis)
+
+    def source(self, name: str) -> NodeProto | None:
+        """The node that makes a value, as the body sees it, inside or outside."""
+        if name in self._producers:
+            return self._producers[name]
+        return self.producer(name)
+
+    def producer(self, name: str) -> NodeProto | None:
+        """The node that makes an outer value."""
+        home = self._home(self.site.scope, name)
+        return None if home is None else self.site.model.producer(home.owner, name)
+
+    def guard(self, node: NodeProto) -> Guard | None:
+        """The guard that a node outside the loop is."""
+        return self._guard(self.site.scope, node)
+
+    def is_outer(self, name: str) -> bool:
+        """Whether the body takes a value from outside."""
+        mine = name in self._producers or name in self._initializers or name in self._inputs
+        return not mine and self._home(self.site.scope, name) is not None
+
+    def _home(self, scope: Scope, name: str) -> Scope | None:
+        """The scope that defines what a name means."""
+        return next((at for at in scope.chain() if self.site.model.defines(at.owner, name)), None)
+
+    def _at(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
+        if scope is None:
+            if name in self.known:
+                return self.known[name]
+            if name in self._inputs:
+                return None
+            if name not in self._producers and name not in self._initializers:
+                scope = self.site.scope
+        if scope is not None:
+            home = self._home(scope, name)
+            if home is None:
+                return None
+            scope = home
+        key = (scope.key if scope else None, name)
+        if key not in self._memo:
+            self._memo[key] = None  # in a cycle, which no valid model has
+            self._memo[key] = self._computed(scope, name, depth)
+        return self._memo[key]
+
+    def _computed(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
+        array = self._constant(scope, name)
+        if array is not None:
+            return _ints_of(array)
+        node = self._producer(scope, name)
+        if node is not None and scoping.is_onnx_domain(node.domain) and depth < _DEEPEST:
+            follow = _FOLLOWED.get(node.op_type)
+            found = follow(_Reading(self, scope, depth + 1), node) if follow else None
+            if found is not None:
+                return found
+        return self._leaf(scope, name)
+
+    def _leaf(self, scope: Scope | None, name: str) -> Ints | None:
+        """A single number that only the run tells; what varies in the body is not followed."""
+        if scope is None:
+            return None
+        known = self._type(scope, name)
+        dims = dims_of(known)
+        if elem_type_of(known) not in _WHOLE or dims not in ((), (1,)):
+            return None
+        assert dims is not None
+        return Ints((Affine.of(Atom(("value", scope.key, name), name, shown=name)),), len(dims))
+
+    def _guard(self, scope: Scope | None, node: NodeProto) -> Guard | None:
+        return guarded(
+            node,
+            lambda name: self._producer(scope, name),
+            lambda name: self._constant(scope, name),
+        )
+
+    def _producer(self, scope: Scope | None, name: str) -> NodeProto | None:
+        if scope is None:
+            return self._producers.get(name)
+        return self.site.model.producer(scope.owner, name)
+
+    def _constant(self, scope: Scope | None, name: str) -> npt.NDArray[Any] | None:
+        if scope is not None:
+            return Constants(self.site.model, scope).value(name)
+        if name in self._initializers:
+            return np.asarray(self.site.model.read(self._initializers[name]))
+        node = self._producers.get(name)
+        tensor = constant_tensor(node) if node is not None else None
+        return None if tensor is None else np.asarray(numpy_helper.to_array(tensor))
+
+    def _type(self, scope: Scope | None, name: str) -> TypeProto | None:
+        if scope is not None:
+            return self.site.types.of(scope, name)
+        return self.site.body_type_of("body", name)
+
+    def _size(self, scope: Scope, name: str, axis: int, depth: int = 0) -> Affine | None:
+        home = self._home(scope, name)
+        if home is None:
+            return None
+        dims = dims_of(self.site.types.of(home, name))
+        if dims is not None and not -len(dims) <= axis < len(dims):
+            return None
+        if dims is None and axis < 0:
+            return None
+        position = axis if dims is None else axis % len(dims)
+        dim = None if dims is None else dims[position]
+        node = self.site.model.producer(home.owner, name)
+        if node is not None and not isinstance(dim, int) and depth < _DEEPEST:
+            guard = self._guard(home, node)
+            source = guard.value if guard is not None else ""
+            source = node.input[0] if node.op_type in _LIKE_THEIR_INPUT else source
+            if source:
+                return self._size(home, source, position, depth + 1)
+        return size_atom(home.key, name, position, dim)
+
+
+def _ints_of(array: npt.NDArray[Any]) -> Ints | None:
+    if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
+        return None
+    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads the inputs of one node."""
+
+    integers: Integers
+    scope: Scope | None
+    depth: int
+
+    def ints(self, node: NodeProto, position: int) -> Ints | None:
+        """The numbers of an input; None where it is omitted or not followed."""
+        if position >= len(node.input) or not node.input[position]:
+            return None
+        return self.integers._at(self.scope, node.input[position], self.depth)
+
+    def numbers(self, node: NodeProto, position: int) -> list[int] | None:
+        """The numbers of an input that is fixed."""
+        found = self.ints(node, position)
+        values = [one.number for one in found.items] if found else []
+        fixed = [value for value in values if value is not None]
+        return fixed if found is not None and len(fixed) == len(values) else None
+
+    def shape(self, name: str) -> Ints | None:
+        """The sizes of a tensor; None where its rank is not known."""
+        integers, scope = self.integers, self.scope or self.integers.site.scope
+        if self.scope is None and not integers.is_outer(name):
+            dims = dims_of(integers._type(None, name))
+            if dims is None or not all(isinstance(dim, int) for dim in dims):
+                return None
+            return Ints(tuple(Affine(int(dim or 0)) for dim in dims), 1)
+        home = integers._home(scope, name)
+        dims = None if home is None else dims_of(integers.site.types.of(home, name))
+        if dims is None:
+            return None
+        sizes = [integers._size(scope, name, axis) for axis in range(len(dims))]
+        return Ints(tuple(size for size in sizes if size is not None), 1)
+
+
+def attribute(node: NodeProto, name: str, default: int | None = None) -> int | None:
+    """A whole-number attribute."""
+    return next((int(one.i) for one in node.attribute if one.name == name), default)
+
+
+def _same(read: _Reading, node: NodeProto) -> Ints | None:
+    return read.ints(node, 0)
+
+
+def _cast(read: _Reading, node: NodeProto) -> Ints | None:
+    return read.ints(node, 0) if attribute(node, "to") in _WHOLE else None
+
+
+def _shape(read: _Reading, node: NodeProto) -> Ints | None:
+    sizes = read.shape(node.input[0])
+    if sizes is None:
+        return None
+    return Ints(sizes.items[attribute(node, "start", 0) : attribute(node, "end")], 1)
+
+
+def _size(read: _Reading, node: NodeProto) -> Ints | None:
+    sizes = read.shape(node.input[0])
+    return Ints(sizes.items, 0) if sizes is not None and len(sizes.items) == 1 else None
+
+
+def _gather(read: _Reading, node: NodeProto) -> Ints | None:
+    data, indices = read.ints(node, 0), read.ints(node, 1)
+    positions = read.numbers(node, 1)
+    if data is None or data.rank != 1 or indices is None or positions is None:
+        return None
+    count = len(data.items)
+    if not all(-count <= at < count for at in positions):
+        return None
+    return Ints(tuple(data.items[at] for at in positions), indices.rank)
+
+
+def _slice(read: _Reading, node: NodeProto) -> Ints | None:
+    data = read.ints(node, 0)
+    rest = [read.numbers(node, position) for position in range(1, len(node.input))]
+    fixed = [one for one in rest if one is not None]
+    if data is None or data.rank != 1 or len(fixed) != len(rest) or len(rest) < 2:
+        return None
+    (starts, ends), axes = fixed[:2], fixed[2] if len(rest) > 2 else [0]
+    steps = fixed[3] if len(rest) > 3 else [1]
+    if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
+        return None
+    return Ints(data.items[starts[0] : ends[0]], 1)
+
+
+def _concat(read: _Reading, node: NodeProto) -> Ints | None:
+    parts = [read.ints(node, position) for position in range(len(node.input))]
+    if any(part is None or part.rank != 1 for part in parts):
+        return None
+    return Ints(tuple(item for part in parts if part for item in part.items), 1)
+
+
+def _squeeze(read: _Reading, node: NodeProto) -> Ints | None:
+    data = read.ints(node, 0)
+    return Ints(data.items, 0) if data is not None and len(data.items) == 1 else None
+
+
+def _unsqueeze(read: _Reading, node: NodeProto) -> Ints | None:
+    data = read.ints(node, 0)
+    return Ints(data.items, 1) if data is not None and data.rank == 0 else None
+
+
+def _reshape(read: _Reading, node: NodeProto) -> Ints | None:
+    data, shape = read.ints(node, 0), read.numbers(node, 1)
+    if read.integers._guard(read.scope, node) is not None:
+        return data
+    if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
+        return None
+    return Ints(data.items, len(shape))
+
+
+def _pairwise(combine: Callable[[Affine, Affine], Affine | None]) -> _Follow:
+    def follow(read: _Reading, node: NodeProto) -> Ints | None:
+        one, other = read.ints(node, 0), read.ints(node, 1)
+        if len(node.input) != 2 or one is None or other is None:
+            return None
+        count = max(len(one.items), len(other.items))
+        if not {len(one.items), len(other.items)} <= {1, count}:
+            return None
+        pairs = zip(_spread(one, count), _spread(other, count), strict=True)
+        items = [combine(*pair) for pair in pairs]
+        known = tuple(item for item in items if item is not None)
+        return Ints(known, max(one.rank, other.rank)) if len(known) == count else None
+
+    return follow
+
+
+def _spread(ints: Ints, count: int) -> tuple[Affine, ...]:
+    return ints.items if len(ints.items) == count else ints.items * count
+
+
+def _product(one: Affine, other: Affine) -> Affine | None:
+    if one.number is not None:
+        return other.times(one.number)
+    return None if other.number is None else one.times(other.number)
+
+
+def _maximum(one: Affine, other: Affine) -> Affine | None:
+    if (one - other).never_negative:
+        return one
+    return other if (other - one).never_negative else None
+
+
+def _minimum(one: Affine, other: Affine) -> Affine | None:
+    if (one - other).never_negative:
+        return other
+    return one if (other - one).never_negative else None
+
+
+def _negative(read: _Reading, node: NodeProto) -> Ints | None:
+    data = read.ints(node, 0)
+    return Ints(tuple(item.times(-1) for item in data.items), data.rank) if data else None
+
+
+_Follow = Callable[[_Reading, NodeProto], Ints | None]
+_FOLLOWED: dict[str, _Follow] = {
+    "Identity": _same,
+    "Cast": _cast,
+    "Shape": _shape,
+    "Size": _size,
+    "Gather": _gather,
+    "Slice": _slice,
+    "Concat": _concat,
+    "Squeeze": _squeeze,
+    "Unsqueeze": _unsqueeze,
+    "Reshape": _reshape,
+    "Add": _pairwise(lambda one, other: one + other),
+    "Sub": _pairwise(lambda one, other: one - other),
+    "Mul": _pairwise(_product),
+    "Max": _pairwise(_maximum),
+    "Min": _pairwise(_minimum),
+    "Neg": _negative,
+}

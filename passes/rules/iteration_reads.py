@@ -1,0 +1,239 @@
+"""Reads of a tensor that never changes, one slice an iteration: what becomes a scanned input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.loop_form import Carried, LoopForm
+from passes.rule import Refused, Site
+from passes.rules.affine import ITERATION, Affine
+from passes.rules.induction import unchanged
+from passes.rules.integers import Integers, attribute
+from passes.rules.trips import Trips
+from passes.value_types import dims_of, elem_type_of
+
+
+@dataclass(frozen=True)
+class Read:
+    """A node of the body that reads the slice of `tensor` at `base` + i, or `base` - i.
+
+    `results` are the names of the slice, `kept_axis` says that they still have the axis.
+    `nodes` are the positions of the nodes that go. `clamps`: outside the tensor the read does
+    not fail, but is empty.
+    """
+
+    tensor: str
+    axis: int
+    base: Affine
+    backwards: bool
+    nodes: tuple[int, ...]
+    results: tuple[str, ...]
+    kept_axis: bool
+    clamps: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for reads of the same slices."""
+        return (self.tensor, self.axis, self.base, self.backwards)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The slices that all iterations read: from `first`, as many as there are iterations.
+
+    `whole`: they are the tensor itself. `guarded`: that there are as many is to be seen when
+    the model runs. `by_guard`: only what guards the trip count says that it is whole.
+    """
+
+    read: Read
+    first: Affine
+    whole: bool
+    guarded: bool
+    by_guard: bool = False
+
+
+def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window:
+    """Prove that a read stays inside its tensor.
+
+    Raises:
+        Refused: `negative-read` where an index may count from the end, `out-of-range` where
+            the last iteration reads behind the end, `may-exceed` where it may and would not fail.
+    """
+    extent = integers.size(read.tensor, read.axis)
+    assert extent is not None
+    first = read.base - (trips.size - 1) if read.backwards else read.base
+    shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
+    what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
+    culprits = [site.path, read.tensor, *read.results]
+    if not trips.vanishes(first).never_negative:
+        raise Refused(
+            "negative-read",
+            f"{what}; that this is never negative in {trips.size} iterations is not proven, "
+            "and a negative index counts from the end",
+            culprits,
+        )
+    left = extent - first - trips.size
+    slack = trips.vanishes(left)
+    if slack.always_negative:
+        raise Refused(
+            "out-of-range",
+            f"{what}, in {trips.size} iterations: the last ones read behind its end",
+            culprits,
+        )
+    if read.clamps and not slack.never_negative:
+        raise Refused(
+            "may-exceed",
+            f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "
+            "empty outside where a Scan would fail",
+            culprits,
+        )
+    whole = first.number == 0 and slack.number == 0
+    return Window(read, first, whole, not slack.never_negative, whole and left.number != 0)
+
+
+def find_reads(site: Site, form: LoopForm, integers: Integers) -> list[Read]:
+    """The reads in a body that the iteration number indexes, in order."""
+    finder = _Finder(site, form, integers)
+    found = (finder.read(index, node) for index, node in enumerate(form.body.node))
+    return [read for read in found if read is not None]
+
+
+class _Finder:
+    def __init__(self, site: Site, form: LoopForm, integers: Integers) -> None:
+        self.site, self.form, self.integers = site, form, integers
+        self.unchanged = unchanged(form)
+
+    def read(self, index: int, node: NodeProto) -> Read | None:
+        """The read that a node is."""
+        if not scoping.is_onnx_domain(node.domain):
+            return None
+        if node.op_type == "Gather":
+            axis = attribute(node, "axis", 0) or 0
+            return self._read(index, node, node.input[0], axis, node.input[1])
+        if node.op_type == "Slice" and len(node.input) >= 3:
+            return self._slice(index, node)
+        if node.op_type == "SequenceAt":
+            return self._sequence_at(index, node)
+        return None
+
+    def outer(self, name: str) -> str:
+        """The outer tensor that a value of the body always is, empty where it is none."""
+        carried: Carried | None = self.unchanged.get(name)
+        if carried is not None:
+            return carried.initial
+        return name if self.integers.is_outer(name) else ""
+
+    def _read(
+        self, index: int, node: NodeProto, data: str, axis: int, position: str, kept: bool = False
+    ) -> Read | None:
+        tensor, at = self.outer(data), self.integers.inside(position)
+        dims = dims_of(self.site.type_of(tensor))
+        if dims is None or not -len(dims) <= axis < len(dims):
+            return None
+        if at is None or at.single is None or not elem_type_of(self.site.type_of(tensor)):
+            return None
+        slope = at.single.coefficient(ITERATION)
+        if slope not in (1, -1):
+            return None
+        base = at.single.without(ITERATION)
+        keeps = kept or (node.op_type == "Gather" and at.rank == 1)
+        axis %= len(dims)
+        return Read(tensor, axis, base, slope < 0, (index,), (node.output[0],), keeps)
+
+    def _slice(self, index: int, node: NodeProto) -> Read | None:
+        """A Slice of one element, read with or without the axis that it keeps."""
+        axes = self.integers.inside(node.input[3]) if len(node.input) > 3 else None
+        steps = self.integers.inside(node.input[4]) if len(node.input) > 4 else None
+        ends = self.integers.inside(node.input[2])
+        starts = self.integers.inside(node.input[1])
+        axis = 0 if len(node.input) < 4 else _number(axes)
+        if axis is None or (len(node.input) > 4 and node.input[4] and _number(steps) != 1):
+            return None
+        if starts is None or ends is None or starts.single is None or ends.single is None:
+            return None
+        if (ends.single - starts.single).number != 1:
+            return None
+        read = self._read(index, node, node.input[0], axis, node.input[1], kept=True)
+        if read is None:
+            return None
+        squeezes = list(self._squeezes(node.output[0], read.axis))
+        if not squeezes:
+            return Read(**{**vars(read), "clamps": True})
+        gone = (index, *(position for position, _ in squeezes))
+        results = tuple(name for _, name in squeezes)
+        return Read(**{**vars(read), "nodes": gone, "results": results, "kept_axis": False})
+
+    def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
+        """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""
+        body = self.form.body
+        readers = [
+            position
+            for position, node in enumerate(body.node)
+            if name in scoping.free_names(node)
+        ]
+        if name in scoping.output_names(body):
+            return
+        nodes = [body.node[position] for position in readers]
+        if all(self._squeezes_axis(node, axis) for node in nodes):
+            yield from ((at, node.output[0]) for at, node in zip(readers, nodes, strict=True))
+
+    def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
+        if node.op_type != "Squeeze":
+            return False
+        if len(node.input) > 1:
+            return _number(self.integers.inside(node.input[1])) == axis
+        axes: Sequence[int] = next((one.ints for one in node.attribute if one.name == "axes"), ())
+        return list(axes) == [axis]
+
+    def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
+        """A read of a sequence that holds the slices of a tensor."""
+        name = node.input[0]
+        carried = self.unchanged.get(name)
+        made = self.integers.producer(carried.initial) if carried else self.integers.source(name)
+        if made is None or not scoping.is_onnx_domain(made.domain):
+            return None
+        if made.op_type == "SplitToSequence":
+            axis = attribute(made, "axis", 0) or 0
+            parts = made.input[1] if len(made.input) > 1 else ""
+            if parts and not self._is_one(parts):
+                return None
+            kept = bool(parts) or attribute(made, "keepdims", 1) != 0
+            return self._read(index, node, made.input[0], axis, node.input[1], kept)
+        if made.op_type == "SequenceConstruct":
+            return self._constructed(index, node, made)
+        return None
+
+    def _constructed(self, index: int, node: NodeProto, made: NodeProto) -> Read | None:
+        """A read of a sequence that a Split filled."""
+        split = self.integers.source(made.input[0])
+        if split is None or split.op_type != "Split" or list(split.output) != list(made.input):
+            return None
+        axis = attribute(split, "axis", 0) or 0
+        tensor = self.outer(split.input[0])
+        size = self.integers.size(tensor, axis) if tensor else None
+        if size is None or size.number != len(split.output) or not self._even(split):
+            return None
+        return self._read(index, node, split.input[0], axis, node.input[1], kept=True)
+
+    def _even(self, split: NodeProto) -> bool:
+        """Whether a Split into as many parts as there are elements makes parts of one each."""
+        parts: Sequence[int] = next((one.ints for one in split.attribute if one.name == "split"), ())
+        if len(split.input) > 1 and split.input[1]:
+            found = self.integers.inside(split.input[1])
+            parts = [item.number or 0 for item in found.items] if found else [0]
+        return set(parts) <= {1}
+
+    def _is_one(self, name: str) -> bool:
+        """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""
+        found = self.integers.inside(name)
+        return found is not None and found.rank == 0 and _number(found) == 1
+
+
+def _number(ints: object) -> int | None:
+    """The number that fixed ints hold, where there is one only."""
+    single = getattr(ints, "single", None)
+    return single.number if single is not None else None

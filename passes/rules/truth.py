@@ -1,0 +1,72 @@
+"""Which conditions are always true, and which are handed on as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from onnx import NodeProto, TensorProto
+
+from passes.loop_form import Condition, LoopForm
+from passes.rule import Constants, Site
+from passes.rules.integers import Integers, attribute
+from passes.scope import Scope, is_onnx_domain
+
+_SAME_TRUTH = ("Identity", "Squeeze", "Unsqueeze", "Reshape")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Reads conditions at a loop: those outside it, and those in its body."""
+
+    site: Site
+    form: LoopForm
+    _integers: Integers = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_integers", Integers(self.site, self.form.body))
+
+    @property
+    def condition(self) -> Condition:
+        """The condition of the loop, which every Loop has."""
+        assert self.form.condition is not None
+        return self.form.condition
+
+    def always(self, name: str) -> bool:
+        """Whether a condition holds whenever the body runs, or, outside it, in every run."""
+        return all(self._is_true(node, one) for node, one in self.parts(name))
+
+    def ends_never(self) -> bool:
+        """Whether nothing that the body computes ends the loop."""
+        return not self.condition.initial or self.always(self.condition.body_output)
+
+    def open_parts(self, name: str) -> list[NodeProto | None]:
+        """The conjuncts that are not always true; None for one that no node computes."""
+        return [node for node, one in self.parts(name) if not self._is_true(node, one)]
+
+    def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
+        """What must hold for a condition to hold: the node behind each part, and its name."""
+        node = self._integers.source(name)
+        while node is not None and _keeps_truth(node):
+            name = node.input[0]
+            node = self._integers.source(name)
+        if node is not None and node.op_type == "And" and is_onnx_domain(node.domain):
+            for one in node.input:
+                yield from self.parts(one)
+        else:
+            yield node, name
+
+    def _is_true(self, node: NodeProto | None, name: str) -> bool:
+        if name == self.condition.body_input:
+            return bool(self.condition.initial)  # the body runs only where it is true
+        inside = (*self.site.scope.key, self.site.place.index, "body")
+        scope = Scope("", inside, self.form.body, self.site.scope)
+        value = Constants(self.site.model, scope).value(name)
+        return value is not None and value.size == 1 and bool(value.item())
+
+
+def _keeps_truth(node: NodeProto) -> bool:
+    if not is_onnx_domain(node.domain):
+        return False
+    to_bool = node.op_type == "Cast" and attribute(node, "to") == TensorProto.BOOL
+    return to_bool or node.op_type in _SAME_TRUTH
