@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from statistics import median
 from typing import Any
 
 Run = Callable[[], object]
+_FEW = 2  # so few are asked for where each takes so long that a first run is as good as any
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Bench:
     def compare(
         self, case: str, subject: Side, against: Side, *, aim: Aim | None = None, runs: int = 7
     ) -> Row:
-        """Time two sides in turn, after one run of each that does not count."""
+        """Time two sides in turn; a run of each that does not count goes before more than two."""
         count = 1 if self.quick else runs
         aim = None if self.quick else aim
         pairs = self._pairs(subject.run, against.run, count)
@@ -96,6 +98,7 @@ class Bench:
             runs=count,
         )
         self.rows.append(row)
+        print(f"{self.name}: {case}: {ratio:.2f}x", file=sys.stderr, flush=True)  # takes minutes
         return row
 
     def note(self, sentence: str) -> None:
@@ -103,7 +106,7 @@ class Bench:
         self.notes.append(sentence)
 
     def _pairs(self, subject: Run, against: Run, count: int) -> list[tuple[float, float]]:
-        if not self.quick:
+        if count > _FEW:
             subject()
             against()
         return [(self._seconds(subject), self._seconds(against)) for _ in range(count)]

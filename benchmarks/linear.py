@@ -61,10 +61,10 @@ def _conversions(
         theirs = Side("version_converter", _convert(model, target), count(size))
         if not _produced(bench, case, ours.run):
             return
-        bench.compare(case, ours, theirs, aim=_FASTER, runs=3 if size >= 100_000 else 5)
+        bench.compare(case, ours, theirs, aim=_FASTER, runs=2 if size >= 100_000 else 5)
         sides.append(Side(f"{size}", ours.run, ours.units))
     smaller, larger = sides[-2:]
-    bench.compare(f"8 -> {target}: growth, {what}", larger, smaller, aim=_LINEAR, runs=3)
+    bench.compare(f"8 -> {target}: growth, {what}", larger, smaller, aim=_LINEAR, runs=2)
 
 
 def _sites(bench: Bench, sizes: Sequence[int]) -> None:

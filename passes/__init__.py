@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import DEFAULT_OPSET, lower, raise_, upgrade
+    from passes.api import DEFAULT_OPSET, lower, raise_, unroll, upgrade
     from passes.errors import BadModel, PassesError
     from passes.report import Report
     from passes.rule import Edit, Refused, Site, register
@@ -27,6 +27,7 @@ _HOMES = {
     "DEFAULT_OPSET": "passes.api",
     "lower": "passes.api",
     "raise_": "passes.api",
+    "unroll": "passes.api",
     "upgrade": "passes.api",
     "BadModel": "passes.errors",
     "PassesError": "passes.errors",
@@ -56,6 +57,7 @@ __all__ = [
     "lower",
     "raise_",
     "register",
+    "unroll",
     "upgrade",
 ]
 

@@ -15,6 +15,7 @@ from passes.command_options import (
     Executors,
     Inputs,
     Json,
+    MaxNodes,
     ModelFile,
     Only,
     Opset,
@@ -87,6 +88,24 @@ def raise_(
     from passes import api
 
     return api.raise_(model, opset=opset, only=only or (), **common)
+
+
+@rewriting(app, "unroll", short_help="Write out loops of a static length.", suffix="unrolled")
+def unroll(
+    model: Path,
+    *,
+    opset: Opset = 26,
+    only: Only = None,
+    max_nodes: MaxNodes = 100_000,
+    **common: Unpack[Options],
+) -> Result:
+    """Write out every iteration of the loops whose trip count is static.
+
+    A loop that stays is reported with the reason; under --strict that exits with 3.
+    """
+    from passes import api
+
+    return api.unroll(model, opset=opset, only=only or (), max_nodes=max_nodes, **common)
 
 
 @app.command(short_help="Execute two models on the same inputs and compare them.")

@@ -90,6 +90,23 @@ def raise_(
     return _session("raise", opset, {"only": tuple(only)}, options).run(model)
 
 
+def unroll(
+    model: Source,
+    *,
+    only: Sequence[str] = (),
+    max_nodes: int = 100_000,
+    opset: int = DEFAULT_OPSET,
+    **options: Unpack[Options],
+) -> Result:
+    """Write out every iteration of the loops whose trip count is static.
+
+    Loops that stay are in the report's refusals; one that would take more than `max_nodes`
+    nodes stays. The other arguments and errors are those of `lower`.
+    """
+    own: dict[str, object] = {"only": tuple(only), "max_nodes": max_nodes}
+    return _session("unroll", opset, own, options).run(model)
+
+
 def _session(command: str, opset: int, own: dict[str, object], options: Options) -> Session:
     """The session of a command.
 

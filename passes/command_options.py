@@ -88,6 +88,9 @@ Assume = Annotated[
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")]
+MaxNodes = Annotated[
+    int, typer.Option(min=1, help="The most nodes that a loop may unroll to.", metavar="N")
+]
 Only = Annotated[
     list[str] | None,
     typer.Option(

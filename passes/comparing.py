@@ -11,6 +11,7 @@ from passes.check import check
 from passes.input_hints import model_hints
 from passes.model import Model
 from passes.report import Checked, Report
+from passes.scope import walk_model
 from passes.verify.verdicts import Verification
 from passes.verify.verification import verify
 from passes.verifying import executors
@@ -54,6 +55,6 @@ def compare_files(
             given=given,
         )
     opsets = (sides[0].opset(), sides[1].opset())
-    nodes = len(sides[0].proto.graph.node)
+    nodes = sum(1 for _ in walk_model(sides[0].proto))
     report = Report("verify", str(before), opsets, nodes, checked=Checked.of(verification))
     return (sides[0].proto, sides[1].proto), verification, report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -32,6 +32,28 @@ class Rewritten:
     rule: Rule
     place: Place
     edit: Edit
+
+    @property
+    def replaced(self) -> list[NodeProto]:
+        """The nodes that the Edit takes the place of, in their order."""
+        positions = sorted({self.place.index, *self.edit.covered})
+        return [self.place.scope.owner.node[position] for position in positions]
+
+    @property
+    def reads(self) -> list[str]:
+        """What those nodes read from their surroundings, in order of first use."""
+        names = (name for node in self.replaced for name in scoping.free_names(node))
+        inner = {name for node in self.replaced for name in node.output}
+        return [name for name in dict.fromkeys(names) if name not in inner]
+
+    @property
+    def writes(self) -> list[str]:
+        """What those nodes define and the Edit defines in their place."""
+        names = [name for node in self.replaced for name in node.output if name]
+        if not self.edit.covered:
+            return names
+        made = {name for node in self.edit.nodes for name in node.output}
+        return [name for name in names if name in made]
 
 
 @dataclass(frozen=True)
@@ -125,7 +147,10 @@ class _Pass:
     def rewrite(self, scope: Scope, owner: Owner) -> None:
         """Rewrite `owner`, the copy of what `scope` shows as it was read."""
         edits: dict[int, Edit] = {}
+        covered: set[int] = set()
         for index, node in enumerate(owner.node):
+            if index in covered:
+                continue  # an Edit in front takes its place
             if node.attribute:
                 inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
@@ -135,8 +160,9 @@ class _Pass:
                 edit = self._first_edit(rules, place)
                 if edit is not None:
                     edits[index] = edit
+                    covered.update(edit.covered)
         if edits:
-            _splice(owner, edits)
+            _splice(owner, edits, covered)
             # where a target is given, the model leaves IR 3 with its opset
             if self.engine.target is None and self.outcome.proto.ir_version < _FREE_INITIALIZERS:
                 _list_initializers(owner)
@@ -177,14 +203,16 @@ class _Pass:
         return edit
 
 
-def _splice(owner: Owner, edits: Mapping[int, Edit]) -> None:
+def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -> None:
     """Rebuild a node list with the Edits in the place of their nodes."""
     nodes: list[NodeProto] = []
     constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
     for index, node in enumerate(owner.node):
         edit = edits.get(index)
-        nodes.extend([node] if edit is None else edit.nodes)
+        if edit is None and index not in covered:
+            nodes.append(node)
         if edit is not None:
+            nodes.extend(edit.nodes)
             constants.update((tensor.name, tensor) for tensor in edit.initializers)
             owner.value_info.extend(edit.value_info)
     if isinstance(owner, GraphProto):

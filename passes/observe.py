@@ -46,7 +46,7 @@ def observe(
         node = _node_at(copy, key_of(one))
         node.name = f"watched {number}"
         keys[node.name] = key_of(one)
-        watch[node.name] = scoping.free_names(node)
+        watch[node.name] = one.reads
     executor = ReferenceExecutor()
     found: dict[Key, list[Mapping[str, Value]]] = {}
     if not watch:

@@ -39,6 +39,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
     "lower": (_UPGRADE_SCAN_8, Stage(("lower-scan",))),
     "raise": (_UPGRADE_SCAN_8, Stage(("count-loop", "raise-loop"))),
+    "unroll": (_UPGRADE_SCAN_8, Stage(("unroll",))),
 }
 
 #: (earlier, later): pairs that a stage holding both must keep in this order.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 from passes.errors import PassesError
 from passes.rule import RULES, Rule
@@ -18,15 +18,32 @@ class UnknownRule(PassesError):
     """No rule has this name."""
 
 
+class BrokenRules(PassesError):
+    """The rules of another distribution cannot be imported."""
+
+
 @cache
 def load_rules() -> dict[str, Rule]:
-    """Every rule by name; modules behind the entry points register on import."""
+    """Every rule by name; modules behind the entry points register on import.
+
+    Raises:
+        BrokenRules: the module of another distribution does not import.
+    """
     for module in _BUILT_IN:
         importlib.import_module(module)
     for entry in entry_points(group=GROUP):
         if entry.value not in _BUILT_IN:
-            entry.load()
+            _load(entry)
     return RULES
+
+
+def _load(entry: EntryPoint) -> None:
+    try:
+        entry.load()
+    except Exception as error:  # whatever the import of somebody else's module may raise
+        raise BrokenRules(
+            f"the rules {entry.name!r} ({entry.value}) do not load: {error}"
+        ) from error
 
 
 def rule(name: str) -> Rule:

@@ -61,15 +61,16 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
         CannotCut: a node refers to an attribute of the function it stands in.
     """
     place, edit = rewritten.place, rewritten.edit
-    if any(_refers_to_attributes(node) for node in (place.node, *edit.nodes)):
+    replaced = rewritten.replaced
+    if any(_refers_to_attributes(node) for node in (*replaced, *edit.nodes)):
         raise CannotCut("it refers to attributes of the function around it")
-    reads = scoping.free_names(place.node)
+    reads = rewritten.reads
     fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
     inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
-    outputs = [_output(round_, place.scope, name) for name in place.node.output if name]
+    outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
     top = _outermost(place.scope)
     ends = (inputs, outputs)
-    before = _model(round_.model.proto, top, [place.node], list(fixed.values()), *ends)
+    before = _model(round_.model.proto, top, replaced, list(fixed.values()), *ends)
     constants = [*fixed.values(), *edit.initializers]
     after = _model(round_.proto, top, list(edit.nodes), constants, *ends)
     opset = round_.model.opset(top.owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -37,9 +38,9 @@ class Checked:
             verification.reason,
             {name: tally.compared for name, tally in tallies},
             {name: tally.crossed for name, tally in tallies if tally.crossed},
-            float(verification.errors.absolute),
-            float(verification.errors.relative),
-            float(verification.errors.ulp),
+            _as_json(verification.errors.absolute),
+            _as_json(verification.errors.relative),
+            _as_json(verification.errors.ulp),
             verification.cut,
             verification.notes,
         )
@@ -167,6 +168,11 @@ def _step_lines(records: Sequence[Record]) -> list[str]:
         if record.outcome == "rewritten" and record.rule == "opset"
     )
     return [f"  opset: {count} x {note}" for note, count in sorted(counted.items())]
+
+
+def _as_json(error: float) -> float:
+    """Of doubles, the difference may be infinite, which JSON cannot say."""
+    return min(float(error), sys.float_info.max)
 
 
 def _plain(value: Any) -> Any:

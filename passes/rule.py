@@ -43,7 +43,9 @@ class Edit:
     `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
     graph (into Constant nodes where that is a function). `exact` says that only values move, or
     that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
-    strategy for the report.
+    strategy for the report. `covered` are the positions of further nodes of the same graph that
+    go too: those that only the site's node feeds or reads, in front of it or behind it. Outputs
+    that nobody else reads need no definition then.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -51,6 +53,7 @@ class Edit:
     value_info: tuple[ValueInfoProto, ...] = ()
     note: str = ""
     exact: bool = True
+    covered: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

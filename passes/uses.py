@@ -11,7 +11,7 @@ from passes import scope as scoping
 from passes.engine import Rewritten, Round
 from passes.external_data import byte_size
 from passes.rule import Constants
-from passes.value_types import elem_type_of
+from passes.value_types import dims_of, elem_type_of
 
 #: Constants up to this size count by value: axes, shapes, scales, bounds.
 _SMALL = 512
@@ -44,7 +44,7 @@ def use_of(round_: Round, rewritten: Rewritten) -> Use | None:
 
 
 class _Reading:
-    """Reads a rewrite; names become numbers, in the order in which they occur."""
+    """Reads a rewrite; names of values and dims become numbers, in the order they occur."""
 
     def __init__(self, round_: Round, rewritten: Rewritten) -> None:
         self._round = round_
@@ -84,9 +84,13 @@ class _Reading:
         known = self._round.types.of(self._scope, name)
         return self._type(name) if elem_type_of(known) else None
 
-    def _type(self, name: str) -> bytes:
+    def _type(self, name: str) -> Any:
         known = self._round.types.of(self._scope, name)
-        return b"" if known is None else known.SerializeToString(deterministic=True)
+        dims = dims_of(known)
+        if known is None or dims is None:
+            return b"" if known is None else known.SerializeToString(deterministic=True)
+        spelled = [self._number(f"dim {one}") if isinstance(one, str) else (one,) for one in dims]
+        return (elem_type_of(known), *spelled)
 
     def _constant(self, tensor: TensorProto) -> tuple[Any, ...]:
         content = b""

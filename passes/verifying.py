@@ -34,7 +34,7 @@ _FOR_REGIONS = 0.5
 #: One use of a rule is verified with the float constants of this many of its sites.
 _MOST_SITES = 4
 #: The whole model runs about this many nodes on each side and executor, in a few cases at least.
-_MOST_NODES = 50_000
+_MOST_NODES = 20_000
 _FEWEST_CASES = 6
 
 

@@ -175,7 +175,10 @@ def test_an_edit_of_many_nodes_stands_where_the_one_stood() -> None:
 
 def test_an_edit_of_no_nodes_removes_the_node() -> None:
     outcome = round_of(
-        '<ir_version: 8, opset_import: ["" : 16]> g (float x) => (float y) { y = Neg (x) z = Abs (x) }',
+        """
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (float x) => (float y) { y = Neg (x) z = Abs (x) }
+        """,
         a_rule("Abs", lambda site: Edit(())),
     )
     assert ops(outcome.proto) == ["Neg"]

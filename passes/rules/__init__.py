@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from passes.rules import lower_scan
+from passes.rules import lower_scan, unroll
 
-__all__ = ["lower_scan"]
+__all__ = ["lower_scan", "unroll"]

@@ -74,10 +74,40 @@ class Integers:
         """The guard that a node outside the loop is."""
         return self._guard(self.site.scope, node)
 
+    def guards(self, name: str) -> dict[str, Guard]:
+        """The guards on the way to a number, by what they give, as the body sees it."""
+        found: dict[str, Guard] = {}
+        pending, seen = [name], {name}
+        while pending:
+            node = self.source(pending.pop())
+            if node is None or node.op_type not in _FOLLOWED or node.op_type in ("Shape", "Size"):
+                continue
+            inside = node.output[0] in self._producers
+            guard = self._guard(None if inside else self.site.scope, node)
+            if guard is not None:
+                found[node.output[0]] = guard
+            reads = [node.input[0]] if guard is not None else list(node.input)
+            pending += [one for one in reads if one and one not in seen]
+            seen.update(reads)
+        return found
+
     def is_outer(self, name: str) -> bool:
         """Whether the body takes a value from outside."""
         mine = name in self._producers or name in self._initializers or name in self._inputs
         return not mine and self._home(self.site.scope, name) is not None
+
+    def same_meaning(self, node: NodeProto, output: str) -> bool:
+        """Whether what an outer node reads is called the same at the site, and in the body."""
+        home = self._home(self.site.scope, output)
+        return home is not None and all(
+            self.is_outer(name) and self._home(home, name) == self._home(self.site.scope, name)
+            for name in filter(None, node.input)
+        )
+
+    def visible(self, atom: Atom) -> bool:
+        """Whether the tensor that tells an atom is called the same at the site."""
+        home = self._home(self.site.scope, atom.tensor)
+        return home is not None and len(atom.key) > 1 and home.key == atom.key[1]
 
     def _home(self, scope: Scope, name: str) -> Scope | None:
         """The scope that defines what a name means."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
@@ -13,6 +13,7 @@ from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.induction import unchanged
 from passes.rules.integers import Integers, attribute
+from passes.rules.readers import readers_in
 from passes.rules.trips import Trips
 from passes.value_types import dims_of, elem_type_of
 
@@ -69,7 +70,7 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
     culprits = [site.path, read.tensor, *read.results]
-    if not trips.vanishes(first).never_negative:
+    if not first.never_negative:
         raise Refused(
             "negative-read",
             f"{what}; that this is never negative in {trips.size} iterations is not proven, "
@@ -95,17 +96,23 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     return Window(read, first, whole, not slack.never_negative, whole and left.number != 0)
 
 
-def find_reads(site: Site, form: LoopForm, integers: Integers) -> list[Read]:
-    """The reads in a body that the iteration number indexes, in order."""
-    finder = _Finder(site, form, integers)
+def find_reads(site: Site, form: LoopForm, integers: Integers, trips: Trips) -> list[Read]:
+    """The reads in a body that the iteration number indexes, in order.
+
+    Not those with an index that is guarded in another way than the trip count: the guard stays.
+    """
+    finder = _Finder(site, form, integers, trips.guards)
     found = (finder.read(index, node) for index, node in enumerate(form.body.node))
     return [read for read in found if read is not None]
 
 
 class _Finder:
-    def __init__(self, site: Site, form: LoopForm, integers: Integers) -> None:
-        self.site, self.form, self.integers = site, form, integers
+    def __init__(
+        self, site: Site, form: LoopForm, integers: Integers, guards: frozenset[str]
+    ) -> None:
+        self.site, self.form, self.integers, self.guards = site, form, integers, guards
         self.unchanged = unchanged(form)
+        self.readers = readers_in(form.body)
 
     def read(self, index: int, node: NodeProto) -> Read | None:
         """The read that a node is."""
@@ -137,7 +144,7 @@ class _Finder:
         if at is None or at.single is None or not elem_type_of(self.site.type_of(tensor)):
             return None
         slope = at.single.coefficient(ITERATION)
-        if slope not in (1, -1):
+        if slope not in (1, -1) or not set(self.integers.guards(position)) <= self.guards:
             return None
         base = at.single.without(ITERATION)
         keeps = kept or (node.op_type == "Gather" and at.rank == 1)
@@ -162,22 +169,17 @@ class _Finder:
             return None
         squeezes = list(self._squeezes(node.output[0], read.axis))
         if not squeezes:
-            return Read(**{**vars(read), "clamps": True})
+            return replace(read, clamps=True)
         gone = (index, *(position for position, _ in squeezes))
         results = tuple(name for _, name in squeezes)
-        return Read(**{**vars(read), "nodes": gone, "results": results, "kept_axis": False})
+        return replace(read, nodes=gone, results=results, kept_axis=False)
 
     def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
         """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""
-        body = self.form.body
-        readers = [
-            position
-            for position, node in enumerate(body.node)
-            if name in scoping.free_names(node)
-        ]
-        if name in scoping.output_names(body):
-            return
-        nodes = [body.node[position] for position in readers]
+        readers = self.readers.get(name, [])
+        nodes = [self.form.body.node[position] for position in readers if position >= 0]
+        if len(nodes) != len(readers):
+            return  # it is an output of the body
         if all(self._squeezes_axis(node, axis) for node in nodes):
             yield from ((at, node.output[0]) for at, node in zip(readers, nodes, strict=True))
 
@@ -195,6 +197,9 @@ class _Finder:
         carried = self.unchanged.get(name)
         made = self.integers.producer(carried.initial) if carried else self.integers.source(name)
         if made is None or not scoping.is_onnx_domain(made.domain):
+            return None
+        outer = carried.initial if carried else name
+        if self.integers.is_outer(outer) and not self.integers.same_meaning(made, outer):
             return None
         if made.op_type == "SplitToSequence":
             axis = attribute(made, "axis", 0) or 0

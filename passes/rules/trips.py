@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnx import NodeProto
-
 from passes.author import Author
 from passes.loop_form import LoopForm
 from passes.rule import Refused, Site
@@ -21,14 +19,17 @@ class Trips:
     """The trip count: `count` names M, `size` says what is known of it.
 
     `starts` names the condition that lets the loop run at all, empty where it always does.
-    `zeros` are sums that a guard on M makes 0: sizes that it says are equal.
+    `guards` are the values on the way to M that are guarded; `zeros` are sums that these guards
+    make 0: sizes that they say are equal. `only_equalities`: they say nothing else.
     """
 
     count: str
     size: Affine
     starts: str
     rank: int | None
+    guards: frozenset[str] = frozenset()
     zeros: tuple[Affine, ...] = ()
+    only_equalities: bool = True
 
     @property
     def at_least_one(self) -> bool:
@@ -84,7 +85,12 @@ def trips_of(site: Site, form: LoopForm) -> Trips:
         )
     dims = dims_of(site.type_of(form.trip_count))
     rank = None if dims is None else len(dims)
-    return Trips(form.trip_count, size, starts, rank, tuple(_zeros(integers, form.trip_count)))
+    guards = integers.guards(form.trip_count)
+    said = [_equalities(integers, guard.condition) for guard in guards.values()]
+    zeros = tuple(zero for found in said for zero in found or ())
+    return Trips(
+        form.trip_count, size, starts, rank, frozenset(guards), zeros, None not in said
+    )
 
 
 def _size(site: Site, integers: Integers, name: str) -> Affine:
@@ -94,26 +100,15 @@ def _size(site: Site, integers: Integers, name: str) -> Affine:
     return Affine.of(Atom(("trip count", site.path), name, shown=name))
 
 
-def _zeros(integers: Integers, name: str) -> list[Affine]:
-    """The differences that guards on the way to a number make 0."""
-    found: list[Affine] = []
-    node = integers.producer(name)
-    while node is not None and node.op_type in ("Identity", "Squeeze", "Unsqueeze", "Reshape"):
-        guard = integers.guard(node)
-        if guard is not None:
-            found += _equalities(integers, guard.condition)
-        node = integers.producer(node.input[0])
-    return found
-
-
-def _equalities(integers: Integers, condition: str) -> list[Affine]:
-    equal: list[NodeProto] = [
-        node for node in conjuncts(condition, integers.producer) if node.op_type == "Equal"
-    ]
+def _equalities(integers: Integers, condition: str) -> list[Affine] | None:
+    """The differences that are 0 where a condition holds; None where it says more than that."""
     found = []
-    for node in equal:
-        sides = [integers.outside(name) for name in node.input]
-        one, other = (None if side is None else side.single for side in sides)
-        if one is not None and other is not None:
-            found.append(one - other)
+    for node in conjuncts(condition, integers.producer):
+        sides = [integers.outside(name) for name in node.input] if node.op_type == "Equal" else []
+        if len(sides) != 2 or sides[0] is None or sides[1] is None:
+            return None
+        one, other = sides[0].single, sides[1].single
+        if one is None or other is None:
+            return None
+        found.append(one - other)
     return found

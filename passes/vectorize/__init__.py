@@ -7,6 +7,7 @@ Scan-8, and over the time axis to move work out of loops.
 from __future__ import annotations
 
 from passes.vectorize import (
+    attending,
     branches,
     einsum,
     elementwise,
@@ -22,6 +23,7 @@ from passes.vectorize import (
     reductions,
     reshape,
     resizing,
+    sequences,
     shapes,
 )
 from passes.vectorize.rows import Captured, Rows, prepare
@@ -30,6 +32,7 @@ from passes.vectorize.vectorizer import Axis, Body, Vectorizer
 
 #: The files that enter rules into the table.
 FAMILIES = (
+    attending,
     branches,
     einsum,
     elementwise,
@@ -45,6 +48,7 @@ FAMILIES = (
     reductions,
     reshape,
     resizing,
+    sequences,
     shapes,
 )
 

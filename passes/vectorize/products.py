@@ -19,7 +19,7 @@ Times = Callable[[str, str], str]
 @batched("MatMul")
 def matmul(node: NodeProto, at: Vectorizer) -> None:
     """Vectors become matrices where the new axis would be taken for a matrix axis."""
-    at.name_as(product(at, *node.input), node.output[0])
+    at.name_as(product(at, node.input[0], node.input[1]), node.output[0])
 
 
 def product(at: Vectorizer, a: str, b: str, times: Times | None = None) -> str:
@@ -28,47 +28,54 @@ def product(at: Vectorizer, a: str, b: str, times: Times | None = None) -> str:
     `times` writes the op where it is not MatMul, whose operands may not change places then.
     """
     rank_a, rank_b = at.rank(a), at.rank(b)
-    write: Times = times or (lambda left, right: at.op("MatMul", left, right))
     if rank_b == 1:
-        swapped = None if times else _swapped(at, a, b, rank_a)
-        return swapped or _times_vector(at, a, b, rank_a, write)
-    if rank_a == 1:
-        return _vector_times(at, a, b, rank_b, write)
-    rank = max(rank_a, rank_b)
+        if times is None and not at.carries(a) and rank_a == 2:
+            return _matmul(at, b, _turned(at, a))  # one product for all rows
+        return spelling.squeeze(at.author, product(at, a, _matrix(at, b, -1), times), -1)
+    if rank_a == 1 and (at.carries(b) or rank_b > 2):
+        return spelling.squeeze(at.author, product(at, _matrix(at, a, -2), b, times), -2)
+    return _of_matrices(at, a, b, times)
+
+
+def _of_matrices(at: Vectorizer, a: str, b: str, times: Times | None) -> str:
+    """[..., M, K] x [..., K, N], or vectors that carry the axis, [B, K], x [K, N].
+
+    onnxruntime does not broadcast over an axis of size 0, unless the second operand is a plain
+    matrix: where the axis may be empty the other operand is turned into that, or gets it too.
+    """
+    write = times or (lambda left, right: _matmul(at, left, right))
+    lined_up = at.carries(a) and (at.carries(b) or at.rank(b) == 2)
+    if not (at.axis.nonempty or lined_up):
+        if times is None and at.rank(a) == 2 and not at.carries(a):
+            return _turned(at, _matmul(at, _turned(at, b), _turned(at, a)), at.rank(b) + 1)
+        a, b = at.spread(a), at.spread(b)
+    rank = max(at.rank(a), at.rank(b))
+    if at.rank(a) == 1:
+        return write(a, b)
     return write(at.raised(a, rank), at.raised(b, rank))
 
 
-def _swapped(at: Vectorizer, a: str, b: str, rank_a: int) -> str | None:
-    """A shared [K] or [M, K] times a vector: one product for all rows, instead of one per row."""
-    if at.carries(a) or rank_a > 2:
-        return None
-    return at.op("MatMul", b, a if rank_a == 1 else at.op("Transpose", a, perm=[1, 0]))
+def _matmul(at: Vectorizer, a: str, b: str) -> str:
+    return at.op("MatMul", a, b)
 
 
-def _times_vector(at: Vectorizer, a: str, b: str, rank_a: int, times: Times) -> str:
-    """[..., M, K] x [K] or [K] x [K]."""
-    if not at.carries(b):
-        return times(a, b)  # [B, ..., M, K] x [K]
-    column = spelling.unsqueeze(at.author, b, -1)  # [B, K, 1]
-    if rank_a == 1:  # [B, 1, K] or [K] x [B, K, 1]
-        line = spelling.unsqueeze(at.author, a, 1) if at.carries(a) else a
-        dot = times(line, column)
-        if not at.carries(a):
-            return spelling.squeeze(at.author, dot, -1)
-        return spelling.squeeze(at.author, spelling.squeeze(at.author, dot, -1), -1)
-    if rank_a > 2:
-        column = spelling.unsqueeze_axes(at.author, column, range(1, rank_a - 1))
-    return spelling.squeeze(at.author, times(a, column), -1)
+def _matrix(at: Vectorizer, vector: str, axis: int) -> str:
+    """A vector as a matrix with a new axis of size 1."""
+    made = spelling.unsqueeze(at.author, vector, axis)
+    (size,) = at.dims(vector)
+    dims = (size, 1) if axis == -1 else (1, size)
+    return at.note(made, at.elem_type(vector), dims, carries=at.carries(vector))
 
 
-def _vector_times(at: Vectorizer, a: str, b: str, rank_b: int, times: Times) -> str:
-    """[K] x [..., K, N]."""
-    if not at.carries(a):
-        return times(a, b)  # [K] x [B, ..., K, N]
-    if rank_b == 2 and not at.carries(b):
-        return times(a, b)  # [B, K] x [K, N]: one product for all rows
-    line = spelling.unsqueeze_axes(at.author, a, range(1, rank_b))  # [B, 1, ..., 1, K]
-    return spelling.squeeze(at.author, times(line, b), -2)
+def _turned(at: Vectorizer, name: str, axes: int | None = None) -> str:
+    """A value with its last two axes swapped; it has `axes` where that is not known of it."""
+    count = axes or at.rank(name) + at.carries(name)
+    made = at.op("Transpose", name, perm=[*range(count - 2), count - 1, count - 2])
+    if axes is None:
+        dims = at.dims(name)
+        turned = (*dims[:-2], dims[-1], dims[-2])
+        at.note(made, at.elem_type(name), turned, carries=at.carries(name))
+    return made
 
 
 @batched("Gemm")
@@ -76,9 +83,11 @@ def gemm(node: NodeProto, at: Vectorizer) -> None:
     """alpha * A' x B' + beta * C, where A', B' may be transposed and C broadcasts."""
     if _one_line_each(node, at):
         return
-    a = _transposed(at, node.input[0], attribute(node, "transA", 0))
-    b = _transposed(at, node.input[1], attribute(node, "transB", 0))
-    value = _scaled(at, at.op("MatMul", a, b), node, "alpha", node.input[0])
+    a, b = node.input[:2]
+    a = _turned(at, a) if attribute(node, "transA", 0) else a
+    b = _turned(at, b) if attribute(node, "transB", 0) else b
+    made = product(at, a, b) if at.carries(a) or at.carries(b) else _matmul(at, a, b)
+    value = _scaled(at, made, node, "alpha", node.input[0])
     c = node.input[2] if len(node.input) > 2 else ""
     if c:
         scaled = _scaled(at, at.raised(c, 2), node, "beta", c)
@@ -101,12 +110,6 @@ def _one_line_each(node: NodeProto, at: Vectorizer) -> bool:
     )
     at.name_as(spelling.unsqueeze(at.author, made, 1), node.output[0])
     return True
-
-
-def _transposed(at: Vectorizer, name: str, flag: int) -> str:
-    if not flag:
-        return name
-    return at.op("Transpose", name, perm=[0, 2, 1] if at.carries(name) else [1, 0])
 
 
 def _scaled(at: Vectorizer, value: str, node: NodeProto, attribute_name: str, like: str) -> str:

@@ -95,3 +95,9 @@ def top_k(node: NodeProto, at: Vectorizer) -> None:
     """The axis moves; k is the same for all rows."""
     at.only_rows(node, 1)
     at.again(node, axis=shifted(attribute(node, "axis", -1)))
+
+
+@batched("Det")
+def det(node: NodeProto, at: Vectorizer) -> None:
+    """The last two axes are the matrix."""
+    at.again(node)

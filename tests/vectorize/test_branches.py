@@ -143,3 +143,18 @@ def test_a_random_branch_may_not_run_for_all_rows() -> None:
     text = body("t = RandomNormal <shape = [2, 3]> ()", "e = Neg (w)")
     with pytest.raises(Refused, match="not-speculatable"):
         vectorized(parsed(text), ["c"], None)
+
+
+def test_optionals_of_tensors_are_looked_at(both: list) -> None:
+    text = (
+        "g (float[2] x) => (float[2] y, bool b) "
+        "{ y = OptionalGetElement (x) b = OptionalHasElement (x) }"
+    )
+    prove(text, ["x"], executors=both)
+
+
+@pytest.mark.parametrize("nodes", ["s = SequenceConstruct (x)", "s = SplitToSequence (x)"])
+def test_rows_are_not_kept_in_sequences(nodes: str) -> None:
+    text = f"g (float[2] x) => (float[N] y) {{ {nodes} y = ConcatFromSequence <axis = 0> (s) }}"
+    with pytest.raises(Refused, match="no-batching-rule"):
+        vectorized(parsed(text), ["x"], None)

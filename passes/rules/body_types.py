@@ -1,0 +1,202 @@
+"""Types in the body of a Loop, and which carried values keep theirs in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
+
+from passes import scope as scoping
+from passes.loop_form import Carried, LoopForm
+from passes.rule import Site
+from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+
+Dims = tuple[Dim, ...]
+_MOST_ROUNDS = 16
+_LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
+
+
+@dataclass(frozen=True)
+class Change:
+    """A carried value whose shape is not the same before and after an iteration."""
+
+    before: Dims | None
+    after: Dims | None
+
+    @property
+    def known(self) -> bool:
+        """Whether both shapes are known, so that they really differ."""
+        return self.before is not None and self.after is not None and None not in self.after
+
+
+@dataclass(frozen=True)
+class BodyTypes:
+    """The types that hold in every iteration, by name, and the carried values that change."""
+
+    types: Mapping[str, TypeProto]
+    changes: Mapping[str, Change]
+    invariant: frozenset[Dim]  # symbols that are the same size in every iteration
+
+    def elem_type(self, name: str) -> int:
+        """The element type of a value of the body, 0 where it is not known."""
+        return elem_type_of(self.types.get(name))
+
+    def dims(self, name: str) -> Dims | None:
+        """The dims of a value of the body."""
+        return dims_of(self.types.get(name))
+
+
+def body_types(site: Site, form: LoopForm) -> BodyTypes:
+    """Infer the body until the shapes of the carried values change no more.
+
+    A dim that one iteration changes is widened to a size that nothing is known of, and the body
+    inferred again, since other shapes may depend on it.
+    """
+    inference = _Inference(site, form)
+    dims = {one.body_input: inference.first(one) for one in form.carried}
+    changes: dict[str, Change] = {}
+    for _ in range(_MOST_ROUNDS):
+        types = inference.run(dims)
+        widened = False
+        for one in form.carried:
+            before, after = dims[one.body_input], dims_of(types.get(one.body_output))
+            if before == after and before is not None:
+                continue
+            if inference.declared_alike(one) and not _differ(before, after):
+                continue
+            changes.setdefault(one.body_input, Change(inference.shown(before), after))
+            wider = inference.widen(one.body_input, before, after)
+            widened |= wider != before
+            dims[one.body_input] = wider
+        if not widened:
+            break
+    stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
+    given = [dims_of(site.type_of(name)) for name in form.captured]
+    known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
+    return BodyTypes(types, changes, frozenset(known))
+
+
+def _differ(before: Dims | None, after: Dims | None) -> bool:
+    """Whether two shapes surely differ: in rank, or in a size."""
+    if before is None or after is None:
+        return False
+    if len(before) != len(after):
+        return True
+    return any(
+        isinstance(one, int) and isinstance(other, int) and one != other
+        for one, other in zip(before, after, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class _Inference:
+    site: Site
+    form: LoopForm
+
+    def first(self, one: Carried) -> Dims | None:
+        """The shape before the first iteration, a symbol of its own for each unknown dim."""
+        declared = self.declared(one.body_input)
+        initial = dims_of(self.site.type_of(one.initial))
+        if initial is None or (declared is not None and len(declared) != len(initial)):
+            initial = declared
+        if initial is None:
+            return None
+        told = declared or initial
+        return tuple(
+            next((dim for dim in pair if isinstance(dim, int)), None)
+            or (0 if 0 in pair else pair[0] or pair[1] or f"{_OWN}{one.body_input}.{axis}")
+            for axis, pair in enumerate(zip(initial, told, strict=True))
+        )
+
+    def declared(self, name: str) -> Dims | None:
+        """What the body itself says of the shape of an input or output."""
+        for value in (*self.form.body.input, *self.form.body.output):
+            if value.name == name and dims_of(value.type) is not None:
+                return dims_of(value.type)
+        return None
+
+    def declared_alike(self, one: Carried) -> bool:
+        """Whether the model itself says that a shape stays."""
+        before, after = self.declared(one.body_input), self.declared(one.body_output)
+        return before is not None and None not in before and before == after
+
+    def widen(self, name: str, before: Dims | None, after: Dims | None) -> Dims | None:
+        """The shape that both are, with new symbols for the dims that differ."""
+        if before is None or after is None or len(before) != len(after):
+            return None
+        return tuple(
+            one if one == other else f"{_WIDE}{name}.{axis}"
+            for axis, (one, other) in enumerate(zip(before, after, strict=True))
+        )
+
+    def shown(self, dims: Dims | None) -> Dims | None:
+        """A shape without the symbols made here."""
+        if dims is None:
+            return None
+        made = (_OWN, _WIDE)
+        return tuple(
+            None if isinstance(dim, str) and dim.startswith(made) else dim for dim in dims
+        )
+
+    def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
+        """Infer the body with these shapes of its carried values."""
+        model = self._model(carried)
+        try:
+            graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        except (RuntimeError, ValueError, onnx.checker.ValidationError):
+            graph = model.graph
+        values = (*graph.value_info, *graph.output, *graph.input)
+        types = {value.name: value.type for value in values}
+        for tensor in graph.initializer:
+            types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
+        return types
+
+    def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
+        form, site = self.form, self.site
+        (*_, top) = site.scope.chain()
+        imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
+        model = ModelProto(
+            ir_version=max(4, site.model.proto.ir_version), opset_import=imports.opset_import
+        )
+        model.functions.extend(site.model.proto.functions)
+        graph = model.graph
+        graph.CopyFrom(form.body)
+        del graph.input[:]
+        self._feed(graph, carried)
+        for name in form.captured:
+            self._capture(graph, name)
+        return model
+
+    def _feed(self, graph: GraphProto, carried: Mapping[str, Dims | None]) -> None:
+        assert self.form.condition is not None
+        scalar: Sequence[tuple[str, int]] = (
+            (self.form.iteration, TensorProto.INT64),
+            (self.form.condition.body_input, TensorProto.BOOL),
+        )
+        for name, elem_type in scalar:
+            graph.input.append(helper.make_value_info(name, tensor_type(elem_type, ())))
+        for one in self.form.carried:
+            value = graph.input.add(name=one.body_input)
+            known = self.site.type_of(one.initial)
+            if known is not None and elem_type_of(known):
+                dims = carried[one.body_input]
+                value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
+            elif known is not None:
+                value.type.CopyFrom(known)
+
+    def _capture(self, graph: GraphProto, name: str) -> None:
+        fixed = self.site.constant(name)
+        if fixed is not None and fixed.size <= _LARGE:
+            tensor = onnx.numpy_helper.from_array(fixed, name)
+            graph.initializer.append(tensor)
+            return
+        value = graph.input.add(name=name)
+        known = self.site.type_of(name)
+        if known is not None:
+            value.type.CopyFrom(known)
+
+
+_OWN, _WIDE = "own size of ", "changed size of "
+

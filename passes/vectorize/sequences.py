@@ -1,0 +1,35 @@
+"""Sequences and optionals: no axis can go through them, but for tensors that are only looked at."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.vectorize.table import batched
+from passes.vectorize.vectorizer import Vectorizer
+
+
+@batched(
+    *("ConcatFromSequence", "Optional", "SequenceAt", "SequenceConstruct", "SequenceErase"),
+    *("SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"),
+)
+def sequence(node: NodeProto, at: Vectorizer) -> None:
+    """Rows may disagree on how many elements there are, and where."""
+    at.refuse(
+        "no-batching-rule",
+        f"{node.op_type} {list(node.output)} would keep the rows in a sequence or optional, "
+        "which has no axes",
+        *node.output,
+    )
+
+
+@batched("OptionalGetElement")
+def get_element(node: NodeProto, at: Vectorizer) -> None:
+    """A value that carries the axis is a tensor, which gives itself."""
+    at.name_as(node.input[0], node.output[0])
+
+
+@batched("OptionalHasElement")
+def has_element(node: NodeProto, at: Vectorizer) -> set[str]:
+    """A tensor is there, in all rows."""
+    at.again(node)
+    return set(node.output)
