@@ -383,6 +383,38 @@ def test_other_domains_and_nested_loops_may_not() -> None:
     assert culprits(f"b (float x) => (float y) {{ y = {loop} }}") == ["Loop"]
 
 
+def typed_culprits(nodes: str, kind: str) -> list[str]:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        b ({kind}[2] x, {kind}[2] z, bool c) => ({kind}[2] y) {{ {nodes} }}
+    """
+    graph = onnx.shape_inference.infer_shapes(onnx.parser.parse_model(text)).graph
+    values = [
+        value
+        for one in scope.graphs_below(graph)
+        for value in (*one.input, *one.output, *one.value_info)
+    ]
+    types = {value.name: value.type for value in values}
+    return [one.op_type for one in facts.speculatable(graph, (), types)]
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod <fmod = 1>", "Pow"])
+def test_floats_may_be_divided_and_integers_may_not(op: str) -> None:
+    assert typed_culprits(f"y = {op} (x, z)", "float") == []
+    assert typed_culprits(f"y = {op} (x, z)", "int64") == [op.split()[0]]
+
+
+def test_bodies_may_be_speculated_where_all_they_hold_may() -> None:
+    branches = """
+        y = If (c) <then_branch = p () => (float[2] t) { t = NODE },
+                    else_branch = q () => (float[2] e) { e = Neg (x) }>
+    """
+    assert typed_culprits(branches.replace("NODE", "Exp (x)"), "float") == []
+    assert typed_culprits(branches.replace("NODE", "Compress (x, c)"), "float") == ["If"]
+    ragged = branches.replace("float[2] t", "float[N] t").replace("NODE", "Exp (k)")
+    assert typed_culprits(ragged, "float") == ["If"]
+
+
 def test_every_speculatable_op_is_an_op() -> None:
     assert all(onnx.defs.has(op) for op in facts.SPECULATABLE)
     assert facts.SPECULATABLE.isdisjoint(facts.RANDOM)

@@ -13,8 +13,11 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto
 
 from passes import scope as scoping
 from passes.external_data import external_tensors
+from passes.model import Model
 from passes.scope import Owner
 
+#: The opsets of GroupNormalization-18.
+_DEPRECATED_GROUPS = range(18, 21)
 _LARGE = 1 << 18  # elements; small ones are as quickly serialized as replaced
 
 
@@ -49,8 +52,11 @@ def mended(model: ModelProto) -> ModelProto:
         _stub(tensor, tensor)  # found at load; the checker knows no folder
     _give_types(copy.graph)
     for _, owner in scoping.owners(copy):
+        deprecated = Model(copy).opset(owner) in _DEPRECATED_GROUPS
         for graph in scoping.graphs_below(owner):
             _normalize(graph)
+            if deprecated:
+                _normalize_instances(graph)
         _return_own_values(owner, set())
     return copy
 
@@ -102,6 +108,17 @@ def _normalize(owner: Owner) -> None:
     for node in owner.node:
         if node.domain == "ai.onnx":
             node.domain = ""
+
+
+def _normalize_instances(owner: Owner) -> None:
+    """GroupNormalization-18, which is deprecated but all there is in its opsets: as another op
+    of the same signature."""
+    for node in owner.node:
+        if node.op_type == "GroupNormalization" and node.domain == "":
+            node.op_type = "InstanceNormalization"
+            kept = [one for one in node.attribute if one.name != "num_groups"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
 
 
 def _return_own_values(owner: Owner, outer: Set[str]) -> None:

@@ -302,4 +302,3 @@ class _Finder:
 
 def _reduces(node: NodeProto) -> bool:
     return any(one.name == "reduction" and one.s != b"none" for one in node.attribute)
-

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
 
-from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Site
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
@@ -133,12 +132,7 @@ class _Inference:
 
     def shown(self, dims: Dims | None) -> Dims | None:
         """A shape without the symbols made here."""
-        if dims is None:
-            return None
-        made = (_OWN, _WIDE)
-        return tuple(
-            None if isinstance(dim, str) and dim.startswith(made) else dim for dim in dims
-        )
+        return None if dims is None else without_made_up(dims)
 
     def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
         """Infer the body with these shapes of its carried values."""
@@ -198,5 +192,10 @@ class _Inference:
             value.type.CopyFrom(known)
 
 
-_OWN, _WIDE = "own size of ", "changed size of "
+_OWN, _WIDE, _INFERRED = "own size of ", "changed size of ", "unk__"
 
+
+def without_made_up(dims: Dims) -> Dims:
+    """A shape without the symbols that only the inference of a body knows."""
+    made = (_OWN, _WIDE, _INFERRED)
+    return tuple(None if isinstance(dim, str) and dim.startswith(made) else dim for dim in dims)

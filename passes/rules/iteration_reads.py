@@ -46,19 +46,19 @@ class Read:
 class Window:
     """The slices that all iterations read: from `first`, as many as there are iterations.
 
-    `whole`: they are the tensor itself. `guarded`: that there are as many is to be seen when
-    the model runs. `by_guard`: only what guards the trip count says that it is whole.
+    `whole`: they are the tensor itself, of size `extent`. `guarded`: that there are as many is
+    to be seen when the model runs.
     """
 
     read: Read
-    first: Affine
+    first: int
+    extent: Affine
     whole: bool
     guarded: bool
-    by_guard: bool = False
 
 
-def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window:
-    """Prove that a read stays inside its tensor.
+def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window | None:
+    """Prove that a read stays inside its tensor; None where it starts at a place to be computed.
 
     Raises:
         Refused: `negative-read` where an index may count from the end, `out-of-range` where
@@ -67,6 +67,9 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     extent = integers.size(read.tensor, read.axis)
     assert extent is not None
     first = read.base - (trips.size - 1) if read.backwards else read.base
+    sizes = {atom for atom, _ in (extent + trips.size).terms}
+    if any(atom.negative and atom not in sizes for atom, _ in read.base.terms):
+        return None  # an offset that only the run tells
     shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
     culprits = [site.path, read.tensor, *read.results]
@@ -92,8 +95,10 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
             "empty outside where a Scan would fail",
             culprits,
         )
+    if first.number is None:
+        return None
     whole = first.number == 0 and slack.number == 0
-    return Window(read, first, whole, not slack.never_negative, whole and left.number != 0)
+    return Window(read, first.number, extent, whole, not slack.never_negative)
 
 
 def find_reads(site: Site, form: LoopForm, integers: Integers, trips: Trips) -> list[Read]:
@@ -226,7 +231,9 @@ class _Finder:
 
     def _even(self, split: NodeProto) -> bool:
         """Whether a Split into as many parts as there are elements makes parts of one each."""
-        parts: Sequence[int] = next((one.ints for one in split.attribute if one.name == "split"), ())
+        parts: Sequence[int] = next(
+            (one.ints for one in split.attribute if one.name == "split"), ()
+        )
         if len(split.input) > 1 and split.input[1]:
             found = self.integers.inside(split.input[1])
             parts = [item.number or 0 for item in found.items] if found else [0]

@@ -88,9 +88,7 @@ def trips_of(site: Site, form: LoopForm) -> Trips:
     guards = integers.guards(form.trip_count)
     said = [_equalities(integers, guard.condition) for guard in guards.values()]
     zeros = tuple(zero for found in said for zero in found or ())
-    return Trips(
-        form.trip_count, size, starts, rank, frozenset(guards), zeros, None not in said
-    )
+    return Trips(form.trip_count, size, starts, rank, frozenset(guards), zeros, None not in said)
 
 
 def _size(site: Site, integers: Integers, name: str) -> Affine:

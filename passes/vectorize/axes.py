@@ -15,6 +15,16 @@ def shifted(axis: int) -> int:
     return axis + 1 if axis >= 0 else axis
 
 
+def reduced(at: Vectorizer, name: str, axis: int) -> int:
+    """An axis of a row to reduce, in the batched value.
+
+    onnxruntime gives a wrong shape where the value is empty and the axis counts from the back.
+    """
+    if axis >= 0 or at.axis.nonempty:
+        return shifted(axis)
+    return axis + at.rank(name) + 1
+
+
 def attribute(node: NodeProto, name: str, default: int) -> int:
     """An int attribute."""
     return next((one.i for one in node.attribute if one.name == name), default)
@@ -35,15 +45,24 @@ def has(node: NodeProto, name: str) -> bool:
     return any(one.name == name for one in node.attribute)
 
 
-def shifted_input(at: Vectorizer, name: str) -> str:
-    """An input of axes (int64, of any shape), counted behind the new axis."""
+def shifted_input(at: Vectorizer, name: str, reduces: str = "") -> str:
+    """An input of axes (int64, of any shape), counted behind the new axis.
+
+    `reduces` is the value that a reducer takes them of: see `reduced`.
+    """
+
+    def moved(axis: int) -> int:
+        return reduced(at, reduces, axis) if reduces else shifted(axis)
+
     known = at.constant(name)
     if known is not None:
-        moved = [shifted(int(axis)) for axis in known.ravel()]
-        return at.author.constant(np.array(moved, np.int64).reshape(known.shape), "axes")
+        axes = np.array([moved(int(axis)) for axis in known.ravel()], np.int64)
+        return at.author.constant(axes.reshape(known.shape), "axes")
     ours = at.op("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
-    zero, one = (at.author.constant(np.array(value, np.int64), "int") for value in (0, 1))
-    return at.op("Where", at.op("Less", ours, zero), ours, at.op("Add", ours, one))
+    back = moved(-1) + 1  # what is added to axes that count from the back
+    low = at.op("Add", ours, at.author.int(back)) if back else ours
+    high = at.op("Add", ours, at.author.int(1))
+    return at.op("Where", at.op("Less", ours, at.author.int(0)), low, high)
 
 
 def all_axes(rank: int) -> Iterable[int]:

@@ -41,13 +41,10 @@ def _of_matrices(at: Vectorizer, a: str, b: str, times: Times | None) -> str:
     """[..., M, K] x [..., K, N], or vectors that carry the axis, [B, K], x [K, N].
 
     onnxruntime does not broadcast over an axis of size 0, unless the second operand is a plain
-    matrix: where the axis may be empty the other operand is turned into that, or gets it too.
+    matrix: where the axis may be empty the other operand gets it, too.
     """
     write = times or (lambda left, right: _matmul(at, left, right))
-    lined_up = at.carries(a) and (at.carries(b) or at.rank(b) == 2)
-    if not (at.axis.nonempty or lined_up):
-        if times is None and at.rank(a) == 2 and not at.carries(a):
-            return _turned(at, _matmul(at, _turned(at, b), _turned(at, a)), at.rank(b) + 1)
+    if not at.axis.nonempty and (at.rank(b) > 2 or at.carries(b)):
         a, b = at.spread(a), at.spread(b)
     rank = max(at.rank(a), at.rank(b))
     if at.rank(a) == 1:
@@ -67,15 +64,13 @@ def _matrix(at: Vectorizer, vector: str, axis: int) -> str:
     return at.note(made, at.elem_type(vector), dims, carries=at.carries(vector))
 
 
-def _turned(at: Vectorizer, name: str, axes: int | None = None) -> str:
-    """A value with its last two axes swapped; it has `axes` where that is not known of it."""
-    count = axes or at.rank(name) + at.carries(name)
+def _turned(at: Vectorizer, name: str) -> str:
+    """A value with its last two axes swapped."""
+    count = at.rank(name) + at.carries(name)
     made = at.op("Transpose", name, perm=[*range(count - 2), count - 1, count - 2])
-    if axes is None:
-        dims = at.dims(name)
-        turned = (*dims[:-2], dims[-1], dims[-2])
-        at.note(made, at.elem_type(name), turned, carries=at.carries(name))
-    return made
+    dims = at.dims(name)
+    turned = (*dims[:-2], dims[-1], dims[-2])
+    return at.note(made, at.elem_type(name), turned, carries=at.carries(name))
 
 
 @batched("Gemm")
@@ -84,9 +79,12 @@ def gemm(node: NodeProto, at: Vectorizer) -> None:
     if _one_line_each(node, at):
         return
     a, b = node.input[:2]
+    each = at.carries(a) or at.carries(b)
+    if each and attribute(node, "transA", 0) and not at.axis.nonempty:
+        b = at.spread(b)  # onnxruntime fuses the Transpose, and then broadcasts over no empty axis
     a = _turned(at, a) if attribute(node, "transA", 0) else a
     b = _turned(at, b) if attribute(node, "transB", 0) else b
-    made = product(at, a, b) if at.carries(a) or at.carries(b) else _matmul(at, a, b)
+    made = product(at, a, b) if each else _matmul(at, a, b)
     value = _scaled(at, made, node, "alpha", node.input[0])
     c = node.input[2] if len(node.input) > 2 else ""
     if c:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.vectorize.axes import all_axes, attribute, attributes, has, shifted, shifted_input
+from passes.vectorize.axes import (
+    all_axes,
+    attribute,
+    attributes,
+    has,
+    reduced,
+    shifted,
+    shifted_input,
+)
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
 
@@ -24,11 +32,11 @@ def reduce(node: NodeProto, at: Vectorizer) -> None:
     if axes_input and _is_empty(at, axes_input):
         axes_input = ""
     if axes_input:
-        at.again(node, [x, shifted_input(at, axes_input)])
+        at.again(node, [x, shifted_input(at, axes_input, x)])
         return
     given = attributes(node, "axes")
     if given:
-        at.again(node, axes=[shifted(axis) for axis in given])
+        at.again(node, axes=[reduced(at, x, axis) for axis in given])
     elif attribute(node, "noop_with_empty_axes", 0):
         at.again(node)
     else:
@@ -60,7 +68,7 @@ def _reduce_rows(node: NodeProto, at: Vectorizer, by_input: bool) -> None:
 @batched("ArgMax", "ArgMin")
 def arg_reduce(node: NodeProto, at: Vectorizer) -> None:
     """The axis, 0 by default, moves by one."""
-    at.again(node, axis=shifted(attribute(node, "axis", 0)))
+    at.again(node, axis=reduced(at, node.input[0], attribute(node, "axis", 0)))
 
 
 @batched("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")

@@ -37,6 +37,12 @@ VALID = {
         <ir_version: 3, opset_import: ["" : 9]>
         g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add (x, w) }
     """,
+    "GroupNormalization-18, deprecated, but all there is up to opset 20": """
+        <ir_version: 8, opset_import: ["" : 20]>
+        g (float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) {
+          y = GroupNormalization <num_groups = 2> (x, s, b)
+        }
+    """,
     "an initializer that is also an input": """
         <ir_version: 8, opset_import: ["" : 13]>
         g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add (x, w) }

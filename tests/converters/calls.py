@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 from proving import Feeds, converted, drawn, run
+from steps_taken import proved, recorded
 
 from converters.stamp import ir_version_for
 
@@ -36,10 +37,12 @@ def prove_call(
     """
     before = calling(model, function, opset)
     onnx.checker.check_model(before, full_check=True)
-    after = converted(before, target)
+    with recorded(before, target) as taken:
+        after = converted(before, target)
     onnx.checker.check_model(after, full_check=True)
     given = {**drawn(before), **(feeds or {})}
     for expected, actual in zip(run(before, given), run(after, given), strict=True):
         assert expected.dtype == actual.dtype
         np.testing.assert_array_equal(actual, expected)
+    proved(taken, "onnxruntime")
     return [node.op_type for node in after.functions[0].node]

@@ -18,6 +18,7 @@ from onnx import (
     helper,
     numpy_helper,
 )
+from steps_taken import proved, recorded
 
 from converters import opset as rule
 from converters.stamp import ir_version_for, stamp
@@ -88,7 +89,8 @@ def prove(
     for place in places:
         whole, more = _placed(model, place)
         onnx.checker.check_model(whole, full_check=True)
-        after = converted(whole, target)
+        with recorded(whole, target) as taken:
+            after = converted(whole, target)
         onnx.checker.check_model(after, full_check=True)
         assert list(after.graph.input) == list(whole.graph.input)
         assert list(after.graph.output) == list(whole.graph.output)
@@ -96,6 +98,7 @@ def prove(
         before_values, after_values = (run(m, {**given, **more}) for m in (whole, after))
         for name, expected, actual in zip(names, before_values, after_values, strict=True):
             _assert_same(f"{place}: {name}", expected, actual, rtol)
+        proved(taken, "onnxruntime")
     return converted(model, target)
 
 

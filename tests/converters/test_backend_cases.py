@@ -11,6 +11,7 @@ from backend_cases import TARGET, Stamped, at_oldest_opset, at_own_opset, main_o
 from onnx import ModelProto
 from onnx_cases import Case, all_cases
 from ort_process import difference
+from steps_taken import proved, recorded
 
 import passes
 from passes.verify.compare import compare
@@ -45,12 +46,17 @@ class Outcomes:
 
     def add(self, stamped: Stamped, ort: Executor) -> None:
         """Upgrade a case and hold it against itself and against its stored answers."""
-        after = passes.upgrade(stamped.model, opset=stamped.target, verify=False).model
+        with recorded(stamped.model, stamped.target) as taken:
+            after = passes.upgrade(stamped.model, opset=stamped.target, verify=False).model
         words = _in_reference(stamped, after)
         self.reference += 1
+        if not words:
+            proved(taken, "reference")
         if not words and stamped.target == TARGET:
             ran, words = _in_onnxruntime(stamped, after, ort)
             self.onnxruntime += ran
+            if ran and not words:
+                proved(taken, "onnxruntime")
         if words:
             self.wrong.append(f"{stamped}: {words}")
 

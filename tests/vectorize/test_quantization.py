@@ -92,7 +92,7 @@ def test_each_row_is_quantized_by_its_own_range(row: str, opset: int, both: list
     prove(text, ["x"], sizes=(1, 3, 5), opset=opset, executors=both)
     zeros = {"x": np.zeros([int(n) for n in row[1:-1].split(",")], np.float32)}
     prove(text, ["x"], zeros, opset=opset, executors=both)
-    prove(text, ["x"], sizes=(1, 0), opset=opset, nonempty=False)
+    prove(text, ["x"], sizes=(1, 0), opset=opset, nonempty=False, executors=both)
 
 
 PAIRS = [("[3]", "[3]"), ("[3]", "[3,2]"), ("[4,3]", "[3]"), ("[4,3]", "[3,2]")]
@@ -104,13 +104,14 @@ PAIRS += [("[2,4,3]", "[3,2]"), ("[4,3]", "[2,3,2]"), ("[2,4,3]", "[3]"), ("[3]"
 def test_matmul_integer(a: str, b: str, carrying: list[str], both: list) -> None:
     text = f"g (uint8{a} a, uint8{b} b) => (int32[] y) {{ y = MatMulInteger (a, b) }}"
     ranges = {"a": (0, 256), "b": (0, 256), "p": (0, 256), "q": (0, 256)}
-    runs = both
-    prove(text, carrying, ranges=ranges, executors=runs)
+    how = {"sizes": SIZES, "nonempty": False, "executors": both}
+    prove(text, carrying, ranges=ranges, **how)
     text = (
         f"g (uint8{a} a, uint8{b} b, uint8 p, uint8 q) => (int32[] y)"
         " { y = MatMulInteger (a, b, p, q) }"
     )
-    prove(text, carrying, ranges=ranges, executors=runs)
+    prove(text, carrying, ranges=ranges, **how)
+    prove(text, carrying, ranges=ranges, executors=both)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +124,8 @@ def test_zero_points_of_each_row(a: str, b: str, carrying: list[str], both: list
         f"g (uint8{a} a, int8{b} b, uint8 p, int8 q) => (int32[] y)"
         " { y = MatMulInteger (a, b, p, q) }"
     )
-    prove(text, carrying, ranges=ranges, executors=both)
+    how = {"sizes": SIZES, "nonempty": False, "executors": both}
+    prove(text, carrying, ranges=ranges, **how)
 
 
 @pytest.mark.parametrize("carrying", [["a"], ["b"], ["p"], ["q"], ["a", "b", "p", "q"]])
@@ -156,8 +158,9 @@ def test_qlinear_matmul(a: str, b: str, carrying: list[str], both: list) -> None
     ranges = dict.fromkeys("apbqr", (0, 20))
     scales = {"s": 0.5, "t": 0.25, "u": 2.0}
     feeds = {name: np.array(value, np.float32) for name, value in scales.items()}
-    runs = both
-    prove(text, carrying, feeds, ranges=ranges, executors=runs)
+    how = {"sizes": SIZES, "nonempty": False, "executors": both}
+    prove(text, carrying, feeds, ranges=ranges, **how)
+    prove(text, carrying, feeds, ranges=ranges, executors=both)
     assert refused(text, ["s"]) == "batched-operand"
 
 

@@ -64,9 +64,7 @@ def test_reducers(row: str, axes: list, opset: int, op: str, both: list) -> None
         for keep in ("", "keepdims = 0"):
             text = reducer(op, row, one, opset, keep)
             how = {"opset": opset, "nonempty": False, "rtol_terms": 6}
-            prove(text, ["x"], feeds, sizes=(1, 3), **how, executors=both)
-            if op not in ("ReduceMax", "ReduceMin"):
-                prove(text, ["x"], feeds, sizes=(1, 0), **how)
+            prove(text, ["x"], feeds, sizes=SIZES, **how, executors=both)
 
 
 @pytest.mark.parametrize("op", REDUCERS)
@@ -94,7 +92,8 @@ def test_computed_axes(axes: list[int], keep: int, op: str, both: list) -> None:
     )
     feeds = {"a": np.array(axes, np.int64)}
     for opset in (18, 21):
-        prove(text, ["x"], feeds, opset=opset, rtol_terms=6, executors=both)
+        how = {"opset": opset, "rtol_terms": 6, "nonempty": False}
+        prove(text, ["x"], feeds, sizes=SIZES, **how, executors=both)
     assert refused(text, ["a"]) == "batched-operand"
 
 
@@ -143,8 +142,7 @@ def test_softmaxes(row: str, axes: list, opset: int, op: str, both: list) -> Non
         where = f"<axis = {axis}>" if axis is not None else ""
         text = f"g (float{row} x) => (float[] y) {{ y = {op} {where} (x) }}"
         how = {"opset": opset, "nonempty": False, "rtol_terms": 4}
-        prove(text, ["x"], sizes=(1, 3), **how, executors=both)
-        prove(text, ["x"], sizes=(1, 0), **how)
+        prove(text, ["x"], sizes=SIZES, **how, executors=both)
 
 
 @pytest.mark.parametrize("p", [1, 2])
@@ -164,7 +162,8 @@ def test_layer_normalization(bias: bool, axis: int, scale: str, outputs: str, bo
         f" {{ {outputs} = LayerNormalization <axis = {axis}> (x, s{operand}) }}"
     )
     for opset in (17, 21):
-        prove(text, ["x"], opset=opset, rtol_terms=12, executors=both)
+        how = {"opset": opset, "rtol_terms": 12, "nonempty": False}
+        prove(text, ["x"], sizes=SIZES, **how, executors=both)
     assert refused(text, ["s"]) == "batched-operand"
 
 
@@ -181,8 +180,10 @@ def test_rms_normalization() -> None:
 @pytest.mark.parametrize("axes", ["", "<axes = [0, 2, 3]>", "<axes = [1]>", "<axes = [-1, 0]>"])
 @pytest.mark.parametrize("opset", OPSETS)
 def test_mean_variance_normalization(axes: str, opset: int, both: list) -> None:
-    text = f"g (float[2,3,2,2] x) => (float[] y) {{ y = MeanVarianceNormalization {axes} (x) }}"
-    prove(text, ["x"], opset=opset, rtol_terms=24)
+    text = (
+        f"g (float[2,3,2,2] x) => (float[2,3,2,2] y) {{ y = MeanVarianceNormalization {axes} (x) }}"
+    )
+    prove(text, ["x"], sizes=SIZES, nonempty=False, opset=opset, rtol_terms=24)
 
 
 FLAGS = ["", "<exclusive = 1>", "<reverse = 1>", "<exclusive = 1, reverse = 1>"]

@@ -382,7 +382,7 @@ def test_blocks(call: str, batch: str, opset: int, nonempty: bool, both: list) -
     if batch == "N" and opset == 13:
         assert refused(text, ["x"], 13, nonempty) == "may-be-empty"
         return
-    prove(text, ["x"], sizes=(1, 3), opset=opset, nonempty=nonempty, executors=both)
+    prove(text, ["x"], sizes=_sizes(nonempty), opset=opset, nonempty=nonempty, executors=both)
 
 
 @pytest.mark.parametrize("nonempty", [True, False])
@@ -398,5 +398,5 @@ def test_reverse_sequence(
         f" {{ y = ReverseSequence {axes} (x, n) }}"
     )
     ranges = {"n": (1, 5)}
-    prove(text, carrying, ranges=ranges, nonempty=nonempty, executors=both)
-    prove(text, carrying, ranges=ranges, sizes=SIZES, nonempty=False)
+    how = {"sizes": _sizes(nonempty), "nonempty": nonempty}
+    prove(text, carrying, ranges=ranges, **how, executors=both)

@@ -16,6 +16,9 @@ def logarithms(call: Call, x: Array, *axes: Array | None) -> Array:
 
     Integers are reduced as doubles and cut off, as onnxruntime does.
     """
+    if not x.ndim:
+        # onnx's own stumbles over a scalar.
+        return np.asarray(logarithms(call, x.reshape(1), *axes)).reshape(())
     if x.dtype.kind not in "iu":
         result: Array = call.onnx(x, *axes)[0]
         return result

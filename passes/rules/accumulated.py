@@ -1,0 +1,231 @@
+"""What a Scan collects for a Loop, and what is done with it behind the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from onnx import TypeProto
+
+from passes import spelling
+from passes.author import Author
+from passes.rule import Refused
+from passes.rules.accumulators import Accumulator, Joined
+from passes.rules.body_types import without_made_up
+from passes.rules.raised_body import RaisedBody
+from passes.rules.raising import Raising
+from passes.rules.trailing import Placed, placed
+from passes.value_types import Dim, dims_of, tensor_type
+
+_ZERO_IS_A_SIZE = 14  # Reshape's allowzero
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A collected output of a Scan, of elements called `result` in its body.
+
+    `covered` are nodes behind the Loop whose work is done here. `joined` elements have the axis
+    already on which they are collected, so that two axes become one. An `accumulator` is put
+    behind (in front of, where it is reversed) what it began with.
+    """
+
+    raising: Raising
+    result: str
+    name: str
+    element: TypeProto
+    axis: int = 0
+    reversed: bool = False
+    covered: tuple[int, ...] = ()
+    accumulator: Accumulator | None = None
+    join: Joined | None = None
+    joined: bool = False
+    begins_with: str = ""
+
+    @property
+    def finishes(self) -> bool:
+        """Whether there is something to do behind the Scan."""
+        return self.joined or bool(self.begins_with)
+
+    @property
+    def type(self) -> TypeProto:
+        """The type of the output, of which the collected axis is not known."""
+        dims: list[Dim] = list(dims_of(self.element) or ())
+        if self.joined:
+            dims[self.axis] = None
+        else:
+            dims.insert(self.axis, None)
+        return tensor_type(self.element.tensor_type.elem_type, tuple(dims))
+
+    def finish(self, author: Author, rows: str, output: str) -> None:
+        """Join what the Scan collected, and put it to what was there before."""
+        outputs = [] if self.begins_with else [output]
+        if self.joined:
+            rows = self._merged(author, rows, outputs)
+        if self.begins_with:
+            begun = self._begun(author)
+            parts = [rows, begun] if self.reversed else [begun, rows]
+            author.op("Concat", *parts, outputs=[output], axis=self.axis)
+
+    def _merged(self, author: Author, rows: str, outputs: list[str]) -> str:
+        """The collected axis and the one behind it as one."""
+        shape = author.op("Shape", rows)
+        rank = len(dims_of(self.element) or ()) + 1
+        sizes = [author.op("Gather", shape, author.ints(axis), axis=0) for axis in range(rank)]
+        merged = author.op("Mul", sizes[self.axis], sizes[self.axis + 1])
+        sizes[self.axis : self.axis + 2] = [merged]
+        new = author.op("Concat", *sizes, axis=0)
+        if author.opset < _ZERO_IS_A_SIZE:
+            return author.op("Reshape", rows, new, outputs=outputs)
+        return author.op("Reshape", rows, new, outputs=outputs, allowzero=1)
+
+    def _begun(self, author: Author) -> str:
+        """What was there before the first iteration, as a tensor."""
+        if self.join is None:
+            return self.begins_with
+        return self._original_join(author)
+
+    def _original_join(self, author: Author) -> str:
+        assert self.accumulator is not None
+        assert self.join is not None
+        return author.op(
+            "ConcatFromSequence",
+            self.accumulator.carried.initial,
+            axis=self.join.axis,
+            new_axis=int(self.join.stacks),
+        )
+
+    def idle(self, author: Author) -> str:
+        """What there is where no iteration runs."""
+        if self.join is not None:
+            return self._original_join(author)  # fails on an empty sequence, as it did
+        if self.accumulator is not None:
+            return author.op("Identity", self.accumulator.carried.initial)
+        elem_type = self.element.tensor_type.elem_type
+        sizes = [self._size(author, dim) for dim in dims_of(self.element) or ()]
+        sizes.insert(self.axis, author.ints(0))
+        shape = author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]
+        return spelling.zeros(author, shape, elem_type)
+
+    def _size(self, author: Author, dim: Dim) -> str:
+        """A dim of an element: static, or that of an outer value; 0 where none tells it."""
+        if isinstance(dim, int):
+            return author.ints(dim)
+        form, site = self.raising.form, self.raising.site
+        for name in (*(one.initial for one in form.carried), *form.captured):
+            dims = dims_of(site.type_of(name)) or ()
+            if dim is not None and dim in dims:
+                return spelling.size_of_axis(author, name, dims.index(dim))
+        return author.ints(0)
+
+
+def rows_of(raising: Raising, body: RaisedBody, author: Author) -> list[Rows]:
+    """The collected outputs: those that the Loop has, then those that it carried."""
+    types = raising.types
+    found = []
+    for one, where in zip(raising.form.collected, raising.rows, strict=True):
+        element = _type(raising, one.body_output)
+        found.append(_placed(raising, one.body_output, where, element))
+    for accumulator in raising.accumulators:
+        body.drop(accumulator.node)
+        if types.elem_type(accumulator.element):
+            found += _accumulated(raising, body, accumulator)
+    return found
+
+
+def _placed(raising: Raising, result: str, where: Placed, element: TypeProto) -> Rows:
+    covered = where.covered
+    return Rows(raising, result, where.name, element, where.axis, where.reversed, covered)
+
+
+def _type(raising: Raising, name: str) -> TypeProto:
+    dims = raising.types.dims(name)
+    return tensor_type(
+        raising.types.elem_type(name), None if dims is None else without_made_up(dims)
+    )
+
+
+def _accumulated(raising: Raising, body: RaisedBody, one: Accumulator) -> list[Rows]:
+    if one.joins:
+        return [_joined(raising, body, one, join) for join in one.joins]
+    sequence = raising.site.type_of(one.carried.initial)
+    if sequence is not None and sequence.WhichOneof("value") == "sequence_type":
+        return []  # nobody reads it
+    if not one.keeps_initial:
+        return [_buffer(raising, body, one)]
+    rows = _elements(raising, body, one, one.axis, one.stacks, None)
+    begins_with = "" if _adds_nothing(raising, one) else one.carried.initial
+    return [replace(rows, begins_with=begins_with, name=one.carried.final)]
+
+
+def _buffer(raising: Raising, body: RaisedBody, one: Accumulator) -> Rows:
+    rows = _elements(raising, body, one, 0, one.stacks, None)
+    if rows.joined:
+        return replace(rows, name=one.carried.final)
+    where = placed(raising.site, one.carried.final, 0, one.backwards)
+    return replace(
+        rows,
+        name=where.name,
+        axis=where.axis,
+        reversed=where.reversed,
+        covered=where.covered,
+    )
+
+
+def _joined(raising: Raising, body: RaisedBody, one: Accumulator, join: Joined) -> Rows:
+    dims = raising.types.dims(one.element) or ()
+    axis = join.axis % (len(dims) + join.stacks)
+    rows = _elements(raising, body, one, axis, join.stacks, join)
+    made = raising.integers.producer(one.carried.initial)
+    if made is None or made.op_type not in ("SequenceEmpty", "SequenceConstruct"):
+        raise Refused(
+            "sequence-initial",
+            f"that the sequence {one.carried.initial!r} starts empty is not proven",
+            [raising.site.path, one.carried.initial],
+        )
+    begins_with = "" if made.op_type == "SequenceEmpty" else one.carried.initial
+    return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
+
+
+def _elements(
+    raising: Raising,
+    body: RaisedBody,
+    one: Accumulator,
+    axis: int,
+    stacks: bool,
+    join: Joined | None,
+) -> Rows:
+    """Collect the elements; one of size 1 on the axis where it is joined is collected without."""
+    element = _type(raising, one.element)
+    base = Rows(raising, one.element, "", element, axis, one.backwards, (), one, join)
+    dims = dims_of(element) or ()
+    if stacks:
+        return base
+    if dims[axis] == 1:
+        inner = body.author.inside(body.author.prefix)
+        result = spelling.squeeze(inner, one.element, axis)
+        body.author.adopt([], inner.constants)
+        for node in inner.nodes:
+            body.append(node)
+        rest = tuple(dim for at, dim in enumerate(dims) if at != axis)
+        narrow = tensor_type(element.tensor_type.elem_type, rest)
+        return replace(base, result=result, element=narrow)
+    fixed = all(isinstance(dim, int) and dim for dim in dims)
+    if body.author.opset < _ZERO_IS_A_SIZE and not fixed:
+        raise Refused(
+            "element-shape",
+            f"{one.element!r}, of shape {list(dims)}, may be empty, which Reshape cannot say "
+            f"before opset {_ZERO_IS_A_SIZE}",
+            [raising.site.path, one.element],
+        )
+    return replace(base, joined=True)
+
+
+def _adds_nothing(raising: Raising, one: Accumulator) -> bool:
+    """Whether what an accumulator starts with is empty, and else of the elements' shape."""
+    initial = dims_of(raising.site.type_of(one.carried.initial))
+    element = raising.types.dims(one.element)
+    if initial is None or element is None or len(initial) != len(element):
+        return False
+    if initial[one.axis] != 0:
+        return False
+    pairs = [pair for at, pair in enumerate(zip(initial, element, strict=True)) if at != one.axis]
+    return all(before is not None and before == after for before, after in pairs)

@@ -1,0 +1,188 @@
+"""The rule `count-loop`: a while becomes a for, where it is known when its condition fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from passes import scope as scoping
+from passes.author import Author
+from passes.loop_form import Condition, LoopForm
+from passes.rule import Edit, Refused, Site, register
+from passes.rules.comparisons import Comparison, Comparisons
+from passes.rules.counting import Counting
+from passes.rules.float_counter import exact_trips
+from passes.rules.integers import Integers
+from passes.rules.leftovers import leftovers
+from passes.rules.raised_body import RaisedBody
+from passes.value_types import dims_of
+
+_OLDEST = 9  # Where, Not and Greater of whole numbers
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop whose body says when it ends."""
+    if node.op_type != "Loop" or not scoping.is_onnx_domain(node.domain) or opset < _OLDEST:
+        return False
+    return len(node.input) > 1 and bool(node.input[1]) and not _hands_on_its_condition(node)
+
+
+def _hands_on_its_condition(node: NodeProto) -> bool:
+    """Whether the body returns the condition it got, or a constant of its own."""
+    form = LoopForm.from_node(node, _OLDEST)
+    assert form.condition is not None
+    producers = {name: one for one in form.body.node for name in one.output}
+    name = form.condition.body_output
+    while (maker := producers.get(name)) is not None and maker.op_type in ("Identity", "Cast"):
+        name = maker.input[0]
+    fixed = scoping.initializer_names(form.body)
+    constant = maker is not None and maker.op_type == "Constant"
+    return name == form.condition.body_input or name in fixed or constant
+
+
+@register("count-loop", considers=considers, optional=True)
+def count_loop(site: Site) -> Edit:
+    """Turn a Loop that ends by a condition on a counter into one with a trip count.
+
+    Before:
+
+        go = Less (0, n)
+        c, y = Loop ("", go) <body = step (int64 i, bool go_in, int64 c_in, ...) => (...) {
+            c_out = Add (c_in, 1)
+            go_out = Less (c_out, n)
+            ...
+        }> (0, y0)
+
+    After:
+
+        c, y = Loop (n, "") <body = step (int64 i, bool go_in, int64 c_in, ...) => (...) {
+            c_out = Add (c_in, 1)
+            go_out = Identity (go_in)
+            ...
+        }> (0, y0)
+
+    The counter is a carried whole number that grows by a constant, or the iteration number; it
+    is compared with a bound that never changes by Less, LessOrEqual, Greater or GreaterOrEqual,
+    perhaps negated; of several comparisons that must all hold, the first to fail ends the loop,
+    and so does the trip count where there is one. As in the original, the first iteration is up
+    to the initial condition, and the body's condition counts behind it. A counter that would
+    wrap would never end the loop: there the new model fails.
+
+    Refuses:
+    - `endless`: nothing ends the loop
+    - `comparison`: a part of the condition is no comparison of two numbers by their order
+    - `no-counter`: what is compared does not grow by a constant step
+    - `bound-varies`: the counter is compared with something that may change
+    - `step`: the counter stands still, or goes away from its bound
+    - `float-counter`: the counter is no int64 or int32 number, and not all is fixed
+    - `overflow`: the counter wraps, or that it might and then come back is not disproven
+    - `unknown-type`: the type of the counter is not known
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    author = Author(site.target, site.names, site.node.name or "loop")
+    count, note = _Counter(site, form, author).count()
+    counted = replace(_uncontrolled(site, form, author), trip_count=count)
+    author.adopt([counted.to_node()])
+    nodes = author.nodes
+    covered = leftovers(site, Integers(site), (), nodes)
+    return Edit(tuple(nodes), tuple(author.constants), note=note, covered=covered)
+
+
+def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
+    """The loop without its condition, which holds whenever the body runs and is handed on."""
+    assert form.condition is not None
+    inner = author.inside(f"{author.prefix}/step")
+    body = RaisedBody(form, Integers(site, form.body), inner)
+    going = form.condition.body_input
+    body.prune(form.body_outputs[1:], form.carried, ())
+    if body.reads(going) or going in form.body_outputs[1:]:
+        body.rename(going, inner.constant(np.array(True), "always"))
+    go_on = inner.fresh("go_on")
+    body.append(helper.make_node("Identity", [going], [go_on]))
+    graph = body.with_output(0, go_on)
+    fixed = scoping.initializer_names(graph)
+    constants = tuple(name for name in form.constant_inputs if name in fixed)
+    condition = Condition("", going, go_on)
+    return replace(form, body=graph, condition=condition, constant_inputs=constants)
+
+
+@dataclass(frozen=True)
+class _Counter:
+    site: Site
+    form: LoopForm
+    author: Author
+
+    def count(self) -> tuple[str, str]:
+        """The name of the trip count, written, and how the report calls it."""
+        reader = Comparisons.of(self.site, self.form)
+        condition = reader.truth.condition
+        starts = list(reader.truth.parts(condition.initial))
+        parts = reader.truth.open_parts(condition.body_output)
+        if not parts:
+            return self._unconditional(reader)
+        open_starts = [node for node, name in starts if not reader.truth.always(name)]
+        fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
+        if fixed is not None:
+            count = self.author.int(fixed)
+            count = self._if_started(count) if open_starts else count
+            return self._limited(count), f"{fixed} iterations by a float counter"
+        comparisons = [reader.in_body(part) for part in parts]
+        counting = Counting(
+            self.site, reader.integers, self.author, limited=bool(self.form.trip_count)
+        )
+        note = "counts while " + " and ".join(map(str, comparisons))
+        if _matches(reader, comparisons, open_starts):
+            times = [counting.times(one, one.before) for one in comparisons]
+            return self._limited(self._least(times)), note
+        times = [counting.times(one, one.first) for one in comparisons]
+        count = self.author.op("Add", self._least(times), self.author.int(1))
+        if open_starts:
+            count = self._if_started(count)
+        return self._limited(count), note
+
+    def _unconditional(self, reader: Comparisons) -> tuple[str, str]:
+        """The body never ends the loop, but the initial condition may keep it from running."""
+        if not self.form.trip_count:
+            raise Refused(
+                "endless", "the loop has no trip count and nothing ends it", [self.site.path]
+            )
+        if reader.truth.always(reader.truth.condition.initial):
+            return self.form.trip_count, "the condition always holds"
+        count = self._if_started(self._scalar(self.form.trip_count))
+        return count, "only the initial condition counts"
+
+    def _if_started(self, count: str) -> str:
+        assert self.form.condition is not None
+        starts = self._scalar(self.form.condition.initial)
+        return self.author.op("Where", starts, count, self.author.int(0))
+
+    def _limited(self, count: str) -> str:
+        """The count, or the trip count that the loop had, if that is less."""
+        if not self.form.trip_count:
+            return count
+        return self._least([count, self._scalar(self.form.trip_count)])
+
+    def _least(self, numbers: Sequence[str]) -> str:
+        first, *others = numbers
+        for other in others:
+            less = self.author.op("Less", other, first)
+            first = self.author.op("Where", less, other, first)
+        return first
+
+    def _scalar(self, name: str) -> str:
+        if dims_of(self.site.type_of(name)) == ():
+            return name
+        return self.author.op("Reshape", name, self.author.ints())
+
+
+def _matches(
+    reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
+) -> bool:
+    """Whether the initial condition is the body's, one iteration earlier."""
+    told = [[reader.outside(node, one) for one in comparisons] for node in starts]
+    every_start = all(any(row) for row in told)
+    every_part = all(any(row[at] for row in told) for at in range(len(comparisons)))
+    return every_start and every_part

@@ -1,0 +1,172 @@
+"""Writes how often a comparison of a counter with a bound holds in a row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from passes import scope as scoping
+from passes import spelling
+from passes.author import Author
+from passes.rule import Refused, Site
+from passes.rules.affine import Affine
+from passes.rules.comparisons import Comparison, limits
+from passes.rules.integers import Integers
+from passes.value_types import dims_of, elem_type_of
+
+#: A step above which a counter of 64 bits that wraps might still end in this century.
+_LARGEST_STEP = 1 << 31
+#: More iterations than any loop runs; one more is still a number.
+ENDLESS = (1 << 62) - 1
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Writes numbers that are computed outside a loop, from what the loop reads."""
+
+    site: Site
+    integers: Integers
+    author: Author
+    limited: bool  # whether M bounds the loop, too
+
+    def number(self, value: Affine, elem_type: int, what: str) -> str:
+        """A number, an int64 scalar.
+
+        Raises:
+            Refused: `overflow` where int32 arithmetic of the loop might wrap, `no-counter` where
+                nothing that the loop reads tells the number.
+        """
+        if value.number is not None:
+            return self.author.int(value.number)
+        for name in scoping.free_names(self.site.node):
+            known = self.integers.outside(name)
+            more = None if known is None or known.single is None else value - known.single
+            if more is not None and more.number is not None:
+                narrow = elem_type == TensorProto.INT32
+                return self._shifted(name, more.number, narrow, what)
+        sizes = [(atom, count) for atom, count in value.terms if atom.axis is not None]
+        reads = scoping.free_names(self.site.node)
+        readable = all(atom.tensor in reads and self.integers.visible(atom) for atom, _ in sizes)
+        if len(sizes) != len(value.terms) or not readable:
+            raise Refused(
+                "no-counter",
+                f"{what} is {value}, which is computed in the body",
+                [self.site.path],
+            )
+        total = self.author.int(value.constant)
+        for atom, count in sorted(sizes, key=lambda term: str(term[0])):
+            size = spelling.size_of_axis(self.author, atom.tensor, atom.axis or 0)
+            scalar = spelling.squeeze(self.author, size, 0)
+            if count != 1:
+                scalar = self.author.op("Mul", scalar, self.author.int(count))
+            total = self.author.op("Add", total, scalar)
+        return total
+
+    def _shifted(self, name: str, more: int, narrow: bool, what: str) -> str:
+        known = self.site.type_of(name)
+        if elem_type_of(known) != TensorProto.INT64:
+            name = self.author.op("Cast", name, to=TensorProto.INT64)
+        if dims_of(known) != ():
+            name = self.author.op("Reshape", name, self.author.ints())
+        if more and narrow:
+            raise Refused(
+                "overflow", f"{what} is computed in int32, and may wrap", [self.site.path]
+            )
+        return self.author.op("Add", name, self.author.int(more)) if more else name
+
+    def times(self, one: Comparison, start: Affine) -> str:
+        """How often a comparison holds from `start` on, 0 or more, an int64 scalar.
+
+        A counter that would wrap never ends its loop: there the model fails, or M counts.
+        """
+        author, step = self.author, abs(one.step)
+        if start.number is not None and one.bound.number is not None:
+            return author.int(self._fixed(one, start.number, one.bound.number))
+        begin = self.number(start, one.elem_type, "the counter")
+        bound = self.number(one.bound, one.elem_type, "the bound")
+        low, high = (begin, bound) if one.upwards else (bound, begin)
+        distance = author.op("Sub", high, low)
+        if one.strict:
+            holds = author.op("Greater", high, low)
+            less = author.op("Sub", distance, author.int(1)) if step > 1 else distance
+        else:
+            holds = author.op("Not", author.op("Greater", low, high))
+            less = distance
+        count = author.op("Div", less, author.int(step)) if step > 1 else less
+        if step > 1 or not one.strict:
+            count = author.op("Add", count, author.int(1))
+        count = author.op("Where", holds, count, author.int(0))
+        return self._ending(one, start, begin, distance, holds, count)
+
+    def _fixed(self, one: Comparison, start: int, bound: int) -> int:
+        """The number of times where all is fixed."""
+        distance = bound - start if one.upwards else start - bound
+        step = abs(one.step)
+        count = max(0, -(-distance // step) if one.strict else distance // step + 1)
+        least, most = limits(one.elem_type)
+        if not least <= start + count * one.step <= most:
+            raise Refused(
+                "overflow",
+                f"the counter goes from {start} by {one.step} and would wrap before the "
+                f"condition {one} ends the loop",
+                [self.site.path],
+            )
+        return count
+
+    def _ending(
+        self, one: Comparison, start: Affine, begin: str, distance: str, holds: str, count: str
+    ) -> str:
+        """`count`, where the counter really gets behind its bound."""
+        conditions = []
+        low = start if one.upwards else one.bound
+        if not low.never_negative and one.elem_type == TensorProto.INT64:
+            # The distance of two numbers may be too large for a number.
+            too_far = self.author.op("Less", distance, self.author.int(0))
+            conditions.append(self.author.op("Not", too_far))
+        if self._may_wrap(one):
+            conditions.append(self._does_not_wrap(one, begin, count))
+        if not conditions:
+            return count
+        ends = spelling.both(self.author, conditions)
+        idle = self.author.op("Not", holds)
+        ends = self.author.op("Or", idle, ends)
+        if self.limited:
+            return self.author.op("Where", ends, count, self.author.int(ENDLESS))
+        vector = spelling.unsqueeze(self.author, count, 0)
+        return spelling.squeeze(self.author, spelling.must(self.author, vector, ends), 0)
+
+    def _may_wrap(self, one: Comparison) -> bool:
+        """Whether the counter may leave its type on the step behind the bound.
+
+        Raises:
+            Refused: `overflow` where it then might come back.
+        """
+        step = abs(one.step)
+        if step == 1 and one.strict:
+            return False
+        least, most = limits(one.elem_type)
+        known = one.bound.number
+        if known is not None and least + step <= known <= most - step:
+            return False
+        sizes = all(atom.axis is not None for atom, _ in one.bound.terms)
+        behind = one.upwards or one.bound.never_negative
+        if known is None and sizes and step < _LARGEST_STEP and behind:
+            return False
+        if step > 1 and (one.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
+            raise Refused(
+                "overflow",
+                f"that the counter stays in its type is not proven: it goes by {one.step} until "
+                f"it no longer is {one}",
+                [self.site.path],
+            )
+        return True
+
+    def _does_not_wrap(self, one: Comparison, begin: str, count: str) -> str:
+        """Whether the counter can go one step further from the last value that holds."""
+        author, (least, most) = self.author, limits(one.elem_type)
+        before = author.op("Sub", count, author.int(1))
+        last = author.op("Add", begin, author.op("Mul", before, author.int(one.step)))
+        if one.upwards:
+            return author.op("Not", author.op("Greater", last, author.int(most - one.step)))
+        return author.op("Not", author.op("Less", last, author.int(least - one.step)))

@@ -1,0 +1,52 @@
+"""Nodes that nobody needs any more once a loop is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.facts import SPECULATABLE
+from passes.rule import Site
+from passes.rules.integers import Integers
+from passes.rules.readers import readers_around
+
+_CANNOT_FAIL = SPECULATABLE | {"SequenceEmpty", "Squeeze", "Unsqueeze"}
+
+
+def leftovers(
+    site: Site, integers: Integers, covered: Iterable[int], written: Iterable[NodeProto]
+) -> tuple[int, ...]:
+    """The positions of the covered nodes and of those that only fed the nodes that go.
+
+    Only nodes that cannot fail, or give nothing but sizes and guards of sizes, go unseen.
+    """
+    owner, readers = site.scope.owner, readers_around(site)
+    gone = {site.place.index, *covered}
+    still = {name for node in written for name in scoping.free_names(node)}
+    makers = {name: at for at, node in enumerate(owner.node) for name in node.output if name}
+    pending = list(gone)
+    while pending:
+        node = owner.node[pending.pop()]
+        for name in scoping.free_names(node):
+            at = makers.get(name)
+            if at is None or at in gone or not _may_go(integers, owner.node[at]):
+                continue
+            outputs = [one for one in owner.node[at].output if one]
+            if any(one in still or not gone.issuperset(readers.get(one, ())) for one in outputs):
+                continue
+            gone.add(at)
+            pending.append(at)
+    return tuple(sorted(gone - {site.place.index}))
+
+
+def _may_go(integers: Integers, node: NodeProto) -> bool:
+    if any(True for _ in scoping.subgraphs(node)) or not scoping.is_onnx_domain(node.domain):
+        return False
+    if node.op_type in _CANNOT_FAIL:
+        return True
+    found = integers.outside(node.output[0])
+    return found is not None and all(
+        atom.axis is not None for item in found.items for atom, _ in item.terms
+    )

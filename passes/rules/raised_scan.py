@@ -1,0 +1,255 @@
+"""Writes the Scan that a Loop becomes, and what goes in front of it and behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+
+from passes import spelling
+from passes.author import Author
+from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.rule import Refused
+from passes.rules.accumulated import Rows, rows_of
+from passes.rules.body_types import without_made_up
+from passes.rules.iteration_reads import Window
+from passes.rules.raised_body import RaisedBody
+from passes.rules.raising import Raising, check_carried
+from passes.value_types import dims_of, elem_type_of, tensor_type
+
+_RANGE, _SLICE_HAS_INPUTS = 11, 10
+
+
+@dataclass
+class RaisedScan:
+    """The Scan of one site; `write` leaves its nodes with the author."""
+
+    raising: Raising
+    author: Author
+    body: RaisedBody = field(init=False)
+    carried: list[Carried] = field(init=False)
+    passed: list[Carried] = field(init=False)
+    scanned: list[tuple[Window | None, str]] = field(init=False)
+    rows: list[Rows] = field(init=False)
+    graph: GraphProto = field(init=False)
+
+    def __post_init__(self) -> None:
+        raising = self.raising
+        inner = self.author.inside(f"{self.author.prefix}/step")
+        self.body = RaisedBody(raising.form, raising.integers, inner)
+        self.scanned = [(group[0], self._take(group)) for group in raising.windows]
+        self.rows = rows_of(raising, self.body, self.author)
+        self._prune()
+        self._close()
+
+    def _take(self, group: Sequence[Window]) -> str:
+        """Take the reads of the same slices out of the body: it gets the slice as an input."""
+        bare = [name for one in group if not one.read.kept_axis for name in one.read.results]
+        name = bare[0] if bare else self.body.author.fresh(f"{group[0].read.tensor}/slice")
+        for window in group:
+            instead = self.body.author.inside(self.body.author.prefix)
+            for result in window.read.results:
+                if window.read.kept_axis:
+                    spelling.unsqueeze(instead, name, window.read.axis, [result])
+                elif result != name:
+                    instead.op("Identity", name, outputs=[result])
+            self.body.author.adopt([], instead.constants)
+            for position in window.read.nodes:
+                self.body.drop(position)
+            self.body.drop(window.read.nodes[0], *instead.nodes)
+        return name
+
+    def _prune(self) -> None:
+        """Drop what nobody needs any more, and prove the rest."""
+        raising, form = self.raising, self.raising.form
+        results = [rows.result for rows in self.rows]
+        self.carried = self.body.prune(results, raising.kept, raising.droppable)
+        for one in self.carried:
+            if one.body_input in raising.droppable:
+                check_carried(raising.site, one, raising.types)
+        stay = {one.body_input for one in self.carried}
+        self.passed = [one for one in raising.kept if one.body_input not in stay]
+        assert form.condition is not None
+        if self.body.reads(form.condition.body_input):
+            if not form.condition.initial:
+                raise Refused(
+                    "condition-read",
+                    f"the body reads the condition {form.condition.body_input!r}, which has no "
+                    "initial value",
+                    [raising.site.path, form.condition.body_input],
+                )
+            self.body.settle_condition()
+        if not self.scanned or self.body.reads(form.iteration):
+            self.scanned.append((None, form.iteration))
+
+    def _close(self) -> None:
+        """Give the body the inputs and outputs of a Scan."""
+        inputs: list[tuple[str, TypeProto | None]] = [
+            (one.body_input, self._type(one.body_input)) for one in self.carried
+        ]
+        inputs += [(name, self._slice_type(window)) for window, name in self.scanned]
+        results = [one.body_output for one in self.carried] + [one.result for one in self.rows]
+        types = [self._type(one.body_input) for one in self.carried]
+        types += [one.element for one in self.rows]
+        outputs = list(zip(results, types, strict=True))
+        self.results = self.body.finish(inputs, outputs)
+
+    def _type(self, name: str) -> TypeProto:
+        types = self.raising.types
+        dims = types.dims(name)
+        return tensor_type(types.elem_type(name), None if dims is None else without_made_up(dims))
+
+    def _slice_type(self, window: Window | None) -> TypeProto:
+        if window is None:
+            return tensor_type(TensorProto.INT64, ())
+        known = self.raising.site.type_of(window.read.tensor)
+        dims = list(dims_of(known) or ())
+        del dims[window.read.axis]
+        return tensor_type(elem_type_of(known), tuple(dims))
+
+    # -- around the body
+
+    def write(self) -> None:
+        """Write the Scan; it stands in an If where possibly no iteration runs."""
+        for one in self.passed:
+            if one.final:
+                self.author.op("Identity", one.initial, outputs=[one.final])
+        finals = [(one, one.final or self.author.fresh("unused")) for one in self.carried]
+        rows = [(one, one.name or self.author.fresh("unused")) for one in self.rows]
+        if self.raising.non_empty:
+            self._scan(self.author, [name for _, name in finals], [name for _, name in rows])
+            return
+        running = self.author.inside(f"{self.author.prefix}/some")
+        names = [running.fresh(name) for _, name in (*finals, *rows)]
+        self._scan(running, names[: len(finals)], names[len(finals) :])
+        idle = self.author.inside(f"{self.author.prefix}/none")
+        untouched = [idle.op("Identity", one.initial) for one, _ in finals]
+        untouched += [one.idle(idle) for one, _ in rows]
+        count = self.raising.trips.scalar(self.author)
+        types = [self._type(one.body_input) for one, _ in finals]
+        types += [one.type for one, _ in rows]
+        self.author.op(
+            "If",
+            self.author.op("Greater", count, self.author.int(0)),
+            outputs=[name for _, name in (*finals, *rows)],
+            then_branch=_branch(running, names, types),
+            else_branch=_branch(idle, untouched, types),
+        )
+
+    def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
+        """Write the Scan, known to run, under these names."""
+        feeds = _Feeds(self, author)
+        inputs = [feeds.tensor(window) for window, _ in self.scanned]
+        raw = [
+            author.fresh(f"{name}/rows") if one.finishes else name
+            for one, name in zip(self.rows, rows, strict=True)
+        ]
+        count = len(self.carried)
+        form = LoopForm(
+            kind=Kind.SCAN,
+            body=self.body.graph,
+            carried=tuple(
+                Carried(one.initial, one.body_input, result, final)
+                for one, result, final in zip(self.carried, self.results, finals, strict=False)
+            ),
+            scanned=tuple(
+                Scanned(tensor, name, 0 if window is None else window.read.axis, back)
+                for tensor, (window, name), back in zip(
+                    inputs, self.scanned, self._backwards(), strict=True
+                )
+            ),
+            collected=tuple(
+                Collected(result, name, one.axis, one.reversed)
+                for one, result, name in zip(self.rows, self.results[count:], raw, strict=True)
+            ),
+        )
+        author.adopt([_inheriting(form.to_node(), self.raising.site.node)])
+        for one, name, final in zip(self.rows, raw, rows, strict=True):
+            if one.finishes:
+                one.finish(author, name, final)
+
+    def _backwards(self) -> list[bool]:
+        return [window is not None and window.read.backwards for window, _ in self.scanned]
+
+    @property
+    def keeps_count(self) -> bool:
+        """Whether the trip count must be read, so that what guards it still does.
+
+        A Scan itself sees to it that whole tensors have the same size.
+        """
+        trips = self.raising.trips
+        if not trips.guards or self.raising.assumes("valid-inputs"):
+            return False
+        whole = [window.extent for window, _ in self.scanned if window and window.whole]
+        seen = {one - other for one in whole for other in whole}
+        return not trips.only_equalities or not set(trips.zeros) <= seen
+
+
+@dataclass
+class _Feeds:
+    """Writes what the Scan scans, where at least one iteration runs."""
+
+    scan: RaisedScan
+    author: Author
+    _count: str = ""
+    _explicit: bool = False
+
+    def __post_init__(self) -> None:
+        raising = self.scan.raising
+        self._explicit = raising.non_empty and self.scan.keeps_count
+
+    def count(self) -> str:
+        """The trip count, a scalar."""
+        if not self._count:
+            self._count = self.scan.raising.trips.scalar(self.author)
+        return self._count
+
+    def vector(self) -> str:
+        """The trip count, int64 [1]."""
+        return spelling.unsqueeze(self.author, self.count(), 0)
+
+    def tensor(self, window: Window | None) -> str:
+        """The tensor to scan: one element an iteration."""
+        author = self.author
+        if window is None:
+            if author.opset < _RANGE:
+                return spelling.arange(author, self.vector())
+            return author.op("Range", author.int(0), self.count(), author.int(1))
+        tensor = window.read.tensor
+        if window.whole and not self._explicit:
+            return tensor
+        self._explicit = False
+        if window.guarded and not self.scan.raising.assumes("valid-inputs"):
+            tensor = self._guarded(tensor, window)
+        return self._cut(tensor, window)
+
+    def _guarded(self, tensor: str, window: Window) -> str:
+        author = self.author
+        size = spelling.size_of_axis(author, tensor, window.read.axis)
+        behind = author.op("Add", self.count(), author.int(window.first))
+        exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
+        return spelling.must(author, tensor, author.op("Not", exceeds))
+
+    def _cut(self, tensor: str, window: Window) -> str:
+        author, first = self.author, window.first
+        if author.opset < _SLICE_HAS_INPUTS:
+            index = spelling.arange(author, self.vector())
+            index = author.op("Add", index, author.int(first)) if first else index
+            return author.op("Gather", tensor, index, axis=window.read.axis)
+        end = self.vector()
+        end = author.op("Add", end, author.ints(first)) if first else end
+        return author.op("Slice", tensor, author.ints(first), end, author.ints(window.read.axis))
+
+
+def _branch(writer: Author, names: Sequence[str], types: Sequence[TypeProto]) -> GraphProto:
+    outputs = [helper.make_value_info(*one) for one in zip(names, types, strict=True)]
+    return writer.graph(writer.prefix, [], outputs)
+
+
+def _inheriting(node: NodeProto, source: NodeProto) -> NodeProto:
+    """The node that takes the place keeps what people wrote on the old one."""
+    node.name = source.name
+    node.doc_string = source.doc_string
+    node.metadata_props.extend(source.metadata_props)
+    return node

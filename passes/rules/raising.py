@@ -1,0 +1,175 @@
+"""What raising a Loop to a Scan needs to know: every proof, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from passes.loop_form import Carried, LoopForm
+from passes.rule import Refused, Site
+from passes.rules.accumulators import Accumulator, find_accumulators
+from passes.rules.body_types import BodyTypes, Change, body_types
+from passes.rules.induction import inductions, integers_of, unchanged
+from passes.rules.integers import Integers
+from passes.rules.iteration_reads import Window, find_reads, window_of
+from passes.rules.trailing import Placed, placed
+from passes.rules.trips import Trips, trips_of
+from passes.value_types import dims_of, elem_type_of
+
+
+@dataclass(frozen=True)
+class Raising:
+    """A Loop that a Scan can do.
+
+    `windows` are the reads that become scanned inputs, equal ones together. `droppable` are the
+    carried values (body inputs) that nobody may need once those reads are gone. `rows` are the
+    collected outputs with what happens to them behind the loop.
+    """
+
+    site: Site
+    form: LoopForm
+    integers: Integers
+    trips: Trips
+    types: BodyTypes
+    windows: tuple[tuple[Window, ...], ...]
+    accumulators: tuple[Accumulator, ...]
+    kept: tuple[Carried, ...]
+    droppable: frozenset[str]
+    rows: tuple[Placed, ...]
+
+    @property
+    def non_empty(self) -> bool:
+        """Whether at least one iteration runs, proven or assumed."""
+        return self.trips.at_least_one or self.assumes("non-empty")
+
+    def assumes(self, assumption: str) -> bool:
+        """Whether the user lets the rewrite take this for granted."""
+        return assumption in self.site.options.get("assume", ())
+
+    @classmethod
+    def of(cls, site: Site) -> Raising:
+        """Prove that a Scan can do what a Loop does.
+
+        Raises:
+            Refused: with what is missing.
+        """
+        form = LoopForm.from_node(site.node, site.opset)
+        trips = trips_of(site, form)
+        _check_ends(site, form)
+        integers = integers_of(site, form)
+        types = body_types(site, form)
+        windows = _windows(site, form, integers, trips)
+        accumulators = find_accumulators(site, form, integers, types, trips)
+        collecting = {one.carried for one in accumulators}
+        kept = tuple(one for one in form.carried if one not in collecting)
+        droppable = _droppable(site, form, windows)
+        for one in kept:
+            if one.body_input not in droppable:
+                check_carried(site, one, types)
+        for collected in form.collected:
+            _element(site, types, collected.body_output)
+        for accumulator in accumulators:
+            _element(site, types, accumulator.element)
+        rows = tuple(placed(site, one.tensor) for one in form.collected)
+        return cls(
+            site, form, integers, trips, types, windows, tuple(accumulators), kept, droppable, rows
+        )
+
+
+def _check_ends(site: Site, form: LoopForm) -> None:
+    """See that the body declares the iteration number as a Scan can feed it."""
+    declared = dims_of(site.body_type_of("body", form.iteration))
+    if declared not in (None, ()):
+        raise Refused(
+            "odd-iteration",
+            f"the body takes the iteration number as a tensor of shape {list(declared or ())}",
+            [site.path, form.iteration],
+        )
+
+
+def _windows(
+    site: Site, form: LoopForm, integers: Integers, trips: Trips
+) -> tuple[tuple[Window, ...], ...]:
+    groups: dict[tuple[object, ...], list[Window]] = {}
+    for read in find_reads(site, form, integers, trips):
+        window = window_of(site, integers, read, trips)
+        if window is not None:
+            groups.setdefault(read.key, []).append(window)
+    return tuple(tuple(group) for group in groups.values())
+
+
+def _droppable(site: Site, form: LoopForm, windows: Sequence[Sequence[Window]]) -> frozenset[str]:
+    """Carried values that may go: counters, and what the body only read by the iteration."""
+    from passes.rules.readers import readers_around
+
+    readers = readers_around(site)
+    read = {window.read.tensor for group in windows for window in group}
+    same = unchanged(form)
+    found = {
+        one.carried.body_input
+        for one in inductions(site, form)
+        if not readers.get(one.carried.final)
+    }
+    for name, one in same.items():
+        if one.initial in read or not elem_type_of(site.type_of(one.initial)):
+            found.add(name)
+    return frozenset(found)
+
+
+def check_carried(site: Site, one: Carried, types: BodyTypes) -> None:
+    """See that a carried value is a tensor that keeps its shape."""
+    known = site.type_of(one.initial)
+    if known is not None and known.WhichOneof("value") not in (None, "tensor_type"):
+        raise Refused(
+            "not-a-tensor",
+            f"{one.body_input!r} is carried and no tensor: a Scan carries tensors only",
+            [site.path, one.body_input],
+        )
+    change: Change | None = types.changes.get(one.body_input)
+    if change is not None and change.known:
+        raise Refused(
+            "shape-changes",
+            f"{one.body_input!r} has shape {_shown(change.before)} before an iteration and "
+            f"{_shown(change.after)} after it: a Scan keeps the shapes of what it carries",
+            [site.path, one.body_input],
+        )
+    if change is not None or types.dims(one.body_input) is None:
+        after = change.after if change is not None else None
+        raise Refused(
+            "shape-unknown",
+            f"that {one.body_input!r} keeps its shape is not proven: it is "
+            f"{_shown(change.before if change else None)} before an iteration, {_shown(after)} "
+            "after it",
+            [site.path, one.body_input],
+        )
+    if not types.elem_type(one.body_input):
+        raise Refused(
+            "unknown-type",
+            f"the element type of the carried {one.body_input!r} is neither declared nor inferred",
+            [site.path, one.body_input],
+        )
+
+
+def _element(site: Site, types: BodyTypes, name: str) -> None:
+    """See that type and rank of a collected element are known."""
+    if types.elem_type(name) in (0, TensorProto.UNDEFINED):
+        raise Refused(
+            "unknown-type",
+            f"the element type of the collected {name!r} is neither declared nor inferred",
+            [site.path, name],
+        )
+    if types.dims(name) is None:
+        raise Refused(
+            "unknown-rank",
+            f"the rank of the collected {name!r} is neither declared nor inferred",
+            [site.path, name],
+        )
+
+
+def _shown(dims: Sequence[object] | None) -> str:
+    """A shape for people."""
+    if dims is None:
+        return "of an unknown rank"
+    return "[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]"
