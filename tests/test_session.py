@@ -31,8 +31,6 @@ def model() -> ModelProto:
     untouched.name = "the negative"
     untouched.doc_string = "h, negated"
     untouched.metadata_props.add(key="who", value="me")
-    made.graph.value_info.add().CopyFrom(onnx.helper.make_tensor_value_info("n", 1, ["B", 2]))
-    del made.graph.value_info[:]
     made.metadata_props.add(key="author", value="somebody")
     made.doc_string = "sums"
     return made
@@ -152,7 +150,4 @@ def test_scans_of_two_functions_and_a_branch_are_all_found() -> None:
         f (l, a) => (r) {{ r = {body} (l, a) }}"""
     report = upgraded(parser.parse_model(text)).report
     paths = sorted(record.path for record in report.records)
-    assert paths == ["local.f/scan_0", "main/if_1.then_branch/scan_0"] or paths == [
-        "main/if_1.then_branch/scan_0",
-        "own.f/scan_0",
-    ]
+    assert paths == ["main/if_1.then_branch/scan_0", "own.f/scan_0"]
