@@ -25,7 +25,7 @@ class Row:
     sequences: Sequence[str]
     count: str = ""
     time: str = ""
-    own_initials: Sequence[str] = ()
+    own_initials: Sequence[str] | None = None
 
 
 def run_row(
@@ -37,7 +37,7 @@ def run_row(
     """
     if not row.count:
         return _loop(author, scan, body, row.initials, row.sequences, name)
-    may_be_zero = bool(row.own_initials)
+    may_be_zero = row.own_initials is not None
     runs = author.op("Greater", row.count, author.ints(0)) if may_be_zero else ""
     count = author.op("Where", runs, row.count, author.ints(1)) if may_be_zero else row.count
     sequences = [
@@ -49,7 +49,7 @@ def run_row(
         happened = spelling.squeeze(author, runs, 0)
         finals = [
             spelling.select(author, happened, new, old, state.elem_type)
-            for new, old, state in zip(finals, row.own_initials, scan.states, strict=True)
+            for new, old, state in zip(finals, row.own_initials or (), scan.states, strict=True)
         ]
         collected = [
             spelling.prefix(author, value, row.count, element.elem_type)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto
@@ -111,7 +111,7 @@ def _edit(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
     outputs = [name or author.fresh("unused") for name in scan.form.outputs]
     _Upgrade(author, site, scan, strategy, outputs).write()
     nodes = author.nodes
-    _inherit(nodes[-1], site.node)
+    _inherit(nodes[-1], site.node, set(_node_names(nodes)))
     exact = strategy != "vectorize"  # a batched product sums in another order
     return Edit(tuple(nodes), tuple(author.constants), note=note, exact=exact)
 
@@ -151,7 +151,10 @@ class _Upgrade:
         scan = self.scan
         if self.strategy == "nest" or scan.same_batch or self._assumed("valid-inputs"):
             return scan
-        agree = spelling.both(self.author, same_sizes(self.author, scan))
+        conditions = same_sizes(self.author, scan)
+        if not conditions:  # a single input agrees with itself
+            return scan
+        agree = spelling.both(self.author, conditions)
         first = scan.sequences[0]
         return scan.reading({first: spelling.must(self.author, first, agree)})
 
@@ -215,8 +218,17 @@ def _branch(writer: Author, scan: BatchedScan, names: Sequence[str]) -> GraphPro
     )
 
 
-def _inherit(node: NodeProto, source: NodeProto) -> None:
-    """The node that takes the place keeps what people wrote on the old one."""
-    node.name = source.name
+def _node_names(nodes: Sequence[NodeProto]) -> Iterator[str]:
+    for node in nodes:
+        yield node.name
+        for _, graph in scoping.subgraphs(node):
+            yield from _node_names(graph.node)
+
+
+def _inherit(node: NodeProto, source: NodeProto, taken: Collection[str]) -> None:
+    """The node that takes the place keeps what people wrote on the old one, and its name unless
+    the loop has it."""
+    if source.name not in taken:
+        node.name = source.name
     node.doc_string = source.doc_string
     node.metadata_props.extend(source.metadata_props)

@@ -40,7 +40,7 @@ class Assumption(StrEnum):
 
 ModelFile = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
 Opset = Annotated[
-    int, typer.Option("--opset", min=9, help="The opset to upgrade to.", show_default=True)
+    int, typer.Option("--opset", min=9, help="The opset to go to.", show_default=True)
 ]
 BatchOption = Annotated[
     Batch,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -41,9 +42,8 @@ def rewriting(
         def command(model: Path, output: Path | None, **given: Any) -> None:
             mine = {one.name: given.pop(one.name) for one in own}
             common = CommonOptions(**given)
-            target = output or model.with_name(
-                f"{model.stem}.{suffix.format(**mine)}{model.suffix}"
-            )
+            ending = f".{suffix.format(**mine)}{model.suffix}"
+            target = output or model.parent / f"{model.stem}{ending}"
 
             def run(say: Progress | None) -> Result:
                 return call(model, **mine, **common.for_library(say))
@@ -88,6 +88,7 @@ def _rewrite(
 
     try:
         check_target(target, force=common.force)
+        check_report(common.json, (model, target))
         with progress() as say:
             result = run(say)
             refused = common.strict and bool(result.report.refusals)
@@ -109,8 +110,20 @@ def _rewrite(
     except session.NotProduced as error:
         show(error.report, common.json)
         fail(f"{error}", NOT_PRODUCED)
+    except session.UnknownOpset as error:
+        fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)
+
+
+def check_report(json: Path | None, models: Sequence[Path]) -> None:
+    """See that the report can be written, and over no model, before any work is done."""
+    if json is None:
+        return
+    if json.resolve() in {path.resolve() for path in models}:
+        fail(f"{json}: is a model of this command, not a place for its report", USAGE)
+    if not json.parent.is_dir() or json.is_dir() or not os.access(json.parent, os.W_OK):
+        fail(f"{json}: cannot be written (no such folder, or it is one)", FAILED)
 
 
 def show(report: Report, json: Path | None) -> None:

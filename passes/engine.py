@@ -40,10 +40,17 @@ class Rewritten:
         return [self.place.scope.owner.node[position] for position in positions]
 
     @property
+    def context(self) -> list[NodeProto]:
+        """The nodes in front of them that stay, and on which the rewrite rests."""
+        gone = {name for node in self.replaced for name in node.output if name}
+        return [node for node in self.edit.context if gone.isdisjoint(node.output)]
+
+    @property
     def reads(self) -> list[str]:
-        """What those nodes read from their surroundings, in order of first use."""
-        names = (name for node in self.replaced for name in scoping.free_names(node))
-        inner = {name for node in self.replaced for name in node.output}
+        """What all these nodes read from their surroundings, in order of first use."""
+        nodes = [*self.context, *self.replaced]
+        names = (name for node in nodes for name in scoping.free_names(node))
+        inner = {name for node in nodes for name in node.output}
         return [name for name in dict.fromkeys(names) if name not in inner]
 
     @property
@@ -207,11 +214,18 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
     """Rebuild a node list with the Edits in the place of their nodes."""
     nodes: list[NodeProto] = []
     constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
+    spare: set[str] = set()
+    for edit in edits.values():
+        if edit.tidies:
+            gone = (owner.node[index] for index in edit.covered)
+            spare.update(name for node in gone for name in node.input)
     for index, node in enumerate(owner.node):
         edit = edits.get(index)
         if edit is None and index not in covered:
             nodes.append(node)
         if edit is not None:
+            if edit.tidies:
+                spare.update(scoping.free_names(node))
             nodes.extend(edit.nodes)
             constants.update((tensor.name, tensor) for tensor in edit.initializers)
             owner.value_info.extend(edit.value_info)
@@ -221,6 +235,19 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
         nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
     del owner.node[:]
     owner.node.extend(nodes)
+    if spare and isinstance(owner, GraphProto):
+        _drop_unread(owner, spare)
+
+
+def _drop_unread(graph: GraphProto, names: set[str]) -> None:
+    """Drop those of the named initializers that nothing reads, and that no caller can give."""
+    read = {name for node in graph.node for name in scoping.free_names(node)}
+    read.update(scoping.input_names(graph), scoping.output_names(graph))
+    unread = names - read
+    kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
+    if len(kept) != len(graph.initializer):
+        del graph.initializer[:]
+        graph.initializer.extend(kept)
 
 
 def _list_initializers(owner: Owner) -> None:

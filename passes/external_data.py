@@ -139,7 +139,12 @@ def check_external_data(model: ModelProto, path: Path) -> None:
             if where.location not in sizes:
                 sizes[where.location] = _file_size(path.parent, where.location, tensor.name)
             end = where.offset + where.size(tensor)
-            if where.size(tensor) < byte_size(tensor) or end > sizes[where.location]:
+            if where.size(tensor) != byte_size(tensor):
+                raise BadModel(
+                    f"external data of {tensor.name!r} has length {where.size(tensor)}, its dims "
+                    f"and type make {byte_size(tensor)} bytes"
+                )
+            if end > sizes[where.location]:
                 raise BadModel(
                     f"external data of {tensor.name!r} wants {byte_size(tensor)} bytes at "
                     f"{where.offset} of {where.location!r}, which has {sizes[where.location]}"

@@ -61,8 +61,9 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
         CannotCut: a node refers to an attribute of the function it stands in.
     """
     place, edit = rewritten.place, rewritten.edit
-    replaced = rewritten.replaced
-    if any(_refers_to_attributes(node) for node in (*replaced, *edit.nodes)):
+    before_it = [*rewritten.context, *rewritten.replaced]
+    after_it = [*rewritten.context, *edit.nodes]
+    if any(_refers_to_attributes(node) for node in (*before_it, *edit.nodes)):
         raise CannotCut("it refers to attributes of the function around it")
     reads = rewritten.reads
     fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
@@ -70,9 +71,9 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
     top = _outermost(place.scope)
     ends = (inputs, outputs)
-    before = _model(round_.model.proto, top, replaced, list(fixed.values()), *ends)
+    before = _model(round_.model.proto, top, before_it, list(fixed.values()), *ends)
     constants = [*fixed.values(), *edit.initializers]
-    after = _model(round_.proto, top, list(edit.nodes), constants, *ends)
+    after = _model(round_.proto, top, after_it, constants, *ends)
     opset = round_.model.opset(top.owner)
     return Region(before, after, hints_for(place.node, opset, inputs, seen))
 

@@ -45,7 +45,9 @@ class Edit:
     that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
     strategy for the report. `covered` are the positions of further nodes of the same graph that
     go too: those that only the site's node feeds or reads, in front of it or behind it. Outputs
-    that nobody else reads need no definition then.
+    that nobody else reads need no definition then. `context` are nodes in front of the site, in
+    order, on which the proof of the rewrite rests: when it is verified, both sides have them.
+    `tidies`: initializers that only the nodes that go have read go too.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -54,6 +56,8 @@ class Edit:
     note: str = ""
     exact: bool = True
     covered: tuple[int, ...] = ()
+    context: tuple[NodeProto, ...] = ()
+    tidies: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import tempfile
 import warnings
@@ -13,8 +14,9 @@ from pathlib import Path
 from google.protobuf.message import EncodeError
 from onnx import ModelProto, serialization
 
-from passes.errors import PassesError
+from passes.errors import BadModel, PassesError
 from passes.external_data import external_tensors
+from passes.model import Model
 
 Progress = Callable[[str], None]
 
@@ -31,6 +33,8 @@ def check_target(path: Path, *, force: bool = False) -> None:
     """
     if path.is_dir():
         raise CannotSave(f"{path}: is a folder")
+    if path.exists() and not path.is_file():
+        raise CannotSave(f"{path}: is no plain file")
     if path.exists() and not force:
         raise CannotSave(f"{path}: exists already (use --force to write over it)")
     if not path.parent.is_dir():
@@ -55,6 +59,7 @@ def save(
         CannotSave: `path` exists and `force` is off, or the folder or disk refuses.
     """
     check_target(path, force=force)
+    stale = _own_copies(path)
     copied: list[Path] = []
     try:
         data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
@@ -66,7 +71,23 @@ def save(
             raise
         reason = getattr(error, "strerror", None) or error
         raise CannotSave(f"{path}: cannot be written ({reason})") from error
+    for file in stale - _own_copies(path):
+        file.unlink(missing_ok=True)
     _sync_folder(path.parent)
+
+
+def _own_copies(path: Path) -> set[Path]:
+    """The weights that were copied for the model at `path`, if there is one."""
+    if not path.is_file():
+        return set()
+    try:
+        tensors = list(external_tensors(Model.load(path).proto))
+    except BadModel:
+        return set()  # what is replaced was no model
+    entries = (entry for tensor in tensors for entry in tensor.external_data)
+    names = {entry.value for entry in entries if entry.key == "location"}
+    ours = re.compile(rf"{re.escape(path.stem)}(-\d+)?\..")
+    return {path.parent / name for name in names if ours.match(name)}
 
 
 def _serialized(model: ModelProto, path: Path) -> bytes:

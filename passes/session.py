@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import onnx
 from onnx import ModelProto
 
 from passes import scope as scoping
@@ -48,6 +49,10 @@ class Mismatch(NotProduced):
         super().__init__(sentence, report)
         self.sides = sides
         self.failure = failure
+
+
+class UnknownOpset(PassesError):
+    """The opset that was asked for is newer than the installed onnx."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,11 @@ class Session:
             Mismatch: a rewrite disagrees with the original.
         """
         self._say("loading")
+        newest = onnx.defs.onnx_opset_version()
+        if self.target is not None and self.target > newest:
+            raise UnknownOpset(
+                f"opset {self.target} is not known: the installed onnx knows opsets to {newest}"
+            )
         model = Model.load(source)
         check(model)
         self._say("rewriting")

@@ -35,10 +35,12 @@ class Use:
 def use_of(round_: Round, rewritten: Rewritten) -> Use | None:
     """The use that a rewrite is; None where only the cut region tells.
 
-    That is where a body is involved, or the type of an input is not known.
+    That is where a body or more than the site's node is involved, or the type of an input is
+    not known.
     """
-    nodes = (rewritten.place.node, *rewritten.edit.nodes)
-    if any(True for node in nodes for _ in scoping.subgraphs(node)):
+    edit = rewritten.edit
+    nodes = (rewritten.place.node, *edit.nodes)
+    if edit.covered or edit.context or any(True for node in nodes for _ in scoping.subgraphs(node)):
         return None
     return _Reading(round_, rewritten).use()
 

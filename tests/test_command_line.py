@@ -139,7 +139,6 @@ class TestFailed:
         (folder / "models").mkdir()
         assert "Is a directory" in fails(FAILED, "upgrade", "models")
 
-    @pytest.mark.xfail(strict=True, raises=ValueError, reason="Path.with_name of an empty name")
     @pytest.mark.parametrize("path", [".", "/", ""])
     def test_a_folder_without_a_name(self, folder: Path, path: str) -> None:
         assert "Is a directory" in fails(FAILED, "upgrade", path)
@@ -163,12 +162,11 @@ class TestFailed:
             assert Path("out.onnx").exists() == (result.exit_code == DONE)
             Path("out.onnx").unlink(missing_ok=True)
 
-    @pytest.mark.xfail(strict=True, raises=TypeError, reason="describe_type joins bytes to str")
     def test_a_dim_whose_name_is_no_utf_8(self, folder: Path) -> None:
         Path("m.onnx").write_bytes(
             Path("m.onnx").read_bytes().replace(b"\x12\x01T", b"\x12\x01\xd4")
         )
-        assert run("upgrade", "m.onnx", *FAST).exit_code in (DONE, FAILED)
+        assert run("upgrade", "m.onnx", *FAST).exit_code in (DONE, FAILED, NOT_PRODUCED)
 
     @pytest.mark.parametrize("name", ["bad.onnx", "bad.json", "bad.textproto", "bad.onnxtxt"])
     def test_no_model_in_any_format(self, folder: Path, name: str) -> None:
@@ -193,22 +191,18 @@ class TestFailed:
         said = fails(FAILED, "upgrade", "m.onnx", "-o", "out.onnx", *UNVERIFIED)
         assert said == "out.onnx: cannot be written (No space left on device)\n"
 
-    @pytest.mark.xfail(strict=True, reason="--force replaces whatever there is, a device too")
     def test_what_is_no_plain_file_is_not_replaced(self, folder: Path) -> None:
         os.mkfifo("pipe")
         run("upgrade", "m.onnx", "-o", "pipe", "--force", *UNVERIFIED)
         assert stat.S_ISFIFO(os.stat("pipe").st_mode)
 
-    @pytest.mark.xfail(strict=True, raises=ValueError, reason="--opset has no upper limit")
     def test_an_opset_that_onnx_does_not_know(self, folder: Path) -> None:
         assert "99" in fails(USAGE, "upgrade", "m.onnx", "--opset", "99", "--no-verify")
 
-    @pytest.mark.xfail(strict=True, reason="the report is written after the model")
     def test_a_report_that_cannot_be_written(self, folder: Path) -> None:
         said = fails(FAILED, "upgrade", "m.onnx", *UNVERIFIED, "--json", "no/report.json")
         assert "no/report.json: cannot be written" in said
 
-    @pytest.mark.xfail(strict=True, reason="the report is written over whatever there is")
     @pytest.mark.parametrize("report", ["m.onnx", "out.onnx"])
     def test_a_report_over_a_model(self, folder: Path, report: str) -> None:
         run("upgrade", "m.onnx", "-o", "out.onnx", *UNVERIFIED, "--json", report)
@@ -256,13 +250,11 @@ class TestInputs:
         (folder / "folder").mkdir()
         assert fails(FAILED, "upgrade", "m.onnx", *FAST, "--inputs", name).startswith(f"{name}: ")
 
-    @pytest.mark.xfail(strict=True, reason="numpy raises EOFError, which click calls an abort")
     def test_an_empty_file(self, folder: Path) -> None:
         Path("in.npz").touch()
         said = fails(FAILED, "upgrade", "m.onnx", *FAST, "--inputs", "in.npz")
         assert said.startswith("in.npz: ")
 
-    @pytest.mark.xfail(strict=True, reason="where both sides fail, nothing is said")
     def test_inputs_on_which_the_original_fails_are_mentioned(self, folder: Path) -> None:
         np.savez("in.npz", **{**self.GOOD, "lens": np.array([9, 9])})
         result = run("upgrade", "m.onnx", *FAST, "--inputs", "in.npz")
@@ -377,7 +369,6 @@ class TestExternalData:
         assert sorted(os.listdir("out")) == ["e.onnx", "e.w.bin"]
         assert self.weight("out/e.onnx") == [1, 2]
 
-    @pytest.mark.xfail(strict=True, reason="the weights of the model that is replaced stay behind")
     def test_written_twice_it_is_there_once(self, weights: None) -> None:
         self.save("e.onnx", "w.bin")
         os.mkdir("out")
@@ -404,7 +395,6 @@ class TestExternalData:
         assert said.startswith("e.onnx: external data of 'w'")
         assert sentence in said
 
-    @pytest.mark.xfail(strict=True, reason="it says: wants 8 bytes at 0, which has 8")
     def test_a_length_that_is_not_that_of_the_tensor(self, weights: None) -> None:
         self.save("e.onnx", "w.bin", 80)
         assert "80" in fails(FAILED, "upgrade", "e.onnx", *UNVERIFIED)

@@ -36,9 +36,7 @@ def cases() -> Iterator[Case]:
         yield operator(function, x)
 
 
-def operator(
-    function: Callable[..., object], *inputs: Tensor, opsets: Sequence[int] = NEW
-) -> Case:
+def operator(function: Callable[..., object], *inputs: Tensor, opsets: Sequence[int] = NEW) -> Case:
     """A function of torch's loop operators for the dynamo exporter."""
     module = Function(function).eval()
 

@@ -16,7 +16,9 @@ SEQUENCE = torch.from_numpy(draw(31, 4, 2, 3))
 WEIGHTS = torch.from_numpy(draw(32, 3, 8)), torch.from_numpy(draw(33, 2, 8))
 
 
-def case(*inputs: Tensor, table: Tensor = TABLE) -> Callable[[Callable[..., object]], torch.jit.ScriptFunction]:
+def case(
+    *inputs: Tensor, table: Tensor = TABLE
+) -> Callable[[Callable[..., object]], torch.jit.ScriptFunction]:
     """Compile a function, and keep it with the table and these inputs."""
 
     def keep(function: Callable[..., object]) -> torch.jit.ScriptFunction:
@@ -25,6 +27,7 @@ def case(*inputs: Tensor, table: Tensor = TABLE) -> Callable[[Callable[..., obje
         return compiled
 
     return keep
+
 
 @case()
 def for_sum(x: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from passes.author import Author
 from passes.loop_form import Condition, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.comparisons import Comparison, Comparisons
+from passes.rules.context import context_of
 from passes.rules.counting import Counting
 from passes.rules.float_counter import exact_trips
 from passes.rules.integers import Integers
@@ -88,7 +89,14 @@ def count_loop(site: Site) -> Edit:
     author.adopt([counted.to_node()])
     nodes = author.nodes
     covered = leftovers(site, Integers(site), (), nodes)
-    return Edit(tuple(nodes), tuple(author.constants), note=note, covered=covered)
+    return Edit(
+        tuple(nodes),
+        tuple(author.constants),
+        note=note,
+        covered=covered,
+        context=context_of(site),
+        tidies=True,
+    )
 
 
 def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
@@ -135,7 +143,7 @@ class _Counter:
         )
         note = "counts while " + " and ".join(map(str, comparisons))
         if _matches(reader, comparisons, open_starts):
-            times = [counting.times(one, one.before) for one in comparisons]
+            times = [counting.times(one, one.before, negative=True) for one in comparisons]
             return self._limited(self._least(times)), note
         times = [counting.times(one, one.first) for one in comparisons]
         count = self.author.op("Add", self._least(times), self.author.int(1))

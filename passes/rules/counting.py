@@ -75,8 +75,10 @@ class Counting:
             )
         return self.author.op("Add", name, self.author.int(more)) if more else name
 
-    def times(self, one: Comparison, start: Affine) -> str:
-        """How often a comparison holds from `start` on, 0 or more, an int64 scalar.
+    def times(self, one: Comparison, start: Affine, *, negative: bool = False) -> str:
+        """How often a comparison holds from `start` on, an int64 scalar.
+
+        It is 0 or more, or may be `negative` where the comparison never holds.
 
         A counter that would wrap never ends its loop: there the model fails, or M counts.
         """
@@ -86,7 +88,10 @@ class Counting:
         begin = self.number(start, one.elem_type, "the counter")
         bound = self.number(one.bound, one.elem_type, "the bound")
         low, high = (begin, bound) if one.upwards else (bound, begin)
-        distance = author.op("Sub", high, low)
+        zero = (start if one.upwards else one.bound).number == 0
+        if zero and negative and one.strict and step == 1:
+            return high
+        distance = high if zero else author.op("Sub", high, low)
         if one.strict:
             holds = author.op("Greater", high, low)
             less = author.op("Sub", distance, author.int(1)) if step > 1 else distance

@@ -73,8 +73,8 @@ class _Fixed:
         if integers.is_outer(name):
             return _single(self.site.constant(name))
         node = integers.source(name)
-        tensor = None if node is None else constant_tensor(node)
-        return None if tensor is None else _single(np.asarray(numpy_helper.to_array(tensor)))
+        constant = None if node is None else constant_tensor(node)
+        return None if constant is None else _single(np.asarray(numpy_helper.to_array(constant)))
 
     def counter(self, name: str) -> _Counter | None:
         """The counter that a value is, before or behind its step."""

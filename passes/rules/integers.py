@@ -80,7 +80,7 @@ class Integers:
         pending, seen = [name], {name}
         while pending:
             node = self.source(pending.pop())
-            if node is None or node.op_type not in _FOLLOWED or node.op_type in ("Shape", "Size"):
+            if node is None or node.op_type not in FOLLOWED or node.op_type in ("Shape", "Size"):
                 continue
             inside = node.output[0] in self._producers
             guard = self._guard(None if inside else self.site.scope, node)
@@ -138,7 +138,7 @@ class Integers:
             return _ints_of(array)
         node = self._producer(scope, name)
         if node is not None and scoping.is_onnx_domain(node.domain) and depth < _DEEPEST:
-            follow = _FOLLOWED.get(node.op_type)
+            follow = FOLLOWED.get(node.op_type)
             found = follow(_Reading(self, scope, depth + 1), node) if follow else None
             if found is not None:
                 return found
@@ -364,7 +364,8 @@ def _negative(read: _Reading, node: NodeProto) -> Ints | None:
 
 
 _Follow = Callable[[_Reading, NodeProto], Ints | None]
-_FOLLOWED: dict[str, _Follow] = {
+#: How numbers go through an op.
+FOLLOWED: dict[str, _Follow] = {
     "Identity": _same,
     "Cast": _cast,
     "Shape": _shape,

@@ -7,6 +7,7 @@ from onnx import NodeProto
 from passes import scope as scoping
 from passes.author import Author
 from passes.rule import Edit, Site, register
+from passes.rules.context import context_of
 from passes.rules.leftovers import leftovers
 from passes.rules.raised_scan import RaisedScan
 from passes.rules.raising import Raising
@@ -78,6 +79,8 @@ def raise_loop(site: Site) -> Edit:
         tuple(author.constants),
         note=_note(scan),
         covered=leftovers(site, raising.integers, covered, nodes),
+        context=context_of(site),
+        tidies=True,
     )
 
 

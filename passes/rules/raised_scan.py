@@ -16,6 +16,7 @@ from passes.rules.body_types import without_made_up
 from passes.rules.iteration_reads import Window
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising, check_carried
+from passes.rules.readers import readers_around
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 _RANGE, _SLICE_HAS_INPUTS = 11, 10
@@ -112,8 +113,9 @@ class RaisedScan:
 
     def write(self) -> None:
         """Write the Scan; it stands in an If where possibly no iteration runs."""
+        readers = readers_around(self.raising.site)
         for one in self.passed:
-            if one.final:
+            if readers.get(one.final):
                 self.author.op("Identity", one.initial, outputs=[one.final])
         finals = [(one, one.final or self.author.fresh("unused")) for one in self.carried]
         rows = [(one, one.name or self.author.fresh("unused")) for one in self.rows]
@@ -227,7 +229,9 @@ class _Feeds:
     def _guarded(self, tensor: str, window: Window) -> str:
         author = self.author
         size = spelling.size_of_axis(author, tensor, window.read.axis)
-        behind = author.op("Add", self.count(), author.int(window.first))
+        behind = self.count()
+        if window.first:
+            behind = author.op("Add", behind, author.int(window.first))
         exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
         return spelling.must(author, tensor, author.op("Not", exceeds))
 

@@ -106,6 +106,18 @@ def _make_unique(
         return name
 
     scoping.rename_all(graph, fresh)
+    _name_nodes_apart(graph)
+
+
+def _name_nodes_apart(graph: GraphProto) -> None:
+    """Give every node a name of its own: bodies may be merged into one graph."""
+    nodes = [node for inner in scoping.graphs_below(graph) for node in inner.node if node.name]
+    names = Names(node.name for node in nodes)
+    seen: set[str] = set()
+    for node in nodes:
+        if node.name in seen:
+            node.name = names.fresh(node.name)
+        seen.add(node.name)
 
 
 def _tabulate(graph: GraphProto, types: dict[str, TypeProto]) -> None:

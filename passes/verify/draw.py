@@ -8,6 +8,7 @@ trip count) is found by trying: `Drawer.case` takes the number of the attempt.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -70,7 +71,19 @@ class Drawer:
             containers=any(
                 value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
             ),
+            shared=self._shared(dims),
         )
+
+    def _shared(self, dims: Dims) -> list[str]:
+        """The symbols on which hints make several inputs agree."""
+        hinted = {dim for hint in self.hints.values() for dim in hint.dims or ()}
+        bearers = Counter(dim for axes in dims.of.values() for dim in set(axes))
+        return [one for one in dims.symbols() if one in hinted and bearers[one] > 1]
+
+    def _skewed(self, name: str, dims: Dims, plan: Plan) -> bool:
+        """Whether this input disagrees: the last one that bears the symbol."""
+        bearers = [one for one, axes in dims.of.items() if plan.skew in axes]
+        return bool(plan.skew) and bearers[-1:] == [name]
 
     def observed(self) -> int:
         """How many cases were observed."""
@@ -115,7 +128,10 @@ class Drawer:
         dims: Dims,
         sizes: Mapping[str, int],
     ) -> Value:
-        hint, shape = self._hint(value.name), dims.shape(value.name, sizes)
+        hint = self._hint(value.name)
+        if self._skewed(value.name, dims, plan):
+            sizes = {**sizes, plan.skew: sizes[plan.skew] + 1}
+        shape = dims.shape(value.name, sizes)
         reason = why_not(value)
         if reason is not None:
             raise CannotDraw(reason)

@@ -10,6 +10,9 @@ from passes.verify.draw_arrays import is_float, specials
 from passes.verify.draw_plans import Lengths
 from passes.verify.executor import Array
 
+#: Larger than any dim that is drawn.
+_NO_INDEX = 1_000_000
+
 
 def lengths(rng: np.random.Generator, mode: Lengths, rows: int, longest: int) -> Array:
     """int64 (rows,): a length from 0 to `longest` for each row; invalid ones where asked.
@@ -41,12 +44,16 @@ def _with(rng: np.random.Generator, values: Array, wanted: Sequence[int]) -> Arr
 
 
 def fill_behind(array: Array, row_axis: int, time_axis: int, ends: Array) -> Array:
-    """A copy of a float array with NaN, infinities, ... behind the end of each row."""
-    if not is_float(array.dtype):
+    """A copy with what nobody may look at behind the end of each row: NaN and infinities, or
+    integers that are no index and no divisor."""
+    if is_float(array.dtype):
+        odd = np.resize(specials(array.dtype, extremes=False)[:3], array.shape)
+    elif array.dtype in (np.int32, np.int64):
+        odd = np.resize(np.array([_NO_INDEX, 0, -_NO_INDEX]), array.shape)
+    else:
         return array
     time = _along(np.arange(array.shape[time_axis]), time_axis, array.ndim)
     behind = time >= _along(ends, row_axis, array.ndim)
-    odd = np.resize(specials(array.dtype, extremes=False)[:3], array.shape)
     return np.where(behind, odd, array).astype(array.dtype)
 
 

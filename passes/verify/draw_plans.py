@@ -13,7 +13,7 @@ from typing import Literal
 from passes.verify.draw_arrays import IntStyle, Style
 
 Kind = Literal["given", "natural", "ordinary", "edge", "special", "override", "invalid"]
-Lengths = Literal["ragged", "positive", "full", "empty", "too long", "negative"]
+Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long", "negative"]
 #: Sizes of the first, second, ... symbolic dim; distinct, so that swapped axes show.
 ORDINARY = (3, 4, 2, 5, 6, 7)
 LARGER = (7, 5, 9, 11, 8, 13)
@@ -26,8 +26,8 @@ class Plan:
     """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
 
     `only` changes the size of one symbol: (its place, size). `padding` puts NaN and infinities
-    behind the lengths. `items` is the length of sequences, `present` whether optionals hold
-    a value.
+    behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
+    sequences, `present` whether optionals hold a value.
     """
 
     kind: Kind
@@ -37,6 +37,7 @@ class Plan:
     lengths: Lengths = "ragged"
     style: Style = "exact"
     padding: bool = False
+    skew: str = ""
     items: int = 2
     present: bool = True
 
@@ -77,11 +78,13 @@ ATTEMPTS = (
 )
 
 
-def plans(symbols: Sequence[str], *, lengths: bool, containers: bool) -> list[Plan]:
+def plans(
+    symbols: Sequence[str], *, lengths: bool, containers: bool, shared: Sequence[str] = ()
+) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
-    an optional.
+    an optional; `shared` are symbols that several inputs must agree on.
     """
     result = [
         Plan("ordinary", "exact values"),
@@ -90,11 +93,13 @@ def plans(symbols: Sequence[str], *, lengths: bool, containers: bool) -> list[Pl
     if lengths:
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
         result.append(Plan("special", "NaN behind the lengths", padding=True))
+        result.append(Plan("special", "NaN in an empty row", lengths="with empty", padding=True))
     result.append(Plan("special", "special values", style="special", lengths="positive"))
     if symbols:
         result += _sizes(symbols)
     if lengths:
         result += _lengths()
+    result += [Plan("invalid", f"sizes of {one} differ", skew=one) for one in shared]
     if containers:
         result.append(Plan("edge", "empty sequences", items=0))
         result.append(Plan("edge", "optionals without value", present=False, items=1))
@@ -130,5 +135,6 @@ def _lengths() -> list[Plan]:
         Plan("edge", "all lengths full", lengths="full", style="moderate"),
         Plan("invalid", "a length too long", lengths="too long"),
         Plan("invalid", "a negative length", lengths="negative"),
+        Plan("invalid", "a negative length, sizes 1", (1,), lengths="negative"),
         Plan("special", "NaN behind the lengths, larger", LARGER, padding=True, style="moderate"),
     ]

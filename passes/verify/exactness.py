@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from passes import scope
 from passes.verify.draw_arrays import is_float
@@ -119,3 +119,36 @@ def _is_dyadic(values: object) -> bool:
     odd = ~np.isfinite(numbers)
     with np.errstate(invalid="ignore"):
         return bool(np.all(odd | ((numbers * 4 == np.round(numbers * 4)) & (np.abs(numbers) <= 8))))
+
+
+def coarsest_epsilon(model: ModelProto) -> float:
+    """The epsilon of the coarsest float type that a value of the model is declared or cast to.
+
+    Executors compute a sigmoid in float each in its own way; cast to double, the difference is
+    still one of floats. 0 where there is no float.
+    """
+    kinds: set[int] = set()
+    tops: list[scope.Owner] = [model.graph, *model.functions]
+    for top in tops:
+        for owner in scope.graphs_below(top):
+            kinds.update(_declared_kinds(owner))
+            for node in owner.node:
+                kinds.update(one.i for one in node.attribute if one.name == "to")
+    floats = [helper.tensor_dtype_to_np_dtype(kind) for kind in kinds & _REAL]
+    epsilons = [float(ml_dtypes.finfo(one).eps) for one in floats]  # type: ignore[no-untyped-call]
+    return max(epsilons, default=0.0)
+
+
+_REAL = frozenset(
+    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
+)
+
+
+def _declared_kinds(owner: scope.Owner) -> set[int]:
+    values = list(owner.value_info)
+    if isinstance(owner, GraphProto):
+        values += [*owner.input, *owner.output]
+        return {one.type.tensor_type.elem_type for one in values} | {
+            one.data_type for one in owner.initializer
+        }
+    return {one.type.tensor_type.elem_type for one in values}

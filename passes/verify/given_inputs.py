@@ -88,8 +88,9 @@ def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
             raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
         with archive:
             return {name: _as_declared(archive[name], types.get(name)) for name in archive.files}
-    except (ValueError, OSError, zipfile.BadZipFile) as error:
-        raise BadInputs(f"{path}: it cannot be read as .npz: {error}") from error
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        reason = "it holds no arrays" if isinstance(error, ValueError) else str(error)
+        raise BadInputs(f"{path}: it cannot be read as .npz: {reason}") from error
 
 
 def _as_declared(array: Array, type_: TypeProto | None) -> Value:

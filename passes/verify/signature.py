@@ -81,7 +81,12 @@ def _tensor(type_: TypeProto.Tensor | TypeProto.SparseTensor) -> str:
         str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
         for dim in type_.shape.dim
     )
-    return f"{_dtype(type_.elem_type)}[{','.join(dims)}]"
+    return f"{_dtype(type_.elem_type)}[{','.join(map(_text, dims))}]"
+
+
+def _text(name: str | bytes) -> str:
+    """A name; protobuf hands out bytes where they are no UTF-8."""
+    return name.decode(errors="replace") if isinstance(name, bytes) else name
 
 
 def _dtype(elem_type: int) -> str:

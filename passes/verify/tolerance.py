@@ -22,13 +22,15 @@ class Tolerance:
     that 0.0 may stand for -0.0. `near`: to a few epsilons of the dtype times the square root of
     `reduction` (the longest sum) times `slack`, relative to the larger of 1 and the largest
     finite number of the tensor, since sums that cancel leave errors of the size of their
-    terms. NaN and infinities must agree in every mode. `rounded` names the integer outputs
-    that come from rounded floats: they are not compared.
+    terms. `coarsest` is the epsilon of a coarser dtype that a value may have gone through. NaN
+    and infinities must agree in every mode. `rounded` names the integer outputs that come from
+    rounded floats: they are not compared.
     """
 
     mode: Literal["bits", "values", "near"] = "bits"
     reduction: int = 1
     slack: float = 1.0
+    coarsest: float = 0.0
     rounded: frozenset[str] = frozenset()
 
     def allowed(self, expected: Array) -> float:
@@ -37,7 +39,7 @@ class Tolerance:
         finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
         scale = max(1.0, float(finite.max(initial=0.0)))
         roundings = _ROUNDINGS[expected.dtype.itemsize] * float(np.sqrt(max(1, self.reduction)))
-        return float(info.eps) * roundings * self.slack * scale
+        return max(float(info.eps), self.coarsest) * roundings * self.slack * scale
 
 
 BITS = Tolerance()

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from passes.verify.compare import NOTHING, Comparison, compare
 from passes.verify.draw import Case
-from passes.verify.exactness import rounded_outputs, rounds, small_enough
+from passes.verify.exactness import coarsest_epsilon, rounded_outputs, rounds, small_enough
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
 from passes.verify.tolerance import BITS, Tolerance
 
@@ -102,13 +102,16 @@ class Judge:
     reduction: int
     rounding: bool
     rounded: frozenset[str] = field(default_factory=frozenset)
+    coarsest: float = 0.0
 
     @staticmethod
     def of(before: ModelProto, after: ModelProto, *, exact: bool, reduction: int) -> Judge:
         """The judge for a pair of models."""
+        coarsest = coarsest_epsilon(before)
         if exact:
-            return Judge(True, reduction, False)
-        return Judge(False, reduction, rounds(before) or rounds(after), rounded_outputs(before))
+            return Judge(True, reduction, False, coarsest=coarsest)
+        rounding = rounds(before) or rounds(after)
+        return Judge(False, reduction, rounding, rounded_outputs(before), coarsest)
 
     def compare(self, case: Case, expected: Outcome, actual: Outcome) -> Comparison:
         """Compare the outcomes of one executor."""
@@ -124,14 +127,15 @@ class Judge:
     def but_for_rounding(self, expected: Outcome, actual: Outcome) -> Comparison:
         """Compare the outcomes of an executor that may round the same sum in two ways, as
         onnxruntime does where it fuses or packs: for cases that the authority found equal."""
-        return compare(expected, actual, Tolerance("near", self.reduction))
+        near = Tolerance("near", self.reduction, coarsest=self.coarsest)
+        return compare(expected, actual, near)
 
     def cross(
         self, case: Case, expected: Outcome, actual: Outcome, sides: tuple[str, str]
     ) -> Comparison:
         """Compare the outcomes of two executors, called `sides`."""
         rounded = frozenset() if case.exact else self.rounded
-        near = Tolerance("near", self.reduction, _CROSS_SLACK, rounded)
+        near = Tolerance("near", self.reduction, _CROSS_SLACK, self.coarsest, rounded)
         return compare(expected, actual, near, sides=sides)
 
     def judge(self, case: Case, before: Ran, after: Ran, *, authority: bool) -> Trial:

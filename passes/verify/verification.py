@@ -149,11 +149,18 @@ class _Trials:
             self._check_executors(name, case, trial, reference)
             trial = self._without_rounding(name, trial, reference)
             trial = self._without_its_own_fault(name, case, trial, reference)
+            trial = self._without_special(name, case, trial, reference)
+            self._note_failing_alone(name, trial, reference)
             if trial.before.outcome is None and trial.after.outcome is not None:
                 self._book_alone(name, case, trial, reference.before)
                 return
         if trial.before.outcome is not None and trial.after.unable:
             self._ledger.note(f"{name} runs the original alone", trial.after.unable)
+            if trial.after.unable.startswith(_CANNOT_LOAD) and not _lacks_kernel(trial):
+                sentence = f"the rewritten model is not valid there: {trial.after.unable}"
+                trial = replace(trial, status="mismatch", sentence=sentence)
+        if case.kind == "given" and trial.before.failed:
+            self._ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self._ledger.add(name, case, trial)
 
     def _book_alone(self, name: str, case: Case, trial: Trial, original: Ran) -> None:
@@ -212,6 +219,28 @@ class _Trials:
             return trial
         self._ledger.note(f"{name} is wrong on the original, right after", trial.sentence)
         return replace(trial, status="crossed", sentence="", comparison=comparison)
+
+    def _without_special(self, name: str, case: Case, trial: Trial, reference: Trial) -> Trial:
+        """On NaN, infinities and extremes the reference executor's word counts: the kernels of
+        another one may treat them differently in the two forms of a model."""
+        if trial.status != "mismatch" or case.kind != "special" or reference.status != "compared":
+            return trial
+        self._ledger.note(f"{name} differs before and after on special values", trial.sentence)
+        return replace(trial, status="not run")
+
+    def _note_failing_alone(self, name: str, trial: Trial, reference: Trial) -> None:
+        """A rewritten model that fails here, where the reference executor ran both sides."""
+        if trial.after.failed and reference.status == "compared":
+            self._ledger.note(f"{name} fails on the rewritten model", trial.after.failed)
+
+
+_CANNOT_LOAD = "cannot load"
+
+
+def _lacks_kernel(trial: Trial) -> bool:
+    """Whether an executor only lacks a kernel for a newer op, or knows no such opset."""
+    signs = ("NOT_IMPLEMENTED", "Could not find an implementation", "opset", "IR version")
+    return any(sign in trial.after.unable for sign in signs)
 
 
 def _what_became(trial: Trial) -> str:

@@ -28,9 +28,11 @@ HEAD = """# How the opset steps were proven
 Made by `python tests/converters/prove_steps.py`, which runs the tests under `tests/converters`.
 
 A step is proven where a model that takes it was run in the old version and converted, with equal
-answers: in onnxruntime, in the reference executor, or in both. For {opset} steps up to opset
-{newest}: {counts}. onnxruntime loads models up to opset 26, so steps beyond it have the reference
-executor alone. What the steps do stands in [opset-steps.md](opset-steps.md).
+answers: in onnxruntime, in the reference executor, or in both. onnxruntime loads models up to
+opset 26, so steps beyond it have the reference executor alone. What the steps do stands in
+[opset-steps.md](opset-steps.md).
+
+The {opset} steps up to opset {newest}: {counts}.
 
 | op | version | proven in |
 |---|---|---|

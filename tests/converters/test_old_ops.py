@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pytest
-from old_op_cases import Entry, cases, model_of
+from old_op_cases import Entry, cases, draw, model_of, positive
 from onnx import ModelProto, TypeProto
 from steps_taken import proved, recorded
 
@@ -21,10 +22,15 @@ from passes.verify.tolerance import BITS, Tolerance
 TARGETS = (26, 28)
 #: Ops whose versions onnxruntime computes by kernels that round otherwise.
 ROUNDED = {"AveragePool", "GlobalAveragePool"}
-#: Random numbers with a seed, which both versions draw alike.
-SEEDED = [
+#: Random numbers with a seed, which both versions draw alike, and what is not among the cases.
+MORE: list[Entry] = [
     (7, "y = RandomNormal<shape = [2, 3], seed = 1.0>()", {}),
     (7, "y = RandomUniform<shape = [2, 3], seed = 1.0>()", {}),
+    (7, "y = RandomNormalLike<seed = 1.0>(x)", {"x": draw(2, 3)}),
+    (7, "y = RandomUniformLike<seed = 1.0>(x)", {"x": draw(2, 3)}),
+    (7, "y = Multinomial<sample_size = 5, seed = 1.0>(x)", {"x": positive(2, 3)}),
+    (15, "y = Bernoulli<seed = 1.0>(x)", {"x": positive(2, 3) / np.float32(5)}),
+    (7, "y = GlobalLpPool(x)", {"x": draw(1, 2, 3, 4)}),
 ]
 
 
@@ -35,7 +41,7 @@ def ort() -> Iterator[OnnxRuntimeExecutor]:
 
 
 def all_entries() -> list[Entry]:
-    return [entry for entry in (*cases(), *SEEDED) if entry[0] >= OLDEST_OPSET]
+    return [entry for entry in (*cases(), *MORE) if entry[0] >= OLDEST_OPSET]
 
 
 def wrong(entries: Iterable[Entry], ort: Executor) -> tuple[int, list[str]]:

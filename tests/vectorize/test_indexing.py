@@ -10,7 +10,7 @@ from passes.rule import Refused
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
-OPSETS = [13, 18, 21]
+OPSETS = [13, 21]
 SIZES = (1, 3, 0)
 ONE_OR_BOTH = [["x"], ["i"], ["x", "i"]]
 
@@ -44,7 +44,7 @@ def test_gather(
     row: str, axes: list[int], indices: str, carrying: list[str], opset: int, both: list
 ) -> None:
     for axis in axes:
-        for kind in ("int64", "int32"):
+        for kind in ("int64", "int32") if axis == 0 else ("int64",):
             text = (
                 f"g (float{row} x, {kind}{indices} i) => (float[] y)"
                 f" {{ y = Gather <axis = {axis}> (x, i) }}"
@@ -127,7 +127,7 @@ def test_gather_nd(
     row: str, indices: str, batch: int, carrying: list[str], opset: int, both: list
 ) -> None:
     out = "" if (row, indices) in [("[3]", "[1]"), ("[3,4]", "[2]")] else "[]"
-    for kind in ("float", "string", "bool"):
+    for kind in ("float", "string"):
         text = (
             f"g ({kind}{row} x, int64{indices} i) => ({kind}{out} y)"
             f" {{ y = GatherND <batch_dims = {batch}> (x, i) }}"

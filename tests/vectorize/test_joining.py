@@ -27,7 +27,7 @@ def refused(text: str, carrying: list[str], opset: int = 21) -> str:
     return caught.value.code
 
 
-@pytest.mark.parametrize("kind", ["float", "int64", "bool", "string", "float16"])
+@pytest.mark.parametrize("kind", ["float", "bool", "string"])
 @pytest.mark.parametrize("carrying", [["a"], ["b"], ["a", "b"], ["c"], ["a", "b", "c"]])
 @pytest.mark.parametrize(
     ("a", "b", "c", "axes"),
@@ -100,7 +100,7 @@ SLICES = [
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32"])
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("opset", [13, 21])
 @pytest.mark.parametrize("bounds", SLICES)
 def test_slice(bounds: tuple, kind: str, opset: int, both: list) -> None:
     names = ["starts", "ends", "axes", "steps"]
@@ -172,7 +172,7 @@ def test_pad_from_the_row_itself(row: str, pads: list[int], mode: str, both: lis
     assert made.graph.node[0].op_type == "Pad"
 
 
-@pytest.mark.parametrize("axes", [[0], [1], [-1], [1, 0], [-2, -1]])
+@pytest.mark.parametrize("axes", [[0], [-1], [1, 0]])
 @pytest.mark.parametrize("kind", ["int64", "int32"])
 @pytest.mark.parametrize("opset", [18, 21])
 @pytest.mark.parametrize("carrying", [["x"], ["v"], ["x", "v"]])
@@ -191,7 +191,7 @@ def test_pad_some_axes(
     assert refused(f"g (float[2,3] x, {operands}) => (float[] y) {{ y = Pad (x, p, v, a) }}", ["a"])
 
 
-@pytest.mark.parametrize("kind", ["float", "int32", "bool", "float16", "uint8", "int16"])
+@pytest.mark.parametrize("kind", ["float", "bool", "uint8", "int16"])
 @pytest.mark.parametrize("carrying", [["v"], ["x", "v"]])
 @pytest.mark.parametrize(("row", "pads"), PADS)
 def test_each_row_may_have_its_own_padding(
@@ -203,7 +203,7 @@ def test_each_row_may_have_its_own_padding(
         " { y = Pad (x, p, v) }"
     )
     for opset in (13, 21):
-        executors = both if kind not in ("int16", "float16") else both[:1]  # not in onnxruntime
+        executors = both if kind != "int16" else both[:1]  # not in onnxruntime
         prove(text, carrying, sizes=SIZES, opset=opset, nonempty=False, executors=executors)
 
 

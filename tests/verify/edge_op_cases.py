@@ -50,6 +50,7 @@ def reductions(opset: int) -> Iterator[Entry]:
     """Reducers and Softmax; what a maximum makes of a NaN is left open by the documents."""
     whole = np.zeros((0, 3), np.int32)
     for op in REDUCERS:
+        yield opset, f"y = {op} (x)", {"x": np.array(2, F32)}
         fed = opset >= 18 or (op == "ReduceSum" and opset >= 13)
         for x, axis in ((EMPTY, 0), (EMPTY, 1), (SPECIAL, 1), (whole, 0)):
             if x is SPECIAL and op in ("ReduceMax", "ReduceMin"):
@@ -81,6 +82,9 @@ def movements(opset: int) -> Iterator[Entry]:
     x = draw(3, 2)
     yield opset, "y = GatherElements (x, i)", {"x": x, "i": none}
     yield opset, "y = GatherND (x, i)", {"x": x, "i": none[:, :1]}
+    if opset >= 12:
+        batch = np.zeros((0, 2, 1), np.int64)
+        yield opset, "y = GatherND <batch_dims = 1> (x, i)", {"x": EMPTY, "i": batch}
     updates = np.zeros((0, 2), F32)
     yield opset, "y = ScatterElements (x, i, u)", {"x": x, "i": none, "u": updates}
     yield opset, "y = ScatterND (x, i, u)", {"x": x, "i": none[:, :1], "u": updates}

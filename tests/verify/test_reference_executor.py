@@ -234,3 +234,16 @@ def test_10000_iterations_next_to_thousands_of_weights_take_seconds() -> None:
 def test_the_time_is_looked_at_between_nodes() -> None:
     with pytest.raises(CannotRun, match="took longer than 0 s"):
         RUN(chain(10), {"v0": X, "x": X}, timeout=0)
+
+
+def test_a_model_that_is_kept_answers_the_same_again() -> None:
+    """Random draws, the clock and what was seen start anew with every run."""
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["": 18]>
+        g (float[2] x) => (float[2] y, float[3] r)
+        { r = RandomNormal<shape = [3]>() y = Add(x, x) }""")
+    kept, fresh = ReferenceExecutor(keep=1), ReferenceExecutor()
+    for scale in (1, 2, 3):
+        feeds = {"x": np.array([scale, -scale], np.float32)}
+        one, other = (executor.run(model, feeds, timeout=60) for executor in (kept, fresh))
+        for name, value in other.outputs.items():
+            np.testing.assert_array_equal(one.outputs[name], value)

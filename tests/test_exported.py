@@ -1,0 +1,158 @@
+"""Models as exporters leave them: upgraded to opset 26, they look the same and answer the same.
+
+Every model runs in onnxruntime on its stored inputs, before and after. One of each kind is
+verified as the command does it; with `--slow`, all of them are.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import ModelProto, ValueInfoProto
+
+import passes
+from passes.testing import assert_rewrite
+from passes.verify import signature
+
+FOLDER = Path(__file__).parent.parent / "golden_models" / "exported"
+MODELS = sorted(FOLDER.glob("*/*.onnx"))
+TARGET = 26
+#: Verified in every run; the others with `--slow`.
+REPRESENTATIVE = {
+    "sklearn/knn_regressor.opset11",
+    "sklearn/gaussian_process.opset9",
+    "sklearn/scaled_logistic.opset9",
+    "torch/cnn.opset9",
+    "torch/rnn.opset9",
+    "torch/layer_norm.opset9",
+    "torch/top.opset9",
+    "torch/resize_bilinear.opset9",
+    "torch/script_break_early.opset9",
+    "torch/script_branch_in_loop.opset9",
+    "torch/script_cell.opset11",
+    "torch/script_softmax_steps.opset11",
+    "torch/operator_scanned_recurrence.opset18",
+    "onnxscript/calling.opset15",
+    "onnxscript/changed_operators.opset15",
+    "onnxscript/break_early.opset15",
+}
+#: Relative and absolute error by dtype: of a rewrite, and of an exporter against its framework.
+REWRITTEN = {"float16": (1e-3, 1e-3), "float32": (1e-5, 1e-6), "float64": (1e-12, 1e-12)}
+EXPORTED = {"float32": (1e-3, 1e-4), "float64": (1e-5, 1e-5)}
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def arrays_beside(path: Path, what: str) -> dict[str, np.ndarray] | None:
+    """The stored `inputs` or `outputs` of a model, by name."""
+    file = data_file(path, what)
+    if not file.exists():
+        return None
+    with np.load(file) as archive:
+        return dict(archive)
+
+
+def data_file(path: Path, what: str) -> Path:
+    return path.with_name(f"{path.name.split('.')[0]}.{what}.npz")
+
+
+def run(model: ModelProto, feeds: dict[str, np.ndarray]) -> dict[str, object]:
+    """What onnxruntime computes, by output."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def assert_close(
+    expected: object, actual: object, allowed: dict[str, tuple[float, float]], name: str
+) -> None:
+    """Equal, floats up to what their dtype allows; lists and maps item by item."""
+    if isinstance(expected, list):
+        assert isinstance(actual, list), name
+        for one, other in zip(expected, actual, strict=True):
+            assert_close(one, other, allowed, name)
+    elif isinstance(expected, dict):
+        assert isinstance(actual, dict), name
+        assert list(expected) == list(actual), name
+        assert_close(list(expected.values()), list(actual.values()), allowed, name)
+    else:
+        one, other = np.asarray(expected), np.asarray(actual)
+        assert one.shape == other.shape, name
+        if one.dtype.kind == "f":
+            relative, absolute = allowed[str(one.dtype)]
+            np.testing.assert_allclose(other, one, relative, absolute, err_msg=name)
+        else:
+            np.testing.assert_array_equal(other, one, err_msg=name)
+
+
+def shape_of(values: list[ValueInfoProto]) -> list[bytes]:
+    return [value.SerializeToString(deterministic=True) for value in values]
+
+
+def accepted(model: ModelProto) -> bool:
+    """Whether onnx's checker accepts a model; one exporter leaves an output without a shape."""
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except onnx.checker.ValidationError as error:
+        assert "Field 'shape' of 'type' is required" in str(error)
+        return False
+    return True
+
+
+@pytest.mark.parametrize("path", MODELS, ids=name_of)
+def test_answers_the_same_at_the_newest_opset(path: Path) -> None:
+    before = onnx.load(path)
+    after = passes.upgrade(before, opset=TARGET, verify=False).model
+    assert {entry.version for entry in after.opset_import if entry.domain == ""} == {TARGET}
+    assert accepted(after) == accepted(before)
+    assert shape_of(signature.inputs(after.graph)) == shape_of(signature.inputs(before.graph))
+    assert shape_of(list(after.graph.output)) == shape_of(list(before.graph.output))
+    feeds = arrays_beside(path, "inputs")
+    assert feeds is not None
+    expected, actual = run(before, feeds), run(after, feeds)
+    for name, value in expected.items():
+        assert_close(value, actual[name], REWRITTEN, name)
+    for name, value in (arrays_beside(path, "outputs") or {}).items():
+        assert_close(value, actual[name], EXPORTED, name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            marks=[] if name_of(path) in REPRESENTATIVE else [pytest.mark.slow],
+            id=name_of(path),
+        )
+        for path in MODELS
+    ],
+)
+def test_is_verified(path: Path) -> None:
+    before = onnx.load(path)
+    inputs = str(data_file(path, "inputs"))
+    if accepted(before):
+        assert_rewrite(before, opset=TARGET, inputs=inputs, budget=30)
+        return
+    result = passes.upgrade(before, opset=TARGET, inputs=inputs, verify_budget=30)
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+
+
+def test_the_representative_models_are_there() -> None:
+    assert {name_of(path) for path in MODELS} >= REPRESENTATIVE
+
+
+def test_models_tell_nothing_of_where_they_were_made() -> None:
+    for path in MODELS:
+        assert path.stat().st_size < 20_000
+        for word in (b"site-packages", b"/tmp/", b"/home/", b"://"):
+            assert word not in path.read_bytes(), path
