@@ -100,12 +100,14 @@ def shape_of(values: list[ValueInfoProto]) -> list[bytes]:
 
 def accepted(model: ModelProto) -> bool:
     """Whether onnx's checker accepts a model; one exporter leaves an output without a shape."""
-    try:
+    if all(output.type.tensor_type.HasField("shape") for output in tensors(model)):
         onnx.checker.check_model(model, full_check=True)
-    except onnx.checker.ValidationError as error:
-        assert "Field 'shape' of 'type' is required" in str(error)
-        return False
-    return True
+        return True
+    return False
+
+
+def tensors(model: ModelProto) -> list[ValueInfoProto]:
+    return [output for output in model.graph.output if output.type.HasField("tensor_type")]
 
 
 @pytest.mark.parametrize("path", MODELS, ids=name_of)

@@ -1,6 +1,6 @@
 """Models of onnxscript: Python functions with for, while, break and if, written out as ONNX."""
 
-# ruff: noqa: F821, SIM108 - onnxscript reads this text: "T" and "C" are sizes
+# ruff: noqa: F821, SIM108, UP037 - onnxscript reads this text: "T" and "C" are sizes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

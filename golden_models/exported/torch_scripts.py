@@ -1,6 +1,6 @@
 """Functions for torch's script compiler, each with a loop or a branch that stays one in ONNX."""
 
-# ruff: noqa: SIM108, RUF005 - the compiler reads this text: it is to see every way of writing it
+# ruff: noqa: SIM108 - the compiler reads this text: it is to see every way of writing it
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import torch
 from case import draw
 from torch import Tensor
 
+Compile = Callable[[Callable[..., object]], torch.jit.ScriptFunction]
 #: Every function by name, with its inputs.
 SCRIPTS: dict[str, tuple[torch.jit.ScriptFunction, tuple[Tensor, ...]]] = {}
 TABLE = torch.from_numpy(draw(30, 4, 3))
@@ -16,9 +17,7 @@ SEQUENCE = torch.from_numpy(draw(31, 4, 2, 3))
 WEIGHTS = torch.from_numpy(draw(32, 3, 8)), torch.from_numpy(draw(33, 2, 8))
 
 
-def case(
-    *inputs: Tensor, table: Tensor = TABLE
-) -> Callable[[Callable[..., object]], torch.jit.ScriptFunction]:
+def case(*inputs: Tensor, table: Tensor = TABLE) -> Compile:
     """Compile a function, and keep it with the table and these inputs."""
 
     def keep(function: Callable[..., object]) -> torch.jit.ScriptFunction:
@@ -198,7 +197,7 @@ def branch_in_loop(x: Tensor) -> Tensor:
 def loop_in_branch(x: Tensor, n: Tensor) -> Tensor:
     """A loop that is only there on one side of a branch."""
     if bool(x.sum() > 0.0):
-        for i in range(int(n)):
+        for _i in range(int(n)):
             x = x * 0.5
     return x
 
@@ -219,7 +218,7 @@ def softmax_steps(x: Tensor) -> Tensor:
     found: list[Tensor] = []
     for i in range(x.size(0)):
         row = torch.softmax(x[i], 0)
-        top, where = row.topk(2)
+        top, _where = row.topk(2)
         found.append(torch.clamp(top, 0.1, 0.9))
     return torch.stack(found, 1)
 
@@ -251,6 +250,6 @@ def unbound(x: Tensor) -> Tensor:
 def scalars(x: Tensor) -> tuple[Tensor, int]:
     """Whole numbers that are carried."""
     a, b = 1, 1
-    for i in range(x.size(0)):
+    for _i in range(x.size(0)):
         a, b = b, a + b
     return x * a, b

@@ -412,12 +412,22 @@ class TestSemantics:
 
     def test_a_rewritten_model_that_another_executor_cannot_run_is_noted(self) -> None:
         def answer(side: str, feeds: Feeds) -> Any:
-            return feeds["x"] if side == "before" else raising(CannotRun("cannot load: no"))
+            return feeds["x"] if side == "before" else raising(CannotRun(reason))
 
+        reason = "cannot load: NOT_IMPLEMENTED"
         same = Pretend(lambda side, feeds: feeds["x"])
         found = verify(*before_and_after(), executors=[same, Pretend(answer, "other")])
         assert found.verdict == "verified"
         assert found.notes[0].startswith("other runs the original alone (")
+
+    def test_a_rewritten_model_that_another_executor_finds_invalid_is_a_mismatch(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "before" else raising(CannotRun("cannot load: two nodes"))
+
+        same = Pretend(lambda side, feeds: feeds["x"])
+        found = verify(*before_and_after(), executors=[same, Pretend(answer, "other")])
+        assert found.verdict == "mismatch"
+        assert "not valid there: cannot load: two nodes" in found.reason
 
     def test_what_cannot_run_is_not_compared_and_soon_left_alone(self) -> None:
         executor = Pretend(lambda side, feeds: raising(CannotRun("no kernel for Foo")))

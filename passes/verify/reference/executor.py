@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -55,7 +56,8 @@ class ReferenceExecutor:
         wrong type or shape included), `CannotRun` when a kernel or external data is missing or
         the time is over.
         """
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, of the mean of nothing
             evaluator = self._evaluator(model, base_dir, watch or {})
             machine = evaluator.machine
             machine.start(timeout)
