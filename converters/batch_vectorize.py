@@ -8,6 +8,7 @@ from onnx import GraphProto, ModelProto
 
 from converters.batched_scan import BatchedScan
 from converters.ragged_batch import Ragged
+from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
 from passes import scope as scoping
 from passes.author import Author
@@ -46,7 +47,11 @@ def vectorize(
         _write(author, at, scan, outputs, name)
         return
     safe = not speculatable(rows.graph, rows.constants)
-    _write_ragged(Ragged(author, at, scan, lengths, safe), outputs, name)
+    ragged = Ragged(author, at, scan, lengths, safe)
+    if safe and may_run_on(scan):
+        RunOn(ragged).write(outputs, name)
+    else:
+        _write_ragged(ragged, outputs, name)
 
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
@@ -111,7 +116,7 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
     """Rows end one by one: their states stay from then on, and their outputs are zero."""
     scan, author = ragged.scan, ragged.author
     fed = ragged.sequences()
-    mask = ragged.mask()
+    mask = ragged.scanned_mask()
     step = ragged.body()
     count = len(scan.states)
     results = [author.fresh(f"{output}/run") for output in outputs[count:]]
@@ -126,7 +131,7 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
                 Scanned(tensor, inside, 1)
                 for tensor, inside in zip(fed, inputs[count:-1], strict=True)
             ),
-            Scanned(mask, inputs[-1], 1),
+            Scanned(mask, inputs[-1]),
         ),
         collected=tuple(
             Collected(inside, result, 1)

@@ -40,12 +40,26 @@ class Ragged:
             return self.author.op("ReduceMax", self.lengths.vector, keepdims=1)
         return self.author.op("ReduceMax", self.lengths.vector, axes=[0], keepdims=1)
 
-    def mask(self) -> str:
-        """Whether row b still runs in iteration t, bool [batch, longest]."""
-        return self._mask
+    def scanned_mask(self) -> str:
+        """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of
+        the loop, for the state of the highest rank."""
+        by_time = self.author.op("Transpose", self._mask, perm=[1, 0])
+        return row_mask(self.author, by_time, self._state_rank, 2)
+
+    @property
+    def _state_rank(self) -> int:
+        return max((len(state.dims) for state in self.scan.states), default=0)
+
+    def _for_rank(self, mask: str, rank: int) -> str:
+        """The mask of one iteration, shaped for a state of this rank."""
+        if rank == self._state_rank:
+            return mask
+        axes = self.at.author.ints(*range(1 + rank, 1 + self._state_rank))
+        return self.at.author.op("Squeeze", mask, axes)
 
     @cached_property
     def _mask(self) -> str:
+        """Whether row b still runs in iteration t, bool [batch, longest]."""
         steps = spelling.arange(self.author, self.longest)
         ends = spelling.unsqueeze(self.author, self.lengths.vector, 1)
         return self.author.op("Less", steps, ends)
@@ -97,7 +111,7 @@ class Ragged:
         body = self.at.whole(graph, [value.name for value in graph.output]).graph
         outputs = [value.name for value in body.output]
         for position, (name, state) in enumerate(zip(old, self.scan.states, strict=True)):
-            shaped = row_mask(inner, mask, len(state.dims))
+            shaped = self._for_rank(mask, len(state.dims))
             new = outputs[position]
             outputs[position] = choose(inner, shaped, new, name, state.elem_type)
         return self._closed(body, old, outputs, mask)
@@ -110,9 +124,8 @@ class Ragged:
         inputs = list(body.input)
         for position, name in enumerate(old):
             inputs[position].name = name
-        inputs.append(
-            helper.make_value_info(mask, tensor_type(TensorProto.BOOL, (self.scan.batch,)))
-        )
+        dims = (self.scan.batch, *[1] * self._state_rank)
+        inputs.append(helper.make_value_info(mask, tensor_type(TensorProto.BOOL, dims)))
         results = list(body.output)
         for value, name in zip(results, outputs, strict=True):
             value.name = name
@@ -125,7 +138,7 @@ class Ragged:
         for name, initial, state in zip(carried, self.scan.initials, self.scan.states, strict=True):
             own = inner.fresh(f"{name}/kept")
             first = self._borrowed(initial) if self.lengths.may_be_zero else initial
-            shaped = row_mask(inner, mask, len(state.dims))
+            shaped = self._for_rank(mask, len(state.dims))
             fed = choose(inner, shaped, own, first, state.elem_type)
             inner.op("Identity", fed, outputs=[name])
             kept.append(own)

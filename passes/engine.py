@@ -57,7 +57,7 @@ class Rewritten:
     def writes(self) -> list[str]:
         """What those nodes define and the Edit defines in their place."""
         names = [name for node in self.replaced for name in node.output if name]
-        if not self.edit.covered:
+        if not self.edit.tidies:
             return names
         made = {name for node in self.edit.nodes for name in node.output}
         return [name for name in names if name in made]

@@ -59,10 +59,7 @@ class ExternalTensor:
         return self.length if self.length is not None else byte_size(tensor)
 
     def read(self, tensor: TensorProto, base_dir: Path) -> npt.NDArray[Any]:
-        """The value, memory mapped where the dtype allows it.
-
-        Bytes that `length` counts beyond those of the dims are padding.
-        """
+        """The value, memory mapped where the dtype allows it."""
         size = byte_size(tensor)
         path = base_dir / self.location
         if size == 0:

@@ -44,10 +44,10 @@ class Edit:
     graph (into Constant nodes where that is a function). `exact` says that only values move, or
     that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
     strategy for the report. `covered` are the positions of further nodes of the same graph that
-    go too: those that only the site's node feeds or reads, in front of it or behind it. Outputs
-    that nobody else reads need no definition then. `context` are nodes in front of the site, in
-    order, on which the proof of the rewrite rests: when it is verified, both sides have them.
-    `tidies`: initializers that only the nodes that go have read go too.
+    go too: those that only the site's node feeds or reads, in front of it or behind it.
+    `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
+    when it is verified, both sides have them. `tidies`: outputs that nobody reads may be left
+    undefined, and initializers that only the nodes that go have read go too.
     """
 
     nodes: tuple[NodeProto, ...]

@@ -53,7 +53,13 @@ class Rows:
             dims[self.axis] = None
         else:
             dims.insert(self.axis, None)
-        return tensor_type(self.element.tensor_type.elem_type, tuple(dims))
+        return tensor_type(self.element.tensor_type.elem_type, without_made_up(tuple(dims)))
+
+    @property
+    def element_type(self) -> TypeProto:
+        """The type of an element, as a body may declare it."""
+        dims = dims_of(self.element)
+        return tensor_type(self.element.tensor_type.elem_type, dims and without_made_up(dims))
 
     def finish(self, author: Author, rows: str, output: str) -> None:
         """Join what the Scan collected, and put it to what was there before."""
@@ -109,12 +115,10 @@ class Rows:
         """A dim of an element: static, or that of an outer value; 0 where none tells it."""
         if isinstance(dim, int):
             return author.ints(dim)
-        form, site = self.raising.form, self.raising.site
-        for name in (*(one.initial for one in form.carried), *form.captured):
-            dims = dims_of(site.type_of(name)) or ()
-            if dim is not None and dim in dims:
-                return spelling.size_of_axis(author, name, dims.index(dim))
-        return author.ints(0)
+        atom = self.raising.types.sizes.get(dim)
+        if atom is None or atom.axis is None:
+            return author.ints(0)
+        return spelling.size_of_axis(author, atom.tensor, atom.axis)
 
 
 def rows_of(raising: Raising, body: RaisedBody, author: Author) -> list[Rows]:

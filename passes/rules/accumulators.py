@@ -165,13 +165,9 @@ class _Finder:
     def _sequence(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
         if node.input[0] != one.body_input:
             return None
-        self._only(one, position, node)
-        backwards = False
         if len(node.input) > 2 and node.input[2]:
-            at = self.integers.inside(node.input[2])
-            if at is None or at.single is None or at.single.number != 0:
-                return None
-            backwards = True
+            return None  # inserted at a place of its own
+        self._only(one, position, node)
         joins = self._joins(one)
         for join in joins:
             dims = self.types.dims(node.input[1])
@@ -183,7 +179,7 @@ class _Finder:
                 )
             if not join.stacks:
                 self._same_size(one, node.input[1], dims[join.axis])
-        return Accumulator(one, position, node.input[1], 0, True, backwards, True, joins)
+        return Accumulator(one, position, node.input[1], 0, True, joins=joins)
 
     def _joins(self, one: Carried) -> tuple[Joined, ...]:
         owner = self.site.scope.owner

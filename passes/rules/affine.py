@@ -95,15 +95,21 @@ def _sum(constant: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
 
 
 def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -> Affine:
-    """The size of an axis: its number, or the atom of its symbol or of the axis itself.
+    """The size of an axis: its number, or the atom of this very axis.
 
-    One symbol is one size among the values of one graph.
+    That two tensors are declared with one symbol is no proof: nothing holds a caller to it.
     """
     if isinstance(dim, int):
         return Affine(dim)
-    key = ("size", scope_key, dim) if dim else ("size", scope_key, tensor, axis)
     shown = dim or f"size({tensor}, {axis})"
+    key = ("size", scope_key, tensor, axis)
     return Affine.of(Atom(key, tensor, axis, negative=False, shown=shown))
+
+
+def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
+    """The size that a symbol is in one graph, where declarations may be trusted."""
+    key = ("size", scope_key, symbol)
+    return Affine.of(Atom(key, tensor, axis, negative=False, shown=symbol))
 
 
 @dataclass(frozen=True)

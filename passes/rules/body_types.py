@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
 
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Site
+from passes.rules.affine import Affine, Atom
+from passes.rules.integers import Integers
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
 
 Dims = tuple[Dim, ...]
@@ -26,8 +28,15 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether both shapes are known, so that they really differ."""
-        return self.before is not None and self.after is not None and None not in self.after
+        """Whether the shapes surely differ: in rank, or in a number."""
+        if self.before is None or self.after is None:
+            return False
+        if len(self.before) != len(self.after):
+            return True
+        return any(
+            isinstance(one, int) and isinstance(other, int) and one != other
+            for one, other in zip(self.before, self.after, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,7 @@ class BodyTypes:
     types: Mapping[str, TypeProto]
     changes: Mapping[str, Change]
     invariant: frozenset[Dim]  # symbols that are the same size in every iteration
+    sizes: Mapping[Dim, Atom]  # what some of them are the sizes of
 
     def elem_type(self, name: str) -> int:
         """The element type of a value of the body, 0 where it is not known."""
@@ -53,7 +63,7 @@ def body_types(site: Site, form: LoopForm) -> BodyTypes:
     A dim that one iteration changes is widened to a size that nothing is known of, and the body
     inferred again, since other shapes may depend on it.
     """
-    inference = _Inference(site, form)
+    inference = _Inference(site, form, Integers(site))
     dims = {one.body_input: inference.first(one) for one in form.carried}
     changes: dict[str, Change] = {}
     for _ in range(_MOST_ROUNDS):
@@ -65,16 +75,16 @@ def body_types(site: Site, form: LoopForm) -> BodyTypes:
                 continue
             if inference.declared_alike(one) and not _differ(before, after):
                 continue
-            changes.setdefault(one.body_input, Change(inference.shown(before), after))
+            changes.setdefault(one.body_input, Change(before, after))
             wider = inference.widen(one.body_input, before, after)
             widened |= wider != before
             dims[one.body_input] = wider
         if not widened:
             break
     stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
-    given = [dims_of(site.type_of(name)) for name in form.captured]
+    given = [inference.outer(name) for name in form.captured]
     known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
-    return BodyTypes(types, changes, frozenset(known))
+    return BodyTypes(types, changes, frozenset(known), inference.sizes)
 
 
 def _differ(before: Dims | None, after: Dims | None) -> bool:
@@ -84,8 +94,33 @@ def _differ(before: Dims | None, after: Dims | None) -> bool:
     if len(before) != len(after):
         return True
     return any(
-        isinstance(one, int) and isinstance(other, int) and one != other
+        one != other and _is_told(one) and _is_told(other)
         for one, other in zip(before, after, strict=True)
+    )
+
+
+def _is_told(dim: Dim) -> bool:
+    """Whether a dim is a number, or the size of an axis that is known to be another one."""
+    return isinstance(dim, int) or (dim is not None and not dim.startswith((_WIDE, _INFERRED)))
+
+
+def _forget_symbols(type_proto: TypeProto) -> None:
+    """Leave the sizes that a declaration fixes."""
+    if type_proto.WhichOneof("value") == "tensor_type":
+        for dim in type_proto.tensor_type.shape.dim:
+            dim.ClearField("dim_param")
+
+
+def _symbol(size: Affine | None) -> Dim:
+    """The symbol, or the number, that a size is."""
+    if size is None:
+        return None
+    if size.number is not None:
+        return size.number
+    return (
+        _SIZE
+        + repr(sorted((repr(atom.key), count) for atom, count in size.terms))
+        + (f" + {size.constant}")
     )
 
 
@@ -93,21 +128,37 @@ def _differ(before: Dims | None, after: Dims | None) -> bool:
 class _Inference:
     site: Site
     form: LoopForm
+    integers: Integers
+    sizes: dict[Dim, Atom] = field(default_factory=dict)
 
     def first(self, one: Carried) -> Dims | None:
         """The shape before the first iteration, a symbol of its own for each unknown dim."""
         declared = self.declared(one.body_input)
-        initial = dims_of(self.site.type_of(one.initial))
+        initial = self.outer(one.initial)
         if initial is None or (declared is not None and len(declared) != len(initial)):
-            initial = declared
-        if initial is None:
-            return None
+            if declared is None:
+                return None
+            initial = (None,) * len(declared)
         told = declared or initial
         return tuple(
-            next((dim for dim in pair if isinstance(dim, int)), None)
-            or (0 if 0 in pair else pair[0] or pair[1] or f"{_OWN}{one.body_input}.{axis}")
-            for axis, pair in enumerate(zip(initial, told, strict=True))
+            said if isinstance(said, int) else dim or f"{_OWN}{one.body_input}.{axis}"
+            for axis, (dim, said) in enumerate(zip(initial, told, strict=True))
         )
+
+    def outer(self, name: str) -> Dims | None:
+        """The shape of an outer value; a symbol stands for the size of one very axis."""
+        dims = dims_of(self.site.type_of(name))
+        if dims is None:
+            return None
+        sizes = [self.integers.size(name, axis) for axis in range(len(dims))]
+        shape = tuple(
+            dim if isinstance(dim, int) else _symbol(size)
+            for dim, size in zip(dims, sizes, strict=True)
+        )
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, str):
+                self.sizes.setdefault(dim, Atom(("size", name, axis), name, axis))
+        return shape
 
     def declared(self, name: str) -> Dims | None:
         """What the body itself says of the shape of an input or output."""
@@ -129,10 +180,6 @@ class _Inference:
             one if one == other else f"{_WIDE}{name}.{axis}"
             for axis, (one, other) in enumerate(zip(before, after, strict=True))
         )
-
-    def shown(self, dims: Dims | None) -> Dims | None:
-        """A shape without the symbols made here."""
-        return None if dims is None else without_made_up(dims)
 
     def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
         """Infer the body with these shapes of its carried values."""
@@ -157,6 +204,8 @@ class _Inference:
         model.functions.extend(site.model.proto.functions)
         graph = model.graph
         graph.CopyFrom(form.body)
+        for value in (*graph.output, *graph.value_info):
+            _forget_symbols(value.type)
         del graph.input[:]
         self._feed(graph, carried)
         for name in form.captured:
@@ -190,12 +239,14 @@ class _Inference:
         known = self.site.type_of(name)
         if known is not None:
             value.type.CopyFrom(known)
+        if elem_type_of(known):
+            value.type.CopyFrom(tensor_type(elem_type_of(known), self.outer(name)))
 
 
-_OWN, _WIDE, _INFERRED = "own size of ", "changed size of ", "unk__"
+_OWN, _WIDE, _INFERRED, _SIZE = "own size of ", "changed size of ", "unk__", "size "
 
 
 def without_made_up(dims: Dims) -> Dims:
     """A shape without the symbols that only the inference of a body knows."""
-    made = (_OWN, _WIDE, _INFERRED)
+    made = (_OWN, _WIDE, _INFERRED, _SIZE)
     return tuple(None if isinstance(dim, str) and dim.startswith(made) else dim for dim in dims)

@@ -6,11 +6,12 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.rule import Site
-from passes.rules.integers import FOLLOWED, Integers
+from passes.rules.integers import FOLLOWED, SHAPE_KEEPING, Integers
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Div", "Range", "Where"}
+_SHAPED = (*SHAPE_KEEPING, "ConstantOfShape", "Transpose")
+_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *_SHAPED, "Constant", "Div", "Range", "Where"}
 _MOST = 256
 
 
@@ -37,7 +38,6 @@ class _Walk:
         known = scoping.is_onnx_domain(node.domain) and node.op_type in _TOLD
         if not known or not self.integers.same_meaning(node, name):
             return
-        if node.op_type not in ("Shape", "Size"):
-            for one in filter(None, node.input):
-                self.visit(one, depth + 1)
+        for one in filter(None, node.input):
+            self.visit(one, depth + 1)
         self.found[node.output[0]] = node

@@ -18,7 +18,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.rule import Constants, Site
-from passes.rules.affine import Affine, Atom, Ints, size_atom
+from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
 from passes.rules.guards import Guard, guarded
 from passes.scope import Scope
 from passes.value_types import dims_of, elem_type_of
@@ -26,7 +26,12 @@ from passes.value_types import dims_of, elem_type_of
 _WHOLE = (TensorProto.INT64, TensorProto.INT32)
 _MOST_ITEMS = 64  # a shape, not data
 _DEEPEST = 100
-_LIKE_THEIR_INPUT = ("Identity", "Cast")
+#: Ops of one input whose output has its shape.
+SHAPE_KEEPING = (
+    *("Abs", "Cast", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "Identity", "LeakyRelu"),
+    *("Log", "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sin"),
+    *("Softmax", "Softplus", "Sqrt", "Tanh"),
+)
 
 
 @dataclass
@@ -194,12 +199,30 @@ class Integers:
         dim = None if dims is None else dims[position]
         node = self.site.model.producer(home.owner, name)
         if node is not None and not isinstance(dim, int) and depth < _DEEPEST:
-            guard = self._guard(home, node)
-            source = guard.value if guard is not None else ""
-            source = node.input[0] if node.op_type in _LIKE_THEIR_INPUT else source
-            if source:
-                return self._size(home, source, position, depth + 1)
+            found = self._size_through(home, node, position, depth + 1)
+            if found is not None:
+                return found
+        if isinstance(dim, str) and "valid-inputs" in self.site.options.get("assume", ()):
+            return symbol_atom(home.key, name, position, dim)
         return size_atom(home.key, name, position, dim)
+
+    def _size_through(self, home: Scope, node: NodeProto, axis: int, depth: int) -> Affine | None:
+        """The size of an axis of what a node gives, from what it reads."""
+        if not scoping.is_onnx_domain(node.domain):
+            return None
+        guard = self._guard(home, node)
+        if guard is not None:
+            return self._size(home, guard.value, axis, depth)
+        if node.op_type in SHAPE_KEEPING:
+            return self._size(home, node.input[0], axis, depth)
+        if node.op_type == "Transpose":
+            perm = next((list(one.ints) for one in node.attribute if one.name == "perm"), None)
+            return None if perm is None else self._size(home, node.input[0], perm[axis], depth)
+        if node.op_type == "ConstantOfShape":
+            shape = self._at(home, node.input[0], depth)
+            whole = shape is not None and shape.rank == 1 and axis < len(shape.items)
+            return shape.items[axis] if shape is not None and whole else None
+        return None
 
 
 def _ints_of(array: npt.NDArray[Any]) -> Ints | None:

@@ -92,7 +92,7 @@ class RaisedScan:
         inputs += [(name, self._slice_type(window)) for window, name in self.scanned]
         results = [one.body_output for one in self.carried] + [one.result for one in self.rows]
         types = [self._type(one.body_input) for one in self.carried]
-        types += [one.element for one in self.rows]
+        types += [one.element_type for one in self.rows]
         outputs = list(zip(results, types, strict=True))
         self.results = self.body.finish(inputs, outputs)
 
@@ -196,10 +196,12 @@ class _Feeds:
     author: Author
     _count: str = ""
     _explicit: bool = False
+    _sure: bool = False  # whether some input has as many elements as there are iterations
 
     def __post_init__(self) -> None:
         raising = self.scan.raising
         self._explicit = raising.non_empty and self.scan.keeps_count
+        self._sure = any(one is None or not one.guarded for one, _ in self.scan.scanned)
 
     def count(self) -> str:
         """The trip count, a scalar."""
@@ -222,8 +224,9 @@ class _Feeds:
         if window.whole and not self._explicit:
             return tensor
         self._explicit = False
-        if window.guarded and not self.scan.raising.assumes("valid-inputs"):
+        if window.guarded and not self._sure:
             tensor = self._guarded(tensor, window)
+            self._sure = True  # a Scan fails itself where another input is shorter
         return self._cut(tensor, window)
 
     def _guarded(self, tensor: str, window: Window) -> str:

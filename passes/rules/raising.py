@@ -10,13 +10,13 @@ from onnx import TensorProto
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.accumulators import Accumulator, find_accumulators
-from passes.rules.body_types import BodyTypes, Change, body_types
+from passes.rules.body_types import BodyTypes, Change, body_types, without_made_up
 from passes.rules.induction import inductions, integers_of, unchanged
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Window, find_reads, window_of
 from passes.rules.trailing import Placed, placed
 from passes.rules.trips import Trips, trips_of
-from passes.value_types import dims_of, elem_type_of
+from passes.value_types import Dim, dims_of, elem_type_of
 
 
 @dataclass(frozen=True)
@@ -168,8 +168,9 @@ def _element(site: Site, types: BodyTypes, name: str) -> None:
         )
 
 
-def _shown(dims: Sequence[object] | None) -> str:
+def _shown(dims: Sequence[Dim] | None) -> str:
     """A shape for people."""
     if dims is None:
         return "of an unknown rank"
-    return "[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]"
+    shown = ("?" if dim is None else str(dim) for dim in without_made_up(tuple(dims)))
+    return "[" + ", ".join(shown) + "]"

@@ -116,4 +116,7 @@ def _scaled(at: Vectorizer, value: str, node: NodeProto, attribute_name: str, li
     if factor == 1.0:
         return value
     dtype = helper.tensor_dtype_to_np_dtype(at.elem_type(like))
+    if dtype.kind in "iu" and factor != int(factor):
+        sentence = f"Gemm of integers with {attribute_name} {factor} has no vectorisation rule"
+        at.refuse("no-batching-rule", sentence, *node.output)
     return at.op("Mul", value, at.author.constant(np.array(factor).astype(dtype), "factor"))

@@ -6,8 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from looping import prove
+from looping import parsed, prove, vectorized
 
+from passes.rule import Refused
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
@@ -119,6 +120,14 @@ def test_gemm_of_every_type(kind: str, carrying: list[str], both: list) -> None:
         )
         executors = both if kind in ("double", "float16") else both[:1]
         prove(text, carrying, ranges=dict.fromkeys("abc", (0, 9)), executors=executors)
+
+
+def test_gemm_of_integers_takes_no_part_of_them() -> None:
+    """How that rounds is not said: 'no-batching-rule'."""
+    text = "g (int32[4,3] a, int32[3,2] b) => (int32[4,2] y) { y = Gemm <alpha = 0.5> (a, b) }"
+    with pytest.raises(Refused) as caught:
+        vectorized(parsed(text), ["a"], None)
+    assert caught.value.code == "no-batching-rule"
 
 
 def test_gemm_with_an_omitted_bias(both: list) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,16 @@ def test_a_kernel_that_fails_names_node_and_reason() -> None:
     g (float[N] x, float[M] w) => (y) { [join] y = Add (x, w) }""")
     with pytest.raises(ModelFailed, match="Add 'join' failed: operands could not be broadcast"):
         RUN(model, {"x": X, "w": np.zeros(3, F32)})
+
+
+def test_numpy_does_not_warn_of_the_mean_of_nothing() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[1, 1, N] x) => (y) { y = GlobalAveragePool (x) }""")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outcome = RUN(model, {"x": np.zeros((1, 1, 0), F32)})
+    assert np.isnan(outcome.outputs["y"]).all()
 
 
 def test_an_operator_without_kernel_is_no_word_on_the_model() -> None:
