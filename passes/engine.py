@@ -215,9 +215,9 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
     nodes: list[NodeProto] = []
     constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
     spare: set[str] = set()
-    for edit in edits.values():
-        if edit.tidies:
-            gone = (owner.node[index] for index in edit.covered)
+    for tidy in edits.values():
+        if tidy.tidies:
+            gone = (owner.node[index] for index in tidy.covered)
             spare.update(name for node in gone for name in node.input)
     for index, node in enumerate(owner.node):
         edit = edits.get(index)
@@ -264,4 +264,7 @@ def _list_initializers(owner: Owner) -> None:
 
 def _constant_node(tensor: TensorProto) -> NodeProto:
     """A constant for a function, which has no initializers."""
-    return helper.make_node("Constant", [], [tensor.name], value=tensor)
+    value = TensorProto()
+    value.CopyFrom(tensor)
+    value.name = ""  # onnx's text format cannot read back a name here
+    return helper.make_node("Constant", [], [tensor.name], value=value)
