@@ -42,7 +42,9 @@ class Raising:
     @property
     def non_empty(self) -> bool:
         """Whether at least one iteration runs, proven or assumed."""
-        return self.trips.at_least_one or self.assumes("non-empty")
+        if self.trips.at_least_one:
+            return True
+        return self.assumes("non-empty") and self.trips.at_least_one_if_non_empty
 
     def assumes(self, assumption: str) -> bool:
         """Whether the user lets the rewrite take this for granted."""

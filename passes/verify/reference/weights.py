@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
+from passes.external_data import byte_size
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.value_types import blank
 
 #: Types that pack two or more elements into a byte: their bytes are no numpy array.
 _PACKED = {
     kind
-    for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2")
+    for name in ("INT4", "UINT4", "FLOAT4E2M1", "INT2", "UINT2", "FLOAT6E2M3", "FLOAT6E3M2")
     if (kind := getattr(TensorProto, name, None)) is not None
 }
 
@@ -44,8 +45,7 @@ def array_of(tensor: TensorProto, base_dir: Path | None) -> Array:
     count = math.prod(tensor.dims)
     packed = tensor.data_type in _PACKED
     length = int(place.get("length", "0") or 0)
-    if not packed:
-        length = length or count * dtype.itemsize
+    length = length or byte_size(tensor)
     available = path.stat().st_size - offset if path.is_file() else -1
     if available < length:
         have = "is missing" if available < 0 else f"has {available} bytes after offset {offset}"
