@@ -19,6 +19,7 @@ from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.
 OLDEST = 13
+_FREE_INITIALIZERS = 4
 
 
 def vectorize(
@@ -56,7 +57,8 @@ def vectorize(
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
     """The body on its own, at the target opset."""
-    model = ModelProto(ir_version=site.model.proto.ir_version)
+    # up to IR 3, inference does not look at initializers that are no inputs
+    model = ModelProto(ir_version=max(site.model.proto.ir_version, _FREE_INITIALIZERS))
     model.opset_import.extend(site.model.proto.opset_import)
     for entry in model.opset_import:
         if scoping.is_onnx_domain(entry.domain):
