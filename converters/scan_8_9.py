@@ -65,7 +65,9 @@ def upgrade_scan_8(site: Site) -> Edit:
     - `no-batching-rule`: `--batch vectorize`: an op of the body has no rule for a batch
     - `batched-operand`: `--batch vectorize`: a shape or size in the body differs from row to row
     - `random`: `--batch vectorize`: an op of the body draws anew for each row
-    - `not-constant`: `--batch vectorize`: an op of the body has axes or sizes that are not fixed
+    - `not-speculatable`: `--batch vectorize`: a branch or loop in the body may fail on other rows
+    - `ragged-rows`: `--batch vectorize`: branches or loops in the body give rows of other shapes
+    - `collected-while`: `--batch vectorize`: a loop in the body collects another count per row
     - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known
     - `batch-too-large`: `--batch unroll` was asked for a batch of more than 64 rows
     """

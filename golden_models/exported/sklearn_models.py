@@ -8,7 +8,9 @@ import numpy as np
 from case import Case, draw
 from onnx import ModelProto
 from skl2onnx import to_onnx
+from skl2onnx.common._topology import Variable
 from skl2onnx.common.data_types import FloatTensorType, StringTensorType
+from skl2onnx.common.utils import _unique_index
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
@@ -71,6 +73,7 @@ def _case(
     """A fitted model; `methods` name what it computes, in the order of the model's outputs."""
 
     def export(opset: int) -> ModelProto:
+        _number_names_anew()
         kinds = [("X", FloatTensorType([None, fresh.shape[1]]))]
         versions = {"": opset, "ai.onnx.ml": ML[opset]}
         return to_onnx(
@@ -79,6 +82,12 @@ def _case(
 
     outputs = [_plain(getattr(model, method)(fresh)) for method in methods]
     return Case(name, export, [fresh], outputs or None, opsets, accepted)
+
+
+def _number_names_anew() -> None:
+    """The exporter numbers its names through all models of a process: begin at 0 again."""
+    Variable._UNIQUE_NUMBER_ = 0
+    _unique_index["subgraph"] = 0
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

@@ -22,6 +22,18 @@ ENDLESS = (1 << 62) - 1
 
 
 @dataclass(frozen=True)
+class _Run:
+    """Names of what was written: where a counter begins, its bound, how far that is, whether the
+    comparison holds at first, and how often it does."""
+
+    begin: str
+    bound: str
+    distance: str
+    holds: str
+    count: str
+
+
+@dataclass(frozen=True)
 class Counting:
     """Writes numbers that are computed outside a loop, from what the loop reads."""
 
@@ -102,7 +114,7 @@ class Counting:
         if step > 1 or not one.strict:
             count = author.op("Add", count, author.int(1))
         count = author.op("Where", holds, count, author.int(0))
-        return self._ending(one, start, begin, distance, holds, count)
+        return self._ending(one, start, _Run(begin, bound, distance, holds, count))
 
     def _fixed(self, one: Comparison, start: int, bound: int) -> int:
         """The number of times where all is fixed."""
@@ -119,27 +131,22 @@ class Counting:
             )
         return count
 
-    def _ending(
-        self, one: Comparison, start: Affine, begin: str, distance: str, holds: str, count: str
-    ) -> str:
-        """`count`, where the counter really gets behind its bound."""
-        conditions = []
+    def _ending(self, one: Comparison, start: Affine, run: _Run) -> str:
+        """The count, where the counter really gets behind its bound."""
+        author, conditions = self.author, []
         low = start if one.upwards else one.bound
         if not low.never_negative and one.elem_type == TensorProto.INT64:
             # The distance of two numbers may be too large for a number.
-            too_far = self.author.op("Less", distance, self.author.int(0))
-            conditions.append(self.author.op("Not", too_far))
+            conditions.append(author.op("Not", author.op("Less", run.distance, author.int(0))))
         if self._may_wrap(one):
-            conditions.append(self._does_not_wrap(one, begin, count))
+            conditions.append(self._does_not_wrap(one, run))
         if not conditions:
-            return count
-        ends = spelling.both(self.author, conditions)
-        idle = self.author.op("Not", holds)
-        ends = self.author.op("Or", idle, ends)
+            return run.count
+        ends = author.op("Or", author.op("Not", run.holds), spelling.both(author, conditions))
         if self.limited:
-            return self.author.op("Where", ends, count, self.author.int(ENDLESS))
-        vector = spelling.unsqueeze(self.author, count, 0)
-        return spelling.squeeze(self.author, spelling.must(self.author, vector, ends), 0)
+            return author.op("Where", ends, run.count, author.int(ENDLESS))
+        vector = spelling.unsqueeze(author, run.count, 0)
+        return spelling.squeeze(author, spelling.must(author, vector, ends), 0)
 
     def _may_wrap(self, one: Comparison) -> bool:
         """Whether the counter may leave its type on the step behind the bound.
@@ -167,11 +174,13 @@ class Counting:
             )
         return True
 
-    def _does_not_wrap(self, one: Comparison, begin: str, count: str) -> str:
+    def _does_not_wrap(self, one: Comparison, run: _Run) -> str:
         """Whether the counter can go one step further from the last value that holds."""
         author, (least, most) = self.author, limits(one.elem_type)
-        before = author.op("Sub", count, author.int(1))
-        last = author.op("Add", begin, author.op("Mul", before, author.int(one.step)))
+        last = run.bound  # step by step, it gets there
+        if abs(one.step) > 1:
+            before = author.op("Sub", run.count, author.int(1))
+            last = author.op("Add", run.begin, author.op("Mul", before, author.int(one.step)))
         if one.upwards:
             return author.op("Not", author.op("Greater", last, author.int(most - one.step)))
         return author.op("Not", author.op("Less", last, author.int(least - one.step)))

@@ -224,7 +224,7 @@ def test_a_counter_at_the_end_of_its_type_fails_where_it_never_ended() -> None:
         ReferenceExecutor().run(model, feeds)
     feeds["n"] = np.array(most - 1)
     outcome = ReferenceExecutor().run(model, feeds)
-    assert int(np.asarray(outcome.values[0])) == most
+    assert int(np.asarray(outcome.outputs["c_end"])) == most
 
 
 def test_a_counter_at_the_end_of_its_type_runs_as_often_as_it_may() -> None:
@@ -322,7 +322,7 @@ def _same(text: str, *, dtype: type = np.int64, **values: int | bool) -> None:
     }
     feeds = {name: value for name, value in feeds.items() if name in _inputs(before)}
     one, other = (ReferenceExecutor().run(model, feeds) for model in (before, after))
-    for left, right in zip(one.values, other.values, strict=True):
+    for left, right in zip(one.outputs.values(), other.outputs.values(), strict=True):
         np.testing.assert_array_equal(np.asarray(left), np.asarray(right))
 
 

@@ -17,6 +17,7 @@ def refused() -> Iterator[Entry]:
     """All entries, by family."""
     yield from divisions()
     yield from indices_out_of_range()
+    yield from updates()
     yield from lengths()
     yield from shapes()
     yield from axes()
@@ -51,6 +52,18 @@ def indices_out_of_range() -> Iterator[Entry]:
         yield 13, "y = ScatterND (x, i, u)", {**scatter, "i": matrix}
         yield 16, 'y = ScatterND <reduction = "add"> (x, i, u)', {**scatter, "i": matrix}
     yield 13, "y = Gather (x, i)", {"x": draw(0, 3), "i": ints(0)}
+
+
+def updates() -> Iterator[Entry]:
+    """More or fewer updates than indices, or of another shape."""
+    row, few = ints(0, 1), {"x": X23, "i": ints(0, 1).reshape(2, 1), "u": draw(2, 2)}
+    yield 10, "y = Scatter (x, i, u)", few
+    for opset in (11, 13, 18):
+        yield opset, "y = ScatterElements (x, i, u)", few
+        yield opset, "y = ScatterElements (x, i, u)", {"x": X23, "i": row, "u": draw(2)}
+        yield opset, "y = ScatterND (x, i, u)", {**few, "u": draw(3, 3)}
+        yield opset, "y = ScatterND (x, i, u)", {**few, "u": draw(2, 1)}
+        yield opset, "y = ScatterND (x, i, u)", {**few, "u": draw(1, 3)}
 
 
 def lengths() -> Iterator[Entry]:
