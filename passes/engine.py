@@ -158,7 +158,7 @@ class _Pass:
         for index, node in enumerate(owner.node):
             if index in covered:
                 continue  # an Edit in front takes its place
-            if node.attribute:
+            if scoping.holds_graphs(node):
                 inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
                     self.rewrite(before, graph)
@@ -229,6 +229,8 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
             nodes.extend(edit.nodes)
             constants.update((tensor.name, tensor) for tensor in edit.initializers)
             owner.value_info.extend(edit.value_info)
+            if isinstance(owner, GraphProto):
+                owner.quantization_annotation.extend(edit.annotations)
     if isinstance(owner, GraphProto):
         owner.initializer.extend(constants.values())
     else:

@@ -10,7 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
-from onnx import FunctionProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import (
+    FunctionProto,
+    NodeProto,
+    TensorAnnotation,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
@@ -47,7 +54,8 @@ class Edit:
     go too: those that only the site's node feeds or reads, in front of it or behind it.
     `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
     when it is verified, both sides have them. `tidies`: outputs that nobody reads may be left
-    undefined, and initializers that only the nodes that go have read go too.
+    undefined, and initializers that only the nodes that go have read go too. `annotations` say
+    how new values are quantized.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -58,6 +66,7 @@ class Edit:
     covered: tuple[int, ...] = ()
     context: tuple[NodeProto, ...] = ()
     tidies: bool = False
+    annotations: tuple[TensorAnnotation, ...] = ()
 
 
 @dataclass(frozen=True)

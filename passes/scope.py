@@ -33,6 +33,14 @@ def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
                 yield f"{attribute.name}[{index}]", graph
 
 
+def holds_graphs(node: NodeProto) -> bool:
+    """Whether a node has bodies; quicker than to ask for them."""
+    for attribute in node.attribute:
+        if attribute.type == _GRAPH or attribute.type == _GRAPHS:
+            return True
+    return False
+
+
 def label(node: NodeProto, index: int) -> str:
     """How a node is called in a path: its name, else its op and place (`scan_3`)."""
     return node.name or f"{node.op_type.lower()}_{index}"

@@ -116,7 +116,7 @@ class Session:
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not model.proto:
-            check(Model(proto, model.path))
+            check(Model(proto, model.path), inferring=False)
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 

@@ -11,6 +11,7 @@ from passes.author import Author
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum; the other reducers follow at 18
 _SLICE_HAS_INPUTS = 10
+_SPLIT_COUNTS_OUTPUTS = 18
 
 # The types that onnxruntime's Where runs and keeps bit for bit: it has no bool, int16, uint16,
 # uint64 or bfloat16, and turns -0.0 of its second input into 0.0.
@@ -162,3 +163,31 @@ def must(author: Author, value: str, condition: str) -> str:
     shape = author.op("Shape", value)
     impossible = author.op("Add", shape, author.ints(1))
     return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
+
+
+def guarded(
+    author: Author, value: str, condition: str, outputs: Sequence[str] = ()
+) -> str:
+    """`value` (of any rank), or a failure of the whole model where `condition` is false."""
+    # A scalar has no axis on which a guard could fail.
+    checked = must(author, unsqueeze(author, value, 0), condition)
+    return squeeze(author, checked, 0, outputs)
+
+
+def same_shape(author: Author, new: str, old: str) -> str:
+    """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
+    shapes = [author.op("Shape", value) for value in (new, old)]
+    ranks = [squeeze(author, author.op("Shape", shape), 0) for shape in shapes]
+    # Shapes of other lengths broadcast where one has length 1, and fail elsewhere.
+    differ = author.op("Not", author.op("Equal", *shapes))
+    count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
+    agree = [author.op("Equal", *ranks), author.op("Equal", count, author.int(0))]
+    return guarded(author, new, both(author, agree))
+
+
+def split(author: Author, value: str, axis: int, parts: Sequence[str]) -> None:
+    """The slices of size 1 along an axis of a size that is known, under the names `parts`."""
+    if author.opset < _SPLIT_COUNTS_OUTPUTS:
+        author.op("Split", value, outputs=parts, axis=axis)
+    else:
+        author.op("Split", value, outputs=parts, axis=axis, num_outputs=len(parts))

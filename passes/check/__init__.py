@@ -24,33 +24,35 @@ from passes.scope import Place
 __all__ = ["check"]
 
 
-def check(model: Model) -> None:
+def check(model: Model, *, inferring: bool = True) -> None:
     """See that a model is valid ONNX, as far as that shows without running it.
 
     What is cheap and what onnx's own checker does not see comes first, then that checker; only
     where it complains are names and order looked into, to say where and why. The types of loops
     come last: inference may be trusted with a model whose form is right, and with no other.
+    They are left out unless `inferring`, which a model that was valid and was rewritten spares.
 
     Raises:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
-        _check(model)
+        places = _check_form(model)
+        if inferring:
+            loops.check_types(loops.loop_sites(model, places), Lookup(model))
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check(model: Model) -> None:
+def _check_form(model: Model) -> list[Place]:
     header.check_header(model.proto)
     places = survey(model)
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
     signature.check_element_types(model.proto, places)
-    sites = loops.loop_sites(model, places)
-    loops.check_form(sites)
+    loops.check_form(loops.loop_sites(model, places))
     _run_checker(model, places)
     tensors.check_tensors(model.proto, places)
-    loops.check_types(sites, Lookup(model))
+    return places
 
 
 def _run_checker(model: Model, places: list[Place]) -> None:

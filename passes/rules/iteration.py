@@ -5,91 +5,86 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import NodeProto, TensorAnnotation, ValueInfoProto
 
 from passes import scope as scoping
 from passes.author import Author
+from passes.rules.shared_body import SharedBody
 
 #: The metadata that says which iteration a node was written for.
 ITERATION_KEY = "passes.iteration"
 
-
-@dataclass(frozen=True)
-class SharedBody:
-    """A body whose weights, at every depth, stand outside, where all iterations read them."""
-
-    graph: GraphProto
-    constants: tuple[TensorProto, ...]
-
-    @classmethod
-    def of(cls, body: GraphProto, author: Author) -> SharedBody:
-        """Move the dense initializers of `body` and of what it nests out of it."""
-        graph = GraphProto()
-        graph.CopyFrom(body)
-        constants: list[TensorProto] = []
-        for inner in scoping.graphs_below(graph):
-            assert isinstance(inner, GraphProto)
-            constants += _moved_out(inner, author)
-        return cls(graph, tuple(constants))
-
-
-def _moved_out(graph: GraphProto, author: Author) -> list[TensorProto]:
-    """The initializers of one graph, renamed; the graph captures them now."""
-    mapping = {tensor.name: author.fresh(tensor.name) for tensor in graph.initializer}
-    if not mapping:
-        return []
-    moved = []
-    for tensor in graph.initializer:
-        copy = TensorProto()
-        copy.CopyFrom(tensor)
-        copy.name = mapping[tensor.name]
-        moved.append(copy)
-    del graph.initializer[:]
-    kept = [value for value in graph.input if value.name not in mapping]
-    del graph.input[:]
-    graph.input.extend(kept)
-    annotations = [one for one in graph.quantization_annotation if one.tensor_name not in mapping]
-    del graph.quantization_annotation[:]
-    graph.quantization_annotation.extend(annotations)
-    scoping.rename_captures(graph, mapping)
-    return moved
+_FREE_SYMBOLS: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """The nodes of one iteration, what the body's outputs are called, and types of its values."""
+    """The nodes of one iteration, what the body's outputs are called, and types of its values.
+
+    `names` says what the values of the body are called in this iteration.
+    """
 
     nodes: list[NodeProto]
     outputs: list[str]
     value_info: list[ValueInfoProto]
+    annotations: list[TensorAnnotation]
+    names: Mapping[str, str]
 
 
 def write_iteration(
-    author: Author, body: GraphProto, inputs: Mapping[str, str], tag: str
+    author: Author,
+    body: SharedBody,
+    inputs: Mapping[str, str],
+    tag: str,
+    symbols: frozenset[str] = _FREE_SYMBOLS,
 ) -> Iteration:
     """Clone the body's nodes: `inputs` says what its inputs are called outside, `tag` (`it3`)
-    ends the new names."""
+    ends the new names. Of the symbolic dims, `symbols` are those that mean the same outside."""
     mapping = dict(inputs)
+    own: dict[str, str] = {}
     nodes = []
-    for node in body.node:
+    for node in body.graph.node:
         copy = NodeProto()
         copy.CopyFrom(node)
         scoping.rename_free(copy, mapping)
         for position, name in enumerate(node.output):
             if name:
-                mapping[name] = author.names.fresh(f"{name}/{tag}")
+                mapping[name] = own[name] = author.names.fresh(f"{name}/{tag}")
                 copy.output[position] = mapping[name]
         if copy.name:
             copy.name = f"{copy.name}/{tag}"
         copy.metadata_props.add(key=ITERATION_KEY, value=tag)
         nodes.append(copy)
-    infos = [_renamed(value, mapping) for value in body.value_info if value.name in mapping]
-    outputs = [mapping.get(name, name) for name in scoping.output_names(body)]
-    return Iteration(nodes, outputs, infos)
+    outputs = [mapping.get(name, name) for name in scoping.output_names(body.graph)]
+    infos = [_retyped(one, own, symbols) for one in body.graph.value_info if one.name in own]
+    annotations = [
+        _renamed(one, mapping)
+        for one in body.graph.quantization_annotation
+        if one.tensor_name in own
+    ]
+    return Iteration(nodes, outputs, infos, annotations, mapping)
 
 
-def _renamed(value: ValueInfoProto, mapping: Mapping[str, str]) -> ValueInfoProto:
+def _retyped(
+    value: ValueInfoProto, own: Mapping[str, str], symbols: frozenset[str]
+) -> ValueInfoProto:
+    """The type under the new name; a symbol of the body may differ from iteration to iteration."""
     copy = ValueInfoProto()
     copy.CopyFrom(value)
-    copy.name = mapping[value.name]
+    copy.name = own[value.name]
+    for dim in copy.type.tensor_type.shape.dim if copy.type.HasField("tensor_type") else ():
+        if dim.HasField("dim_param") and dim.dim_param not in symbols:
+            dim.ClearField("dim_param")
     return copy
+
+
+def _renamed(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> TensorAnnotation:
+    copy = TensorAnnotation()
+    copy.CopyFrom(annotation)
+    copy.tensor_name = mapping.get(copy.tensor_name, copy.tensor_name)
+    for entry in copy.quant_parameter_tensor_names:
+        entry.value = mapping.get(entry.value, entry.value)
+    return copy
+
+
+

@@ -248,7 +248,7 @@ class _Body:
             if known is not None and dims_of(result.type) is None:
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
-                result.name = _same_shape(inner, value.name, states[position])
+                result.name = spelling.same_shape(inner, value.name, states[position])
             elif value.name not in computed or value.name in listed:
                 result.name = inner.op("Identity", value.name)
             listed.add(result.name)
@@ -284,18 +284,3 @@ def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> Non
     perm = [axis, *(other for other in range(len(dims)) if other != axis)]
     rows = inner.op("Transpose", one.tensor, perm=perm) if axis else one.tensor
     inner.op("Identity", spelling.row(inner, rows, index, elem_type), outputs=[name])
-
-
-def _same_shape(inner: Author, new: str, old: str) -> str:
-    """`new`, or a failure where a state changes its shape, as a Scan fails."""
-    shapes = [inner.op("Shape", value) for value in (new, old)]
-    ranks = [spelling.squeeze(inner, inner.op("Shape", shape), 0) for shape in shapes]
-    # Shapes of other lengths broadcast where one has length 1, and fail elsewhere.
-    differ = inner.op("Not", inner.op("Equal", *shapes))
-    count = spelling.total(inner, inner.op("Cast", differ, to=TensorProto.INT64))
-    agree = spelling.both(
-        inner, [inner.op("Equal", *ranks), inner.op("Equal", count, inner.int(0))]
-    )
-    # A scalar has no axis on which a guard could fail.
-    guarded = spelling.must(inner, spelling.unsqueeze(inner, new, 0), agree)
-    return spelling.squeeze(inner, guarded, 0)
