@@ -165,9 +165,7 @@ def must(author: Author, value: str, condition: str) -> str:
     return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
 
 
-def guarded(
-    author: Author, value: str, condition: str, outputs: Sequence[str] = ()
-) -> str:
+def guarded(author: Author, value: str, condition: str, outputs: Sequence[str] = ()) -> str:
     """`value` (of any rank), or a failure of the whole model where `condition` is false."""
     # A scalar has no axis on which a guard could fail.
     checked = must(author, unsqueeze(author, value, 0), condition)

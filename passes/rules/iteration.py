@@ -85,6 +85,3 @@ def _renamed(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> Tensor
     for entry in copy.quant_parameter_tensor_names:
         entry.value = mapping.get(entry.value, entry.value)
     return copy
-
-
-

@@ -39,18 +39,14 @@ class SharedBody:
             for _, inner in scoping.subgraphs(node):
                 _uncover(inner, author, visible)
         moved = _Moved(author, [], [], [])
-        for owner in list(scoping.graphs_below(graph)):
-            assert isinstance(owner, GraphProto)
-            moved.take(owner, nested=owner is not graph)
+        moved.take(graph, nested=False)
         return cls(graph, tuple(moved.constants), tuple(moved.nodes), tuple(moved.annotations))
 
 
 def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
     names = {name for owner in scoping.graphs_below(graph) for name in scoping.defined(owner)}
     if any(map(visible, names)):
-        scoping.rename_all(
-            graph, lambda name: author.names.fresh(name) if visible(name) else name
-        )
+        scoping.rename_all(graph, lambda name: author.names.fresh(name) if visible(name) else name)
 
 
 @dataclass(frozen=True)
@@ -61,12 +57,13 @@ class _Moved:
     annotations: list[TensorAnnotation]
 
     def take(self, graph: GraphProto, nested: bool) -> None:
-        """Move the constants of one graph, which captures them now, under new names."""
-        names = {
-            **{tensor.name: tensor.name for tensor in graph.initializer},
-            **{sparse.values.name: sparse.values.name for sparse in graph.sparse_initializer},
-            **{node.output[0]: node.output[0] for node in graph.node if _is_constant(node)},
-        }
+        """Move the constants of a graph, which captures them now, innermost bodies first."""
+        for node in graph.node:
+            for _, inner in scoping.subgraphs(node):
+                self.take(inner, nested=True)
+        names = [tensor.name for tensor in graph.initializer]
+        names += [sparse.values.name for sparse in graph.sparse_initializer]
+        names += [node.output[0] for node in graph.node if _is_constant(node)]
         if not names:
             return
         mapping = {name: self.author.fresh(name) for name in names}
@@ -139,6 +136,6 @@ def _return_as_own(graph: GraphProto, returned: dict[str, str]) -> None:
 
 
 def _replace(field: object, values: Iterable[object]) -> None:
-    kept = [_copied(value) for value in values]
+    kept = list(values)
     del field[:]  # type: ignore[attr-defined]
     field.extend(kept)  # type: ignore[attr-defined]

@@ -1,0 +1,34 @@
+"""Random operators, also in the functions that a node calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.facts import RANDOM
+from passes.model import Model
+
+
+def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
+    """The first node, at any depth and in any function called, that draws anew each time."""
+    functions = {(one.domain, one.name): one for one in model.proto.functions}
+    seen: set[tuple[str, str]] = set()
+    pending = list(nodes)[::-1]
+    while pending:
+        node = pending.pop()
+        if node.op_type in RANDOM or _trains(node):
+            return node
+        called = (node.domain, node.op_type)
+        if called in functions and called not in seen:
+            seen.add(called)
+            pending.extend(functions[called].node)
+        for _, graph in scoping.subgraphs(node):
+            pending.extend(graph.node)
+    return None
+
+
+def _trains(node: NodeProto) -> bool:
+    """Whether a Dropout may be told that it trains."""
+    return node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])

@@ -1,0 +1,180 @@
+"""Writes out the iterations of a loop, in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
+
+from passes import facts, spelling
+from passes.author import Author
+from passes.loop_form import Collected, Kind, LoopForm, Scanned
+from passes.rule import Edit, Refused, Site
+from passes.rules.iteration import write_iteration
+from passes.rules.shared_body import SharedBody
+from passes.rules.tidy import Tidy
+from passes.value_types import dims_of, elem_type_of
+
+
+class Unrolling:
+    """Writes `trips` iterations of a loop in the place of its node."""
+
+    def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
+        self.site = site
+        self.trips = trips
+        self.author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+        self.body = SharedBody.of(form.body, self.author, site.is_visible)
+        self.form = replace(form, body=self.body.graph)
+        self.value_info: list[ValueInfoProto] = []
+        self.annotations: list[TensorAnnotation] = list(self.body.annotations)
+        self.collected: list[list[str]] = [[] for _ in form.collected]
+        self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
+        self._stable = facts.keeps_shape(site, form)
+        self._symbols = frozenset(
+            dim.dim_param
+            for value in site.model.proto.graph.input
+            for dim in value.type.tensor_type.shape.dim
+        ) - {""}
+
+    def edit(self, note: str) -> Edit:
+        """Write the iterations, then what they hand on and collected; clean what was written."""
+        author, form = self.author, self.form
+        author.adopt(self.body.nodes, self.body.constants)
+        agree = self._lengths_agree()
+        elements = [self._elements(one) for one in form.scanned]
+        states = [one.initial for one in form.carried]
+        for index in range(self.trips):
+            states = self._iteration(index, states, [one[index] for one in elements])
+        for carried, state in zip(form.carried, states, strict=True):
+            self._hand_on(state, carried.final, agree)
+        for one, rows in zip(form.collected, self.collected, strict=True):
+            if one.tensor:
+                self._hand_on(self._stacked(one, rows), one.tensor, agree)
+        return self._cleaned(note)
+
+    def _cleaned(self, note: str) -> Edit:
+        keep = frozenset(filter(None, self.site.node.output))
+        tidy = Tidy(self.author, keep, self.site.constant, self._type_of)
+        nodes, constants = tidy.clean()
+        made = {name for node in nodes for name in node.output} - keep
+        named = made | {one.name for one in constants}
+        return Edit(
+            tuple(nodes),
+            tuple(constants),
+            tuple(one for one in self.value_info if one.name in made),
+            note=note,
+            tidies=True,
+            annotations=tuple(one for one in self.annotations if one.tensor_name in named),
+        )
+
+    def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
+        """Write one; answers with its states."""
+        form = self.form
+        fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
+        values = [*self._head(index), *states, *elements]
+        inputs = dict(zip(fed, values, strict=True))
+        written = write_iteration(self.author, self.body, inputs, f"it{index}", self._symbols)
+        self.author.adopt(written.nodes)
+        self.value_info += written.value_info
+        self.annotations += written.annotations
+        self._origin.update((new, old) for old, new in written.names.items() if old not in inputs)
+        self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
+        results = written.outputs[1:] if form.condition else written.outputs
+        for kept, name in zip(self.collected, results[len(states) :], strict=True):
+            kept.append(name)
+        return [
+            self._kept_shape(position, new, old)
+            for position, (new, old) in enumerate(zip(results, states, strict=False))
+        ]
+
+    def _kept_shape(self, position: int, new: str, old: str) -> str:
+        """The state, or a failure where it changes its shape, as a Scan fails."""
+        stable = self._stable[self.form.carried[position].body_input]
+        if stable or self.form.kind is Kind.LOOP or self._valid_inputs or new == old:
+            return new
+        return spelling.same_shape(self.author, new, old)
+
+    @property
+    def _valid_inputs(self) -> bool:
+        return "valid-inputs" in self.site.options.get("assume", ())
+
+    def _head(self, index: int) -> list[str]:
+        """The iteration number and the condition of a Loop."""
+        if self.form.condition is None:
+            return []
+        return [self.author.int(index), self.author.constant(np.array(True), "true")]
+
+    def _lengths_agree(self) -> str:
+        """A condition: that all scanned lengths are the trip count; "" where that is known."""
+        author = self.author
+        if self._valid_inputs:
+            return ""
+        sizes = [
+            spelling.squeeze(author, spelling.size_of_axis(author, one.tensor, one.axis), 0)
+            for one in self.form.scanned
+            if self._length(one) != self.trips
+        ]
+        checks = [author.op("Equal", size, author.int(self.trips)) for size in sizes]
+        return spelling.both(author, checks) if checks else ""
+
+    def _length(self, one: Scanned) -> object:
+        dims = dims_of(self.site.type_of(one.tensor))
+        return None if dims is None else dims[one.axis]
+
+    def _elements(self, one: Scanned) -> list[str]:
+        """The slices of a scanned tensor, in the order in which they are read."""
+        author, count = self.author, self.trips
+        hints = [f"{one.body_input}/it{index}" for index in range(count)]
+        if one.reversed:
+            hints.reverse()
+        parts = [one.tensor]
+        if count > 1:
+            parts = [author.names.fresh(f"{hint}/part") for hint in hints]
+            spelling.split(author, one.tensor, one.axis, parts)
+        read = [
+            spelling.squeeze(author, part, one.axis, [author.names.fresh(hint)])
+            for part, hint in zip(parts, hints, strict=False)
+        ]
+        return read[::-1] if one.reversed else read
+
+    def _hand_on(self, value: str, name: str, agree: str) -> None:
+        if not name:
+            return
+        if agree:
+            spelling.guarded(self.author, value, agree, [name])
+        else:
+            self.author.op("Identity", value, outputs=[name])
+
+    def _stacked(self, one: Collected, rows: Sequence[str]) -> str:
+        if not rows:
+            return self._nothing(one)
+        ordered = reversed(rows) if one.reversed else rows
+        lifted = [spelling.unsqueeze(self.author, row, one.axis) for row in ordered]
+        return self.author.op("Concat", *lifted, axis=one.axis) if len(lifted) > 1 else lifted[0]
+
+    def _nothing(self, one: Collected) -> str:
+        """A collected output of no iterations, typed and shaped: 0 where a size is not known."""
+        known = self.site.body_type_of("body", one.body_output)
+        dims = dims_of(known)
+        if dims is None or not elem_type_of(known):
+            raise Refused(
+                "unknown-shape",
+                f"no iteration runs, and the rank of {one.body_output!r} is not known",
+                [self.site.path, one.body_output],
+            )
+        shape = [dim if isinstance(dim, int) else 0 for dim in dims]
+        shape.insert(one.axis % (len(shape) + 1), 0)
+        if elem_type_of(known) == TensorProto.STRING:
+            return self.author.strings([], tuple(shape))
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
+        return self.author.constant(np.zeros(shape, dtype), "empty")
+
+    def _type_of(self, name: str) -> TypeProto | None:
+        """The type of a value, None where iterations may differ in it."""
+        if name not in self._origin:
+            return self.site.type_of(name)
+        if not all(self._stable.values()):
+            return None
+        return self.site.body_type_of("body", self._origin[name])
