@@ -40,7 +40,7 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan, *, checked: bool) 
     for element in scan.elements:
         dims = [_size(idle, site, scan, dim) for dim in element.dims]
         shape = idle.op("Concat", *sizes, *dims, axis=0)
-        shape = spelling.must(idle, shape, agree) if agree else shape
+        shape = spelling.must_count(idle, shape, agree) if agree else shape
         collected.append(spelling.zeros(idle, shape, element.elem_type))
     return [*states, *collected]
 

@@ -86,7 +86,7 @@ def checked_lengths(
     if not assume_valid:
         conditions += same_sizes(author, scan)
     if conditions:
-        lengths = spelling.must(author, lengths, spelling.both(author, conditions))
+        lengths = spelling.must_count(author, lengths, spelling.both(author, conditions))
     return lengths, time
 
 

@@ -11,6 +11,7 @@ from passes.command_options import (
     Batch,
     BatchOption,
     Budget,
+    Dims,
     ExecutorOption,
     Executors,
     Inputs,
@@ -20,6 +21,7 @@ from passes.command_options import (
     Only,
     Opset,
     Seed,
+    sizes_of,
 )
 from passes.command_running import (
     FAILED,
@@ -97,6 +99,7 @@ def unroll(
     opset: Opset = 26,
     only: Only = None,
     max_nodes: MaxNodes = 100_000,
+    dim: Dims = None,
     **common: Unpack[Options],
 ) -> Result:
     """Write out every iteration of the loops whose trip count is static.
@@ -105,7 +108,14 @@ def unroll(
     """
     from passes import api
 
-    return api.unroll(model, opset=opset, only=only or (), max_nodes=max_nodes, **common)
+    return api.unroll(
+        model,
+        opset=opset,
+        only=only or (),
+        max_nodes=max_nodes,
+        dims=sizes_of(dim),
+        **common,
+    )
 
 
 @app.command(short_help="Execute two models on the same inputs and compare them.")

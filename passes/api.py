@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict, Unpack
 
 from passes.assumptions import ASSUMPTIONS
@@ -95,15 +95,25 @@ def unroll(
     *,
     only: Sequence[str] = (),
     max_nodes: int = 100_000,
+    dims: Mapping[str, int] | None = None,
     opset: int = DEFAULT_OPSET,
     **options: Unpack[Options],
 ) -> Result:
     """Write out every iteration of the loops whose trip count is static.
 
-    Loops that stay are in the report's refusals; one that would take more than `max_nodes`
-    nodes stays. The other arguments and errors are those of `lower`.
+    `dims` fixes symbolic dims of the whole model first, `{"batch": 4}`; the outcome is compared
+    with the model so fixed. Loops that stay are in the report's refusals; what all of them
+    together write is at most `max_nodes` nodes. The other arguments and errors are those of
+    `lower`, and:
+
+    Raises:
+        UnknownDim: no input has a dim of a name in `dims`.
     """
-    own: dict[str, object] = {"only": tuple(only), "max_nodes": max_nodes}
+    own: dict[str, object] = {
+        "only": tuple(only),
+        "max_nodes": max_nodes,
+        "dims": tuple((dims or {}).items()),
+    }
     return _session("unroll", opset, own, options).run(model)
 
 

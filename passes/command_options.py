@@ -89,7 +89,16 @@ Assume = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")]
 MaxNodes = Annotated[
-    int, typer.Option(min=1, help="The most nodes that a loop may unroll to.", metavar="N")
+    int,
+    typer.Option(min=1, help="The most nodes that all loops together unroll to.", metavar="N"),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        help="Fix a symbolic dim of the whole model, as `batch=4`; may be repeated.",
+        metavar="NAME=SIZE",
+    ),
 ]
 Only = Annotated[
     list[str] | None,
@@ -98,6 +107,20 @@ Only = Annotated[
         metavar="PATTERN",
     ),
 ]
+
+
+def sizes_of(dims: list[str] | None) -> dict[str, int]:
+    """What `--dim` fixes.
+
+    Raises:
+        typer.BadParameter: an entry is not of the form NAME=SIZE.
+    """
+    from passes.dims import parsed
+
+    try:
+        return dict(parsed(text) for text in dims or ())
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}", param_hint="--dim") from error
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -83,6 +83,7 @@ def _rewrite(
     A model that was left as it is gets written only if `write_unchanged`.
     """
     from passes import session
+    from passes.dims import UnknownDim
     from passes.errors import PassesError
     from passes.save import check_target, save
 
@@ -110,7 +111,7 @@ def _rewrite(
     except session.NotProduced as error:
         show(error.report, common.json)
         fail(f"{error}", NOT_PRODUCED)
-    except session.UnknownOpset as error:
+    except (session.UnknownOpset, UnknownDim) as error:
         fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)

@@ -13,6 +13,7 @@ from onnx import ModelProto
 
 from passes import scope as scoping
 from passes.check import check
+from passes.dims import with_fixed_dims
 from passes.engine import Engine, Round
 from passes.errors import PassesError
 from passes.model import Model
@@ -92,6 +93,7 @@ class Session:
 
         Raises:
             BadModel: the input is no valid model.
+            UnknownDim: a dim is to be fixed that no input has.
             NotProduced: a rule that the result depends on refused.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
@@ -104,6 +106,9 @@ class Session:
             )
         model = Model.load(source)
         check(model)
+        sizes = dict(self.options.get("dims", ()))
+        if sizes:
+            model = with_fixed_dims(model, sizes)
         self._say("rewriting")
         rounds: list[Round] = []
         proto = model.proto

@@ -158,21 +158,32 @@ def both(author: Author, conditions: Sequence[str]) -> str:
 def must(author: Author, value: str, condition: str) -> str:
     """`value` (rank 1 or more), or a failure of the whole model where `condition` is false.
 
-    ONNX has no assert: a Reshape to one element more than there are cannot succeed.
+    ONNX has no assert: a Reshape to one element more than there are cannot succeed. Who reads it
+    must not be another reshape, which onnxruntime would fuse with this one: for sizes there is
+    `must_count`, for the others `guarded`.
     """
     shape = author.op("Shape", value)
     impossible = author.op("Add", shape, author.ints(1))
     return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
 
 
-def guarded(author: Author, value: str, condition: str, outputs: Sequence[str] = ()) -> str:
-    """`value` (of any rank), or a failure of the whole model where `condition` is false."""
-    # A scalar has no axis on which a guard could fail.
-    checked = must(author, unsqueeze(author, value, 0), condition)
-    return squeeze(author, checked, 0, outputs)
+def guarded(
+    author: Author, value: str, condition: str, elem_type: int, outputs: Sequence[str] = ()
+) -> str:
+    """`value` (of any rank), or a failure of the whole model where `condition` is false.
+
+    Read as the only row of a list, by an index that is beyond it where the condition fails: where
+    onnxruntime knows the shape, it takes a Reshape between other reshapes out. Its Gather copies
+    only the first string of a row, so strings are reshaped all the same.
+    """
+    row_of_one = unsqueeze(author, value, 0)
+    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
+        return squeeze(author, must(author, row_of_one, condition), 0, outputs)
+    index = author.op("Where", condition, author.int(0), author.int(1))
+    return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
 
 
-def same_shape(author: Author, new: str, old: str) -> str:
+def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:
     """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
     shapes = [author.op("Shape", value) for value in (new, old)]
     ranks = [squeeze(author, author.op("Shape", shape), 0) for shape in shapes]
@@ -180,7 +191,7 @@ def same_shape(author: Author, new: str, old: str) -> str:
     differ = author.op("Not", author.op("Equal", *shapes))
     count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
     agree = [author.op("Equal", *ranks), author.op("Equal", count, author.int(0))]
-    return guarded(author, new, both(author, agree))
+    return guarded(author, new, both(author, agree), elem_type)
 
 
 def split(author: Author, value: str, axis: int, parts: Sequence[str]) -> None:

@@ -146,7 +146,7 @@ class Counting:
         if self.limited:
             return author.op("Where", ends, run.count, author.int(ENDLESS))
         vector = spelling.unsqueeze(author, run.count, 0)
-        return spelling.squeeze(author, spelling.must(author, vector, ends), 0)
+        return spelling.squeeze(author, spelling.must_count(author, vector, ends), 0)
 
     def _may_wrap(self, one: Comparison) -> bool:
         """Whether the counter may leave its type on the step behind the bound.

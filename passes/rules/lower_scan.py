@@ -122,7 +122,7 @@ class _Lowering:
             )
             for other in computed[1:]
         ]
-        return spelling.must(author, computed[0], spelling.both(author, conditions))
+        return spelling.must_count(author, computed[0], spelling.both(author, conditions))
 
     def _size(self, one: Scanned) -> int | str | None:
         dims = dims_of(self.site.type_of(one.tensor))

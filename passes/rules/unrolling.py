@@ -60,13 +60,17 @@ class Unrolling:
         nodes, constants = tidy.clean()
         made = {name for node in nodes for name in node.output} - keep
         named = made | {one.name for one in constants}
+        annotations = [one for one in self.annotations if one.tensor_name in named]
+        scales = {
+            entry.value for one in annotations for entry in one.quant_parameter_tensor_names
+        } - named
         return Edit(
             tuple(nodes),
-            tuple(constants),
+            (*constants, *(one for one in self.author.constants if one.name in scales)),
             tuple(one for one in self.value_info if one.name in made),
             note=note,
             tidies=True,
-            annotations=tuple(one for one in self.annotations if one.tensor_name in named),
+            annotations=tuple(annotations),
         )
 
     def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
@@ -91,10 +95,12 @@ class Unrolling:
 
     def _kept_shape(self, position: int, new: str, old: str) -> str:
         """The state, or a failure where it changes its shape, as a Scan fails."""
-        stable = self._stable[self.form.carried[position].body_input]
+        body_input = self.form.carried[position].body_input
+        stable = self._stable[body_input]
         if stable or self.form.kind is Kind.LOOP or self._valid_inputs or new == old:
             return new
-        return spelling.same_shape(self.author, new, old)
+        elem_type = elem_type_of(self.site.body_type_of("body", body_input))
+        return spelling.same_shape(self.author, new, old, elem_type)
 
     @property
     def _valid_inputs(self) -> bool:
@@ -143,7 +149,8 @@ class Unrolling:
         if not name:
             return
         if agree:
-            spelling.guarded(self.author, value, agree, [name])
+            elem_type = elem_type_of(self.site.type_of(name))
+            spelling.guarded(self.author, value, agree, elem_type, [name])
         else:
             self.author.op("Identity", value, outputs=[name])
 
