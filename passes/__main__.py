@@ -14,6 +14,7 @@ from passes.command_options import (
     Dims,
     ExecutorOption,
     Executors,
+    Factor,
     Inputs,
     Json,
     MaxNodes,
@@ -100,6 +101,7 @@ def unroll(
     only: Only = None,
     max_nodes: MaxNodes = 100_000,
     dim: Dims = None,
+    factor: Factor = None,
     **common: Unpack[Options],
 ) -> Result:
     """Write out every iteration of the loops whose trip count is static.
@@ -114,6 +116,7 @@ def unroll(
         only=only or (),
         max_nodes=max_nodes,
         dims=sizes_of(dim),
+        factor=factor,
         **common,
     )
 

@@ -96,6 +96,7 @@ def unroll(
     only: Sequence[str] = (),
     max_nodes: int = 100_000,
     dims: Mapping[str, int] | None = None,
+    factor: int | None = None,
     opset: int = DEFAULT_OPSET,
     **options: Unpack[Options],
 ) -> Result:
@@ -103,17 +104,22 @@ def unroll(
 
     `dims` fixes symbolic dims of the whole model first, `{"batch": 4}`; the outcome is compared
     with the model so fixed. Loops that stay are in the report's refusals; what all of them
-    together write is at most `max_nodes` nodes. The other arguments and errors are those of
-    `lower`, and:
+    together write is at most `max_nodes` nodes. With a `factor`, loops do that many iterations at
+    a time, whatever their trip count. The other arguments and errors are those of `lower`, and:
 
     Raises:
         UnknownDim: no input has a dim of a name in `dims`.
+        ValueError: the factor is less than 1.
     """
+    if factor is not None and factor < 1:
+        raise ValueError(f"factor is {factor}, it must be 1 or more")
     own: dict[str, object] = {
         "only": tuple(only),
         "max_nodes": max_nodes,
         "dims": tuple((dims or {}).items()),
     }
+    if factor is not None:
+        return _session("unroll-partial", opset, {**own, "factor": factor}, options).run(model)
     return _session("unroll", opset, own, options).run(model)
 
 

@@ -92,6 +92,14 @@ MaxNodes = Annotated[
     int,
     typer.Option(min=1, help="The most nodes that all loops together unroll to.", metavar="N"),
 ]
+Factor = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Let loops do K iterations at a time, whatever their trip count.",
+        metavar="K",
+    ),
+]
 Dims = Annotated[
     list[str] | None,
     typer.Option(

@@ -40,6 +40,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "lower": (_UPGRADE_SCAN_8, Stage(("lower-scan",))),
     "raise": (_UPGRADE_SCAN_8, Stage(("count-loop", "raise-loop"))),
     "unroll": (_UPGRADE_SCAN_8, Stage(("unroll",))),
+    "unroll-partial": (_UPGRADE_SCAN_8, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
 #: (earlier, later): pairs that a stage holding both must keep in this order.

@@ -167,6 +167,14 @@ def must(author: Author, value: str, condition: str) -> str:
     return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
 
 
+def must_count(author: Author, value: str, condition: str) -> str:
+    """Sizes or counts (int64 vector), or a failure of the whole model where `condition` is false.
+
+    What is guarded is a 0 that is added: onnxruntime fuses a Reshape with the Squeeze behind it.
+    """
+    return author.op("Add", value, must(author, author.ints(0), condition))
+
+
 def guarded(
     author: Author, value: str, condition: str, elem_type: int, outputs: Sequence[str] = ()
 ) -> str:
@@ -181,6 +189,20 @@ def guarded(
         return squeeze(author, must(author, row_of_one, condition), 0, outputs)
     index = author.op("Where", condition, author.int(0), author.int(1))
     return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
+
+
+def nothing(author: Author, condition: str) -> str:
+    """0 (int64 scalar), or a failure of the whole model where `condition` is false."""
+    shape = author.op("Where", condition, author.ints(1), author.ints(2))
+    return total(author, author.op("Reshape", author.ints(0), shape))
+
+
+def must_count(author: Author, value: str, condition: str) -> str:
+    """`value` (int64, any shape), or a failure of the whole model where `condition` is false.
+
+    The guard is added as a 0, which no reshape behind it takes away.
+    """
+    return author.op("Add", value, nothing(author, condition))
 
 
 def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from passes.rules import count_loop, lower_scan, raise_loop, unroll
+from passes.rules import count_loop, lower_scan, raise_loop, unroll, unroll_partial
 
-__all__ = ["count_loop", "lower_scan", "raise_loop", "unroll"]
+__all__ = ["count_loop", "lower_scan", "raise_loop", "unroll", "unroll_partial"]

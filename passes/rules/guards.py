@@ -1,4 +1,4 @@
-"""Recognises the guards that rewrites leave behind: see `spelling.must`."""
+"""Recognises the guards that rewrites write: `must`, `must_count`, `guarded` of `spelling`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ class Guard:
 
 
 def guarded(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
-    """The guard that a Reshape is, None where it is an ordinary one.
+    """The guard that a node is, None where it is an ordinary one."""
+    if node.op_type == "Reshape" and len(node.input) == 2:
+        return _impossible_shape(node, producer, constant)
+    if node.op_type == "Gather":
+        return _impossible_index(node, producer, constant)
+    return None
 
-    `spelling.must` reshapes a value to its own shape, or to one that is impossible.
-    """
-    if node.op_type != "Reshape" or len(node.input) < 2:
-        return None
+
+def _impossible_shape(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
+    """A value reshaped to its own shape, or to one that has one more on every axis."""
     choice = producer(node.input[1])
     if choice is None or choice.op_type != "Where":
         return None
@@ -38,10 +42,28 @@ def guarded(node: NodeProto, producer: Producer, constant: Constant) -> Guard | 
         return None
     if other is None or other.op_type != "Add" or other.input[0] != shape:
         return None
-    more = constant(other.input[1])
-    if more is None or more.size != 1 or np.any(more != 1):
-        return None  # one more on every axis is never as many elements
-    return Guard(node.input[0], condition)
+    return Guard(node.input[0], condition) if _is(constant(other.input[1]), 1) else None
+
+
+def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
+    """A value read as the only row of a list, at 0 or behind it."""
+    rows, choice = producer(node.input[0]), producer(node.input[1])
+    if rows is None or rows.op_type != "Unsqueeze" or choice is None or choice.op_type != "Where":
+        return None
+    if any(one.name == "axis" and one.i for one in node.attribute):
+        return None
+    axes = constant(rows.input[1]) if len(rows.input) > 1 else _attribute(rows, "axes")
+    condition, there, beyond = choice.input
+    fits = _is(axes, 0) and _is(constant(there), 0) and _is(constant(beyond), 1)
+    return Guard(rows.input[0], condition) if fits else None
+
+
+def _attribute(node: NodeProto, name: str) -> npt.NDArray[Any] | None:
+    return next((np.array(one.ints) for one in node.attribute if one.name == name), None)
+
+
+def _is(value: npt.NDArray[Any] | None, number: int) -> bool:
+    return value is not None and value.size == 1 and bool(value.item() == number)
 
 
 def conjuncts(condition: str, producer: Producer) -> Iterator[NodeProto]:

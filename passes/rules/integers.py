@@ -294,6 +294,9 @@ def _size(read: _Reading, node: NodeProto) -> Ints | None:
 
 
 def _gather(read: _Reading, node: NodeProto) -> Ints | None:
+    guard = read.integers._guard(read.scope, node)
+    if guard is not None:
+        return read.integers._at(read.scope, guard.value, read.depth)
     data, indices = read.ints(node, 0), read.ints(node, 1)
     positions = read.numbers(node, 1)
     if data is None or data.rank != 1 or indices is None or positions is None:

@@ -28,6 +28,7 @@ class Tidy:
     keep: Collection[str]
     outer: Callable[[str], Array | None]
     type_of: Callable[[str], TypeProto | None]
+    finals: bool = True
     _same: dict[str, str] = field(default_factory=dict)
     _values: dict[str, Array | None] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
@@ -35,7 +36,7 @@ class Tidy:
     def clean(self) -> tuple[list[NodeProto], list[TensorProto]]:
         """The nodes that the author wrote, cleaned, and the constants that they read."""
         nodes = self._folded(self.author.nodes)
-        nodes = self._alive(_finals_renamed(nodes, self.keep))
+        nodes = self._alive(_finals_renamed(nodes, self.keep) if self.finals else nodes)
         read = {name for node in nodes for name in scoping.free_names(node)}
         return nodes, [one for one in self.author.constants if one.name in read]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import networkx as nx
 import onnx
 import pytest
-from onnx import GraphProto, ModelProto
+from onnx import ModelProto
 
 from passes import scope as scoping
 from passes.session import Session
@@ -16,6 +16,8 @@ FOLDER = Path(__file__).parent.parent.parent / "golden_models"
 CASES = sorted([*FOLDER.glob("lower/*.before.onnxtxt"), *FOLDER.glob("upgrade/*.after.onnxtxt")])
 #: What does not come back as it was, and why.
 OTHER = {
+    "lower/axes": "axes are counted from the front",
+    "lower/unused": "an omitted output gets a name, for onnxruntime",
     "lower/passes_through": "a body that returns an input gets an Identity, for onnxruntime",
     "lower/scan_8": "it is upgraded, and its state may change its shape: lowered with a guard",
     "lower/static_zero": "a Loop that never runs is left alone",
@@ -114,4 +116,3 @@ def test_what_is_not_the_same_is_told_apart() -> None:
     other.graph.node[0].input[:] = ["y", "x"]
     assert isomorphic(one, one)
     assert not isomorphic(one, other)
-    assert isinstance(one.graph, GraphProto)

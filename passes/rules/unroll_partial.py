@@ -1,0 +1,77 @@
+"""The rule `unroll-partial`: a Loop does several iterations at a time."""
+
+from __future__ import annotations
+
+from onnx import NodeProto, TensorProto
+
+from passes import facts
+from passes import scope as scoping
+from passes.loop_form import LoopForm
+from passes.rule import Edit, Refused, Site, register
+from passes.rules.budget import allow
+from passes.rules.partial import PARTIAL_KEY, Partial
+from passes.rules.randomness import first_random
+from passes.rules.unrolling import Unrolling
+from passes.value_types import elem_type_of
+
+
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop that this rule has not written itself."""
+    if node.op_type != "Loop" or not scoping.is_onnx_domain(node.domain):
+        return False
+    return all(one.key != PARTIAL_KEY for one in node.metadata_props)
+
+
+@register("unroll-partial", considers=considers, optional=True)
+def unroll_partial(site: Site) -> Edit:
+    """Let a Loop do `--factor` iterations at a time, and a second one those that remain.
+
+    Before:
+
+        y, z = Loop <body = step (i, go, s) { t = f (s, i) }> (M, "", h)
+
+    After (a factor of 2):
+
+        pairs, rest = ...
+        s2, even, odd = Loop <body = steps (i, go, s) { ... }> (pairs, "", h)
+        y, last = Loop <body = step (i, go, s) { ... }> (rest, "", s2)
+        z = ...
+
+    A Scan is lowered to a Loop first. What the copies collect is put in order by one Gather. Of
+    a loop of a static trip count not above the factor, every iteration is written out.
+
+    Refuses:
+    - `condition`: the loop may end earlier than its trip count says
+    - `no-trip-count`: the loop runs forever
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
+    - `random`: the body draws random numbers, and every copy would draw the same ones
+    - `strings`: the loop collects strings, whose rows onnxruntime does not gather
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    known = facts.trip_count(site, form)
+    if known.at_most:
+        raise Refused("condition", "a condition may end the loop before its count", [site.path])
+    if not form.trip_count:
+        raise Refused("no-trip-count", "neither a count nor a condition ends the loop", [site.path])
+    drawing = first_random(site.model, form.body.node)
+    if drawing is not None:
+        raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
+    factor = int(site.options.get("factor", 2))
+    if isinstance(known.size, int) and known.size <= factor:
+        allow(site, form, known.size)
+        return Unrolling(site, form, known.size).edit(f"all {known.size} iterations")
+    _refuse_strings(site, form)
+    allow(site, form, factor + 1)
+    return Partial(site, form, factor).edit()
+
+
+def _refuse_strings(site: Site, form: LoopForm) -> None:
+    for one in form.collected:
+        if elem_type_of(site.body_type_of("body", one.body_output)) in (0, TensorProto.STRING):
+            raise Refused(
+                "strings",
+                f"{one.body_output!r} is collected, and may be strings",
+                [site.path, one.body_output],
+            )

@@ -1,0 +1,71 @@
+"""Partial unrolling: every remainder, both executors, and the order of what is collected."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+import passes
+from passes.testing import as_model, assert_rewrite
+
+LOOP = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[N] h, int64 trips) => (float[N] y, float[T,N] z, int64[T] c) {
+   y, z, c = Loop <body = step (int64 i, bool go, float[N] s) => (bool on, float[N] t, float[N] o, int64 n)
+   <float half = {0.5}, int64 two = {2}> {
+      on = Identity (go) at = Cast <to = 1> (i) m = Mul (s, half) t = Add (m, at)
+      o = Neg (t) n = Mul (i, two)
+   }> (trips, "", h)
+}
+"""
+SCAN = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[LENGTH,2] x) => (float[2] y, float[2,LENGTH] z) {
+   y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
+      scan_output_directions = [1], body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
+         t = Add (s, n) o = Mul (t, n) }> (h, x)
+}
+"""
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 4])
+def test_every_trip_count_gives_the_same(factor: int) -> None:
+    before = as_model(LOOP)
+    result = passes.unroll(before, opset=21, factor=factor, verify_budget=5)
+    assert [node.op_type for node in result.model.graph.node].count("Loop") == 2
+    runs = [
+        onnxruntime.InferenceSession(model.SerializeToString())
+        for model in (before, result.model)
+    ]
+    for trips in range(-1, 10):
+        feeds = {"h": np.array([1, 2, 3], np.float32), "trips": np.array(trips)}
+        expected, actual = (run.run(None, feeds) for run in runs)
+        for one, other in zip(expected, actual, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("length", ["T", "7"])
+def test_a_scan_is_lowered_first(length: str) -> None:
+    text = SCAN.replace("LENGTH", length)
+    assert_rewrite(text, pipeline="unroll-partial", options={"factor": 3}, budget=20)
+
+
+def test_a_factor_above_the_trip_count_writes_everything_out() -> None:
+    text = SCAN.replace("LENGTH", "3")
+    result = assert_rewrite(text, pipeline="unroll-partial", options={"factor": 5}, budget=20)
+    assert "Loop" not in {node.op_type for node in result.model.graph.node}
+
+
+def test_weights_are_shared_by_copies_and_rest() -> None:
+    model = assert_rewrite(
+        LOOP, pipeline="unroll-partial", options={"factor": 2}, budget=10
+    ).model
+    assert [one.name for one in model.graph.initializer].count("loop/half") == 1
+    bodies = [node.attribute[0].g for node in model.graph.node if node.op_type == "Loop"]
+    assert all("half" not in one.name for body in bodies for one in body.initializer)
+
+
+def test_a_factor_below_one_is_an_error() -> None:
+    with pytest.raises(ValueError, match="factor"):
+        passes.unroll(as_model(LOOP), factor=0)
