@@ -191,20 +191,6 @@ def guarded(
     return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
 
 
-def nothing(author: Author, condition: str) -> str:
-    """0 (int64 scalar), or a failure of the whole model where `condition` is false."""
-    shape = author.op("Where", condition, author.ints(1), author.ints(2))
-    return total(author, author.op("Reshape", author.ints(0), shape))
-
-
-def must_count(author: Author, value: str, condition: str) -> str:
-    """`value` (int64, any shape), or a failure of the whole model where `condition` is false.
-
-    The guard is added as a 0, which no reshape behind it takes away.
-    """
-    return author.op("Add", value, nothing(author, condition))
-
-
 def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:
     """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
     shapes = [author.op("Shape", value) for value in (new, old)]

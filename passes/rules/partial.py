@@ -208,9 +208,7 @@ class Partial:
         index = author.op("Add", author.op("Mul", copy, rounds), row)
         return author.op("Gather", author.op("Concat", *parts, axis=0), index, axis=0)
 
-    def _joined(
-        self, author: Author, rows: str, tail: str, more: str, kind: TypeProto
-    ) -> str:
+    def _joined(self, author: Author, rows: str, tail: str, more: str, kind: TypeProto) -> str:
         both, first = author.inside(f"{author.prefix}/both"), author.inside(f"{author.prefix}/one")
         all_rows, same = both.op("Concat", rows, tail, axis=0), first.op("Identity", rows)
         return author.op(

@@ -12,9 +12,7 @@ from passes.rules.budget import allow
 from passes.rules.partial import PARTIAL_KEY, Partial
 from passes.rules.randomness import first_random
 from passes.rules.unrolling import Unrolling
-from passes.value_types import elem_type_of
-
-
+from passes.value_types import Dim, elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -59,12 +57,24 @@ def unroll_partial(site: Site) -> Edit:
     if drawing is not None:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
     factor = int(site.options.get("factor", 2))
-    if isinstance(known.size, int) and known.size <= factor:
-        allow(site, form, known.size)
-        return Unrolling(site, form, known.size).edit(f"all {known.size} iterations")
+    static = _static_trips(site, form, known.size)
+    if static is not None and static <= factor:
+        allow(site, form, static)
+        return Unrolling(site, form, static).edit(f"all {static} iterations")
     _refuse_strings(site, form)
     allow(site, form, factor + 1)
     return Partial(site, form, factor).edit()
+
+
+def _static_trips(site: Site, form: LoopForm, size: Dim) -> int | None:
+    """The trip count where it is static, also as lowering spells it: a constant squeezed."""
+    if isinstance(size, int):
+        return size
+    node = site.model.producer(site.scope.owner, form.trip_count)
+    if node is None or node.op_type != "Squeeze":
+        return None
+    value = site.constant(node.input[0])
+    return int(value.item()) if value is not None and value.size == 1 else None
 
 
 def _refuse_strings(site: Site, form: LoopForm) -> None:

@@ -35,8 +35,7 @@ def test_every_trip_count_gives_the_same(factor: int) -> None:
     result = passes.unroll(before, opset=21, factor=factor, verify_budget=5)
     assert [node.op_type for node in result.model.graph.node].count("Loop") == 2
     runs = [
-        onnxruntime.InferenceSession(model.SerializeToString())
-        for model in (before, result.model)
+        onnxruntime.InferenceSession(model.SerializeToString()) for model in (before, result.model)
     ]
     for trips in range(-1, 10):
         feeds = {"h": np.array([1, 2, 3], np.float32), "trips": np.array(trips)}
@@ -58,9 +57,7 @@ def test_a_factor_above_the_trip_count_writes_everything_out() -> None:
 
 
 def test_weights_are_shared_by_copies_and_rest() -> None:
-    model = assert_rewrite(
-        LOOP, pipeline="unroll-partial", options={"factor": 2}, budget=10
-    ).model
+    model = assert_rewrite(LOOP, pipeline="unroll-partial", options={"factor": 2}, budget=10).model
     assert [one.name for one in model.graph.initializer].count("loop/half") == 1
     bodies = [node.attribute[0].g for node in model.graph.node if node.op_type == "Loop"]
     assert all("half" not in one.name for body in bodies for one in body.initializer)
