@@ -31,12 +31,12 @@ def measure(bench: Bench) -> None:
 def _strategies(bench: Bench, batch: int, width: int, steps: int, ragged: bool) -> None:
     model = rnn(batch, width, steps, ragged=ragged)
     feeds = _feeds(batch, width, steps, ragged)
-    original = Side("Scan-8", _run(model, feeds, repeat=1 if bench.quick else 20))
+    original = Side("Scan-8", session_run(model, feeds, repeat=1 if bench.quick else 20))
     for strategy in BATCH_STRATEGIES:
         if strategy == "auto":
             continue
         upgraded = passes.upgrade(model, opset=_OPSET, batch=strategy, verify=False).model
-        run = _run(upgraded, feeds, repeat=1 if bench.quick else 20)
+        run = session_run(upgraded, feeds, repeat=1 if bench.quick else 20)
         lengths = "ragged" if ragged else "full"
         bench.compare(f"RNN, batch {batch}, {lengths}", Side(strategy, run), original, runs=15)
 
@@ -52,7 +52,8 @@ def _feeds(batch: int, width: int, steps: int, ragged: bool) -> dict[str, Any]:
     return feeds
 
 
-def _run(model: ModelProto, feeds: dict[str, Any], repeat: int) -> Run:
+def session_run(model: ModelProto, feeds: dict[str, Any], repeat: int) -> Run:
+    """Runs a model in onnxruntime on one thread, `repeat` times a call."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -47,7 +47,7 @@ def vectorize(
     if lengths is None:
         _write(author, at, scan, outputs, name)
         return
-    safe = not speculatable(rows.graph, rows.constants)
+    safe = lengths.padded or not speculatable(rows.graph, rows.constants)
     ragged = Ragged(author, at, scan, lengths, safe)
     if safe and may_run_on(scan):
         RunOn(ragged).write(outputs, name)

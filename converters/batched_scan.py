@@ -65,6 +65,14 @@ class BatchedScan:
         )
         return replace(self, form=replace(self.form, scanned=scanned))
 
+    def starting(self, initials: Sequence[str]) -> BatchedScan:
+        """The same, from other initial states."""
+        carried = tuple(
+            replace(one, initial=initial)
+            for one, initial in zip(self.form.carried, initials, strict=True)
+        )
+        return replace(self, form=replace(self.form, carried=carried))
+
     @classmethod
     def of(cls, site: Site) -> BatchedScan:
         """Read a site.

@@ -36,9 +36,10 @@ class Ragged:
     @cached_property
     def longest(self) -> str:
         """The longest length, int64 [1], above 0 where the loop runs."""
-        if self.author.opset >= 18:
-            return self.author.op("ReduceMax", self.lengths.vector, keepdims=1)
-        return self.author.op("ReduceMax", self.lengths.vector, axes=[0], keepdims=1)
+        longest = self.author.op("ReduceMax", self.lengths.vector, keepdims=1)
+        if self.lengths.padded:
+            longest = self.author.op("Max", longest, self.author.ints(1))
+        return longest
 
     def scanned_mask(self) -> str:
         """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of

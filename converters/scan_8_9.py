@@ -12,6 +12,7 @@ from converters.batch_unroll import unroll
 from converters.batch_vectorize import OLDEST, vectorize
 from converters.batched_scan import BatchedScan
 from converters.idle_scan import has_elements, idle_outputs
+from converters.padded_batch import Padded, may_pad
 from converters.sequence_lens import (
     KnownLengths,
     Lengths,
@@ -144,6 +145,9 @@ class _Upgrade:
         if (scan.batch and scan.time) or self._assumed("non-empty"):
             self._rows(self.author, scan, None, self.outputs)
             return
+        if self._may_pad():
+            self._padded(Padded.of(self.author, scan))
+            return
         compared = scan is not self.scan or self._assumed("valid-inputs")
         condition = has_elements(self.author, scan)
         self._choose(scan, condition, None, compared)
@@ -169,8 +173,20 @@ class _Upgrade:
             rows = borrowed_rows(author, vector) if borrow else ""
             self._rows(author, scan, Lengths(vector, time, rows), self.outputs)
             return
+        if self._may_pad():
+            self._padded(Padded.of(author, scan, vector, time))
+            return
         condition = any_row_runs(author, vector)
         self._choose(scan, condition, Lengths(vector, time), compared=True)
+
+    def _may_pad(self) -> bool:
+        return self.strategy == "vectorize" and may_pad(self.site, self.scan)
+
+    def _padded(self, padded: Padded) -> None:
+        """Run the loop in any case, over a row and a step of zeros where there is nothing."""
+        results = padded.outputs(len(self.outputs))
+        self._rows(self.author, padded.scan, padded.lengths, results)
+        padded.cut(results, self.outputs)
 
     def _choose(
         self, scan: BatchedScan, condition: str, lengths: Lengths | None, compared: bool

@@ -25,11 +25,12 @@ class Lengths:
     vector: str
     time: str  # int64 [1]
     rows: str = ""
+    padded: bool = False  # some of it stands in for nothing, and any row may have length 0
 
     @property
     def may_be_zero(self) -> bool:
         """Whether a row may have length 0."""
-        return bool(self.rows)
+        return bool(self.rows) or self.padded
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Refused, Site
-from passes.rules.affine import ITERATION, Affine
 from passes.rules.body_types import BodyTypes
-from passes.rules.induction import unchanged
-from passes.rules.integers import Integers, attribute
+from passes.rules.buffers import Buffers
+from passes.rules.integer_ops import attribute
+from passes.rules.integers import Integers
 from passes.rules.readers import OUTPUT, readers_around, readers_in
 from passes.rules.trips import Trips
 from passes.value_types import Dim
@@ -69,9 +68,9 @@ class _Finder:
         self, site: Site, form: LoopForm, integers: Integers, types: BodyTypes, trips: Trips
     ) -> None:
         self.site, self.form, self.integers = site, form, integers
-        self.types, self.trips = types, trips
+        self.types = types
+        self.buffers = Buffers(site, form, integers, types, trips)
         self.readers = readers_in(form.body)
-        self.unchanged = unchanged(form)
         nodes = enumerate(form.body.node)
         self.places = {name: (at, node) for at, node in nodes for name in node.output}
 
@@ -84,9 +83,9 @@ class _Finder:
         recognize = {
             "Concat": self._concat,
             "SequenceInsert": self._sequence,
-            "ScatterElements": self._scatter_elements,
-            "ScatterND": self._scatter_nd,
-            "Where": self._where,
+            "ScatterElements": self._buffer,
+            "ScatterND": self._buffer,
+            "Where": self._buffer,
         }.get(node.op_type)
         return None if recognize is None else recognize(one, position, node)
 
@@ -148,20 +147,6 @@ class _Finder:
                 [self.site.path, element],
             )
 
-    def _same_row(self, one: Carried, element: str) -> None:
-        """See that an element is one row of the buffer it is written to."""
-        element_dims = self.types.dims(element) or ()
-        buffer = self.types.dims(one.body_input) or ()
-        row = element_dims[len(element_dims) - len(buffer) + 1 :]
-        fixed = {dim for dim in buffer[1:] if not isinstance(dim, int)}
-        if row != buffer[1:] or not fixed <= self.types.invariant:
-            raise Refused(
-                "element-shape",
-                f"{element!r}, of shape {list(element_dims)}, is not proven to be a row of "
-                f"{one.body_input!r}, of shape {list(buffer)}",
-                [self.site.path, element],
-            )
-
     def _sequence(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
         if node.input[0] != one.body_input:
             return None
@@ -197,104 +182,10 @@ class _Finder:
             joins.append(Joined(position, node.output[0], axis, stacks))
         return tuple(joins)
 
-    def _scatter_nd(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
-        if node.input[0] != one.body_input or _reduces(node):
-            return None
-        update = self.types.dims(node.input[2])
-        buffer = self.types.dims(one.body_input)
-        if update is None or buffer is None:
-            return None
-        at = self._index(node.input[1])
-        if at is None or len(update) not in (len(buffer) - 1, len(buffer)):
+    def _buffer(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
+        written = self.buffers.written(one, node)
+        if written is None:
             return None
         self._only(one, position, node)
-        self._same_row(one, node.input[2])
-        backwards = self._fills(one, at, 0)
-        stacks = len(update) == len(buffer) - 1
-        return Accumulator(one, position, node.input[2], 0, stacks, backwards, False)
-
-    def _scatter_elements(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
-        buffer = self.types.dims(one.body_input)
-        if node.input[0] != one.body_input or _reduces(node) or buffer is None or len(buffer) != 1:
-            return None
-        at = self.integers.inside(node.input[1])
-        if at is None or at.single is None or self.types.dims(node.input[2]) != (1,):
-            return None
-        if not at.single.coefficient(ITERATION):
-            return None
-        self._only(one, position, node)
-        backwards = self._fills(one, at.single, 0)
-        return Accumulator(one, position, node.input[2], 0, False, backwards, False)
-
-    def _where(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
-        """Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
-        if node.input[2] != one.body_input:
-            return None
-        equal = self.integers.source(node.input[0])
-        buffer, element = self.types.dims(one.body_input), self.types.dims(node.input[1])
-        if equal is None or equal.op_type != "Equal" or buffer is None or element is None:
-            return None
-        for rows, index in (equal.input, list(equal.input)[::-1]):
-            at = self.integers.inside(index)
-            if at is None or at.single is None or not at.single.coefficient(ITERATION):
-                continue
-            if not self._counts_rows(rows, one, len(buffer)) or None in buffer[1:]:
-                return None
-            if element not in ((1, *buffer[1:]), buffer[1:]):
-                return None
-            self._only(one, position, node)
-            backwards = self._fills(one, at.single, 0)
-            stacks = len(element) == len(buffer) - 1
-            return Accumulator(one, position, node.input[1], 0, stacks, backwards, False)
-        return None
-
-    def _counts_rows(self, name: str, one: Carried, rank: int) -> bool:
-        """Whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
-        carried = self.unchanged.get(name)
-        array = self.site.constant(carried.initial if carried else name)
-        size = self.integers.size(one.initial, 0)
-        if array is None or size is None or array.ndim != rank or size.number != array.size:
-            return False
-        shaped = (array.size, *(1 for _ in range(rank - 1)))
-        return array.shape == shaped and bool(np.array_equal(array.ravel(), np.arange(array.size)))
-
-    def _index(self, name: str) -> Affine | None:
-        """The row that the indices [i] or [[i]] of a ScatterND mean."""
-        at = self.integers.inside(name)
-        if at is None:
-            node = self.integers.source(name)
-            while node is not None and node.op_type in ("Unsqueeze", "Reshape"):
-                if self.types.dims(node.output[0]) not in ((1,), (1, 1)):
-                    return None
-                at = self.integers.inside(node.input[0])
-                if at is not None:
-                    break
-                node = self.integers.source(node.input[0])
-        if at is None or at.single is None or not at.single.coefficient(ITERATION):
-            return None
-        return at.single
-
-    def _fills(self, one: Carried, at: Affine, axis: int) -> bool:
-        """Whether the rows of a buffer are written last first; each is written once.
-
-        Raises:
-            Refused: `not-filled` where that is not proven.
-        """
-        size = self.integers.size(one.initial, axis)
-        slope, base = at.coefficient(ITERATION), at.without(ITERATION)
-        first = base if slope == 1 else base - (self.trips.size - 1)
-        zeros = [] if size is None else [first, size - self.trips.size]
-        if slope not in (1, -1) or any(difference.number != 0 for difference in zeros):
-            zeros = []
-        if not zeros or size is None:
-            raise Refused(
-                "not-filled",
-                f"{one.body_input!r} is written at {at} in {self.trips.size} iterations; that "
-                f"this fills it, {size} rows, from end to end is not proven",
-                [self.site.path, one.body_input],
-            )
-        return slope == -1
-
-
-def _reduces(node: NodeProto) -> bool:
-    return any(one.name == "reduction" and one.s != b"none" for one in node.attribute)
+        backwards = self.buffers.filled(one, written)
+        return Accumulator(one, position, written.element, 0, written.stacks, backwards, False)

@@ -12,6 +12,7 @@ from passes.loop_form import Carried, LoopForm
 from passes.rule import Site
 from passes.rules.affine import Affine, Atom
 from passes.rules.integers import Integers
+from passes.rules.iteration_reads import Read
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
 
 Dims = tuple[Dim, ...]
@@ -57,13 +58,15 @@ class BodyTypes:
         return dims_of(self.types.get(name))
 
 
-def body_types(site: Site, form: LoopForm) -> BodyTypes:
+def body_types(site: Site, form: LoopForm, reads: Sequence[Read]) -> BodyTypes:
     """Infer the body until the shapes of the carried values change no more.
+
+    The slices that iterations read are known better than inference could tell.
 
     A dim that one iteration changes is widened to a size that nothing is known of, and the body
     inferred again, since other shapes may depend on it.
     """
-    inference = _Inference(site, form, Integers(site))
+    inference = _Inference(site, form, reads, Integers(site))
     dims = {one.body_input: inference.first(one) for one in form.carried}
     changes: dict[str, Change] = {}
     for _ in range(_MOST_ROUNDS):
@@ -128,6 +131,7 @@ def _symbol(size: Affine | None) -> Dim:
 class _Inference:
     site: Site
     form: LoopForm
+    reads: Sequence[Read]
     integers: Integers
     sizes: dict[Dim, Atom] = field(default_factory=dict)
 
@@ -208,6 +212,7 @@ class _Inference:
             _forget_symbols(value.type)
         del graph.input[:]
         self._feed(graph, carried)
+        self._feed_slices(graph)
         for name in form.captured:
             self._capture(graph, name)
         return model
@@ -228,6 +233,21 @@ class _Inference:
                 value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
             elif known is not None:
                 value.type.CopyFrom(known)
+
+    def _feed_slices(self, graph: GraphProto) -> None:
+        """Let the slices be inputs, in the place of the nodes that read them."""
+        gone = {position for read in self.reads for position in read.nodes}
+        kept = [node for position, node in enumerate(graph.node) if position not in gone]
+        del graph.node[:]
+        graph.node.extend(kept)
+        for read in self.reads:
+            dims = list(self.outer(read.tensor) or ())
+            dims[read.axis : read.axis + 1] = [1] if read.kept_axis else []
+            elem_type = elem_type_of(self.site.type_of(read.tensor))
+            for name in read.results:
+                graph.input.append(
+                    helper.make_value_info(name, tensor_type(elem_type, tuple(dims)))
+                )
 
     def _capture(self, graph: GraphProto, name: str) -> None:
         fixed = self.site.constant(name)

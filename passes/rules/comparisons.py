@@ -12,7 +12,8 @@ from passes.loop_form import LoopForm
 from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine, Ints
 from passes.rules.induction import integers_of
-from passes.rules.integers import Integers, attribute
+from passes.rules.integer_ops import attribute
+from passes.rules.integers import Integers
 from passes.rules.truth import Truth
 from passes.value_types import elem_type_of
 

@@ -6,7 +6,8 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.rule import Site
-from passes.rules.integers import FOLLOWED, SHAPE_KEEPING, Integers
+from passes.rules.integer_ops import FOLLOWED
+from passes.rules.integers import SHAPE_KEEPING, Integers
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")

@@ -7,23 +7,23 @@ be longer than 2**31.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import GraphProto, NodeProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.rule import Constants, Site
 from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
 from passes.rules.guards import Guard, guarded
+from passes.rules.integer_ops import FOLLOWED, WHOLE, Reading, attribute
 from passes.scope import Scope
 from passes.value_types import dims_of, elem_type_of
 
-_WHOLE = (TensorProto.INT64, TensorProto.INT32)
 _MOST_ITEMS = 64  # a shape, not data
 _DEEPEST = 100
 #: Ops of one input whose output has its shape.
@@ -144,10 +144,47 @@ class Integers:
         node = self._producer(scope, name)
         if node is not None and scoping.is_onnx_domain(node.domain) and depth < _DEEPEST:
             follow = FOLLOWED.get(node.op_type)
-            found = follow(_Reading(self, scope, depth + 1), node) if follow else None
+            found = follow(self._reading(scope, depth + 1), node) if follow else None
             if found is not None:
                 return found
         return self._leaf(scope, name)
+
+    def _reading(self, scope: Scope | None, depth: int) -> Reading:
+        return Reading(
+            lambda name: self._at(scope, name, depth),
+            lambda name: self._shape(scope, name),
+            lambda node: self._guard(scope, node),
+            lambda name: self._length(scope, name, depth),
+        )
+
+    def _length(self, scope: Scope | None, name: str, depth: int) -> Affine | None:
+        """How many slices of size 1 a tensor was split into."""
+        home = None if scope is None or name in self._producers else self._home(scope, name)
+        node = self._producer(home, name)
+        if node is None or node.op_type != "SplitToSequence":
+            return None
+        if len(node.input) > 1 and node.input[1]:
+            parts = self._at(home, node.input[1], depth)
+            single = parts.single if parts is not None and parts.rank == 0 else None
+            if single is None or single.number != 1:
+                return None
+        axis = attribute(node, "axis", 0) or 0
+        return None if home is None else self._size(home, node.input[0], axis, depth)
+
+    def _shape(self, scope: Scope | None, name: str) -> Ints | None:
+        """The sizes of a tensor; None where its rank is not known."""
+        if scope is None and not self.is_outer(name):
+            dims = dims_of(self._type(None, name))
+            if dims is None or not all(isinstance(dim, int) for dim in dims):
+                return None
+            return Ints(tuple(Affine(int(dim or 0)) for dim in dims), 1)
+        scope = scope or self.site.scope
+        home = self._home(scope, name)
+        dims = None if home is None else dims_of(self.site.types.of(home, name))
+        if dims is None:
+            return None
+        sizes = [self._size(scope, name, axis) for axis in range(len(dims))]
+        return Ints(tuple(size for size in sizes if size is not None), 1)
 
     def _leaf(self, scope: Scope | None, name: str) -> Ints | None:
         """A single number that only the run tells; what varies in the body is not followed."""
@@ -155,7 +192,7 @@ class Integers:
             return None
         known = self._type(scope, name)
         dims = dims_of(known)
-        if elem_type_of(known) not in _WHOLE or dims not in ((), (1,)):
+        if elem_type_of(known) not in WHOLE or dims not in ((), (1,)):
             return None
         assert dims is not None
         return Ints((Affine.of(Atom(("value", scope.key, name), name, shown=name)),), len(dims))
@@ -229,183 +266,3 @@ def _ints_of(array: npt.NDArray[Any]) -> Ints | None:
     if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
         return None
     return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """Reads the inputs of one node."""
-
-    integers: Integers
-    scope: Scope | None
-    depth: int
-
-    def ints(self, node: NodeProto, position: int) -> Ints | None:
-        """The numbers of an input; None where it is omitted or not followed."""
-        if position >= len(node.input) or not node.input[position]:
-            return None
-        return self.integers._at(self.scope, node.input[position], self.depth)
-
-    def numbers(self, node: NodeProto, position: int) -> list[int] | None:
-        """The numbers of an input that is fixed."""
-        found = self.ints(node, position)
-        values = [one.number for one in found.items] if found else []
-        fixed = [value for value in values if value is not None]
-        return fixed if found is not None and len(fixed) == len(values) else None
-
-    def shape(self, name: str) -> Ints | None:
-        """The sizes of a tensor; None where its rank is not known."""
-        integers, scope = self.integers, self.scope or self.integers.site.scope
-        if self.scope is None and not integers.is_outer(name):
-            dims = dims_of(integers._type(None, name))
-            if dims is None or not all(isinstance(dim, int) for dim in dims):
-                return None
-            return Ints(tuple(Affine(int(dim or 0)) for dim in dims), 1)
-        home = integers._home(scope, name)
-        dims = None if home is None else dims_of(integers.site.types.of(home, name))
-        if dims is None:
-            return None
-        sizes = [integers._size(scope, name, axis) for axis in range(len(dims))]
-        return Ints(tuple(size for size in sizes if size is not None), 1)
-
-
-def attribute(node: NodeProto, name: str, default: int | None = None) -> int | None:
-    """A whole-number attribute."""
-    return next((int(one.i) for one in node.attribute if one.name == name), default)
-
-
-def _same(read: _Reading, node: NodeProto) -> Ints | None:
-    return read.ints(node, 0)
-
-
-def _cast(read: _Reading, node: NodeProto) -> Ints | None:
-    return read.ints(node, 0) if attribute(node, "to") in _WHOLE else None
-
-
-def _shape(read: _Reading, node: NodeProto) -> Ints | None:
-    sizes = read.shape(node.input[0])
-    if sizes is None:
-        return None
-    return Ints(sizes.items[attribute(node, "start", 0) : attribute(node, "end")], 1)
-
-
-def _size(read: _Reading, node: NodeProto) -> Ints | None:
-    sizes = read.shape(node.input[0])
-    return Ints(sizes.items, 0) if sizes is not None and len(sizes.items) == 1 else None
-
-
-def _gather(read: _Reading, node: NodeProto) -> Ints | None:
-    guard = read.integers._guard(read.scope, node)
-    if guard is not None:
-        return read.integers._at(read.scope, guard.value, read.depth)
-    data, indices = read.ints(node, 0), read.ints(node, 1)
-    positions = read.numbers(node, 1)
-    if data is None or data.rank != 1 or indices is None or positions is None:
-        return None
-    count = len(data.items)
-    if not all(-count <= at < count for at in positions):
-        return None
-    return Ints(tuple(data.items[at] for at in positions), indices.rank)
-
-
-def _slice(read: _Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
-    rest = [read.numbers(node, position) for position in range(1, len(node.input))]
-    fixed = [one for one in rest if one is not None]
-    if data is None or data.rank != 1 or len(fixed) != len(rest) or len(rest) < 2:
-        return None
-    (starts, ends), axes = fixed[:2], fixed[2] if len(rest) > 2 else [0]
-    steps = fixed[3] if len(rest) > 3 else [1]
-    if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
-        return None
-    return Ints(data.items[starts[0] : ends[0]], 1)
-
-
-def _concat(read: _Reading, node: NodeProto) -> Ints | None:
-    parts = [read.ints(node, position) for position in range(len(node.input))]
-    if any(part is None or part.rank != 1 for part in parts):
-        return None
-    return Ints(tuple(item for part in parts if part for item in part.items), 1)
-
-
-def _squeeze(read: _Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
-    return Ints(data.items, 0) if data is not None and len(data.items) == 1 else None
-
-
-def _unsqueeze(read: _Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
-    return Ints(data.items, 1) if data is not None and data.rank == 0 else None
-
-
-def _reshape(read: _Reading, node: NodeProto) -> Ints | None:
-    data, shape = read.ints(node, 0), read.numbers(node, 1)
-    if read.integers._guard(read.scope, node) is not None:
-        return data
-    if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
-        return None
-    return Ints(data.items, len(shape))
-
-
-def _pairwise(combine: Callable[[Affine, Affine], Affine | None]) -> _Follow:
-    def follow(read: _Reading, node: NodeProto) -> Ints | None:
-        one, other = read.ints(node, 0), read.ints(node, 1)
-        if len(node.input) != 2 or one is None or other is None:
-            return None
-        count = max(len(one.items), len(other.items))
-        if not {len(one.items), len(other.items)} <= {1, count}:
-            return None
-        pairs = zip(_spread(one, count), _spread(other, count), strict=True)
-        items = [combine(*pair) for pair in pairs]
-        known = tuple(item for item in items if item is not None)
-        return Ints(known, max(one.rank, other.rank)) if len(known) == count else None
-
-    return follow
-
-
-def _spread(ints: Ints, count: int) -> tuple[Affine, ...]:
-    return ints.items if len(ints.items) == count else ints.items * count
-
-
-def _product(one: Affine, other: Affine) -> Affine | None:
-    if one.number is not None:
-        return other.times(one.number)
-    return None if other.number is None else one.times(other.number)
-
-
-def _maximum(one: Affine, other: Affine) -> Affine | None:
-    if (one - other).never_negative:
-        return one
-    return other if (other - one).never_negative else None
-
-
-def _minimum(one: Affine, other: Affine) -> Affine | None:
-    if (one - other).never_negative:
-        return other
-    return one if (other - one).never_negative else None
-
-
-def _negative(read: _Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
-    return Ints(tuple(item.times(-1) for item in data.items), data.rank) if data else None
-
-
-_Follow = Callable[[_Reading, NodeProto], Ints | None]
-#: How numbers go through an op.
-FOLLOWED: dict[str, _Follow] = {
-    "Identity": _same,
-    "Cast": _cast,
-    "Shape": _shape,
-    "Size": _size,
-    "Gather": _gather,
-    "Slice": _slice,
-    "Concat": _concat,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Reshape": _reshape,
-    "Add": _pairwise(lambda one, other: one + other),
-    "Sub": _pairwise(lambda one, other: one - other),
-    "Mul": _pairwise(_product),
-    "Max": _pairwise(_maximum),
-    "Min": _pairwise(_minimum),
-    "Neg": _negative,
-}

@@ -12,7 +12,8 @@ from passes.loop_form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.induction import unchanged
-from passes.rules.integers import Integers, attribute
+from passes.rules.integer_ops import attribute
+from passes.rules.integers import Integers
 from passes.rules.readers import readers_in
 from passes.rules.trips import Trips
 from passes.value_types import dims_of, elem_type_of

@@ -20,6 +20,7 @@ from passes.value_types import dims_of, elem_type_of, tensor_type
 
 #: The metadata of loops that are unrolled in part: with which factor.
 PARTIAL_KEY = "passes.factor"
+_IDENTITY_OF_SEQUENCES = 14
 
 
 class Partial:
@@ -54,10 +55,12 @@ class Partial:
         )
 
     def _scalar(self, trips: str) -> str:
-        """A trip count may be a vector of one."""
-        if dims_of(self.site.type_of(trips)) == ():
-            return trips
-        return self.author.op("Reshape", trips, self.author.ints())
+        """The trip count, which may be a vector of one, and negative for none."""
+        author = self.author
+        if dims_of(self.site.type_of(trips)) != ():
+            trips = author.op("Reshape", trips, author.ints())
+        zero = author.int(0)
+        return author.op("Where", author.op("Less", zero, trips), trips, zero)
 
     def _rounds(self, rounds: str) -> tuple[list[str], list[list[str]]]:
         """The loop over rounds: its final states; for each collected value its parts by copy."""
@@ -102,11 +105,11 @@ class Partial:
         first = inner.op("Mul", number, inner.int(self.factor))
         states, collected = self._copies(inner, first, [one.name for one in inputs[2:]])
         results = [go, *states, *collected]
-        names = [inner.op("Identity", one, outputs=[inner.fresh("out")]) for one in results]
         declared = list(self.body.graph.output)
         types = declared[: 1 + len(states)]
         for value in declared[1 + len(states) :]:
             types += [value] * self.factor
+        names = [_own(inner, one, value) for one, value in zip(results, types, strict=True)]
         outputs = [_named(one, name) for one, name in zip(types, names, strict=True)]
         nodes, constants = Tidy(
             inner, frozenset(names), lambda name: None, lambda name: None, finals=False
@@ -146,10 +149,9 @@ class Partial:
         written = write_iteration(inner, self.body, mapping, "rest")
         inner.adopt(written.nodes)
         results = [taken[1], *written.outputs[1:]]
-        names = [inner.op("Identity", one, outputs=[inner.fresh("out")]) for one in results]
-        outputs = [
-            _named(one, name) for one, name in zip(self.body.graph.output, names, strict=True)
-        ]
+        declared = list(self.body.graph.output)
+        names = [_own(inner, one, value) for one, value in zip(results, declared, strict=True)]
+        outputs = [_named(one, name) for one, name in zip(declared, names, strict=True)]
         inputs = [_named(one, name) for one, name in zip(values, taken, strict=True)]
         graph = inner.graph(f"{self.body.graph.name or 'body'}_rest", inputs, outputs)
         rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
@@ -160,8 +162,10 @@ class Partial:
 
     def _adopt(self, node: NodeProto, what: str) -> None:
         source = self.site.node
-        node.name = f"{source.name}/{what}" if source.name else ""
-        node.doc_string = source.doc_string
+        if source.name:
+            node.name = f"{source.name}/{what}"
+        if source.doc_string:
+            node.doc_string = source.doc_string
         node.metadata_props.extend(source.metadata_props)
         node.metadata_props.add(key=PARTIAL_KEY, value=f"{self.factor}")
         self.author.adopt([node])
@@ -217,6 +221,13 @@ class Partial:
             then_branch=both.graph("both", [], [helper.make_value_info(all_rows, kind)]),
             else_branch=first.graph("one", [], [helper.make_value_info(same, kind)]),
         )
+
+
+def _own(author: Author, name: str, value: ValueInfoProto) -> str:
+    """A body's output, from a node of its own; early Identity takes tensors only."""
+    if value.type.HasField("sequence_type") and author.opset < _IDENTITY_OF_SEQUENCES:
+        return name
+    return author.op("Identity", name, outputs=[author.fresh("out")])
 
 
 def _named(value: ValueInfoProto, name: str) -> ValueInfoProto:

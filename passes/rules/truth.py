@@ -9,7 +9,8 @@ from onnx import NodeProto, TensorProto
 
 from passes.loop_form import Condition, LoopForm
 from passes.rule import Constants, Site
-from passes.rules.integers import Integers, attribute
+from passes.rules.integer_ops import attribute
+from passes.rules.integers import Integers
 from passes.scope import Scope, is_onnx_domain
 
 _SAME_TRUTH = ("Identity", "Squeeze", "Unsqueeze", "Reshape")

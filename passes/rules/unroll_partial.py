@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnx import NodeProto, TensorProto
 
 from passes import facts
@@ -57,24 +59,27 @@ def unroll_partial(site: Site) -> Edit:
     if drawing is not None:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
     factor = int(site.options.get("factor", 2))
-    static = _static_trips(site, form, known.size)
+    static, context = _static_trips(site, form, known.size)
     if static is not None and static <= factor:
         allow(site, form, static)
-        return Unrolling(site, form, static).edit(f"all {static} iterations")
+        edit = Unrolling(site, form, static).edit(f"all {static} iterations")
+        return replace(edit, context=context)
     _refuse_strings(site, form)
     allow(site, form, factor + 1)
     return Partial(site, form, factor).edit()
 
 
-def _static_trips(site: Site, form: LoopForm, size: Dim) -> int | None:
-    """The trip count where it is static, also as lowering spells it: a constant squeezed."""
+def _static_trips(
+    site: Site, form: LoopForm, size: Dim
+) -> tuple[int | None, tuple[NodeProto, ...]]:
+    """The trip count where it is static, and the node that tells: lowering squeezes a constant."""
     if isinstance(size, int):
-        return size
+        return size, ()
     node = site.model.producer(site.scope.owner, form.trip_count)
     if node is None or node.op_type != "Squeeze":
-        return None
+        return None, ()
     value = site.constant(node.input[0])
-    return int(value.item()) if value is not None and value.size == 1 else None
+    return (int(value.item()), (node,)) if value is not None and value.size == 1 else (None, ())
 
 
 def _refuse_strings(site: Site, form: LoopForm) -> None:

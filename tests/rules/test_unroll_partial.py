@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
+from typer.testing import CliRunner
 
 import passes
+from passes.__main__ import app
 from passes.testing import as_model, assert_rewrite
 
+EXPORTED = Path(__file__).parents[2] / "golden_models" / "exported"
 LOOP = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[N] h, int64 trips) => (float[N] y, float[T,N] z, int64[T] c) {
-   y, z, c = Loop <body = step (int64 i, bool go, float[N] s) => (bool on, float[N] t, float[N] o, int64 n)
+   y, z, c = Loop <body = step (int64 i, bool go, float[N] s)
+      => (bool on, float[N] t, float[N] o, int64 n)
    <float half = {0.5}, int64 two = {2}> {
       on = Identity (go) at = Cast <to = 1> (i) m = Mul (s, half) t = Add (m, at)
       o = Neg (t) n = Mul (i, two)
@@ -23,7 +30,8 @@ SCAN = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, float[LENGTH,2] x) => (float[2] y, float[2,LENGTH] z) {
    y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
-      scan_output_directions = [1], body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
+      scan_output_directions = [1],
+      body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
          t = Add (s, n) o = Mul (t, n) }> (h, x)
 }
 """
@@ -66,3 +74,20 @@ def test_weights_are_shared_by_copies_and_rest() -> None:
 def test_a_factor_below_one_is_an_error() -> None:
     with pytest.raises(ValueError, match="factor"):
         passes.unroll(as_model(LOOP), factor=0)
+
+
+def test_sequences_are_carried_where_identity_takes_only_tensors() -> None:
+    file = EXPORTED / "torch" / "script_list_stacked.opset13.onnx"
+    result = assert_rewrite(
+        onnx.load(file), pipeline="unroll-partial", options={"factor": 2}, budget=5
+    )
+    assert [node.op_type for node in result.model.graph.node].count("Loop") == 2
+
+
+def test_the_command_takes_a_factor(tmp_path: Path) -> None:
+    model, out = tmp_path / "loop.onnx", tmp_path / "out.onnx"
+    onnx.save(as_model(LOOP), model)
+    call = ["unroll", str(model), "-o", str(out), "--factor", "2", "--verify-budget", "5"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output
+    assert [node.op_type for node in onnx.load(out).graph.node].count("Loop") == 2
