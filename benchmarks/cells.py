@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 from onnx import ModelProto
 
-#: Per cell: its states, the gates of its weights, and its nodes; `{axis}` is that of a row, `{count}` how a newer Split says its parts.
+#: Per cell: its states, the gates of its weights, and its nodes; `{axis}` is that of a row, and
+#: `{count}` how a newer Split says its parts.
 CELLS = {
     "RNN": (
         ["h"],
@@ -18,7 +19,8 @@ CELLS = {
         ["h"],
         3,
         """a = MatMul (x_t, W)  aa = Add (a, bias)  b = MatMul (h_in, R)
-           az, ar, an = Split <axis = {axis}{count}> (aa)  bz, br, bn = Split <axis = {axis}{count}> (b)
+           az, ar, an = Split <axis = {axis}{count}> (aa)
+           bz, br, bn = Split <axis = {axis}{count}> (b)
            z0 = Add (az, bz)  z = Sigmoid (z0)  r0 = Add (ar, br)  r = Sigmoid (r0)
            n0 = Mul (r, bn)  n1 = Add (an, n0)  n = Tanh (n1)
            d = Sub (h_in, n)  k = Mul (z, d)  h_out = Add (n, k)""",
@@ -53,7 +55,7 @@ def scan_8(cell: str, width: int, *, ragged: bool) -> ModelProto:
 def by_hand(cell: str, width: int, *, ragged: bool) -> ModelProto:
     """One Scan over time whose body handles the whole batch; ragged rows are masked by Where."""
     states, gates, nodes = CELLS[cell]
-    nodes = nodes.format(axis=1, count=f", num_outputs = {gates if gates > 1 else 1}")
+    nodes = nodes.format(axis=1, count=f", num_outputs = {gates}")
     kind = f"float[B,{width}]"
     if not ragged:
         body = _body(states, nodes, kind, "x_t")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pytest
 from onnx import ModelProto, NodeProto
 
 from passes import scope as scoping
-from passes.session import Result
-from passes.testing import assert_refused, assert_rewrite
+from passes.session import Result, Session
+from passes.testing import as_model, assert_refused, assert_rewrite
 
 
 def loop(
@@ -751,3 +752,58 @@ def test_what_stays_a_loop_is_told() -> None:
     result = assert_rewrite(summing(body), pipeline="raise")
     (refusal,) = result.report.refusals
     assert (refusal.rule, refusal.code) == ("raise-loop", "out-of-range")
+
+
+# -- as exporters write it
+
+
+def test_the_shape_of_a_buffer_may_be_asked_while_it_is_filled() -> None:
+    model = loop(
+        "float[T,3] x",
+        "float[T,3] a_end",
+        "x_t = Gather (x, i)\n old = Gather (acc, i)\n dims = Shape (old)\n"
+        "y = Expand (x_t, dims)\n at = Unsqueeze (i, zeros)\n acc_out = ScatterND (acc, at, y)",
+        carried="float[A,3] acc",
+        collected="float[B,3] acc_out",
+        before=trips_of("x") + "a0 = ConstantOfShape (shape)",
+        fed="a0",
+        results="a_end",
+    )
+    raised(model)
+    assert_refused(
+        model.replace("y = Expand (x_t, dims)", "y_1 = Expand (x_t, dims)\n y = Add (y_1, old)"),
+        "accumulator-read",
+        pipeline="raise",
+    )
+
+
+def test_a_slice_that_keeps_its_axis_has_a_known_size() -> None:
+    model = loop(
+        "float[T,3] x",
+        "float[A,B] z",
+        "from = Unsqueeze (i, zeros)\n next = Add (i, one)\n to = Unsqueeze (next, zeros)\n"
+        "part = Slice (x, from, to, zeros, ones)\n y = Neg (part)\n"
+        "acc_out = SequenceInsert (acc, y)",
+        carried="seq(float[A,B]) acc",
+        collected="seq(float[A,B]) acc_out",
+        before=trips_of("x") + "a0 = SequenceEmpty <dtype = 1> ()",
+        fed="a0",
+        results="a_end",
+        after="z = ConcatFromSequence <axis = 0> (a_end)",
+    )
+    assert list(scan_of(raised(model)).input) == ["x"]
+
+
+def test_a_trip_count_may_be_the_length_of_a_split_tensor() -> None:
+    before = "parts = SplitToSequence <axis = 0> (x)\n m = SequenceLength (parts)"
+    body = "part = SequenceAt (parts, i)\n x_t = Squeeze (part, zeros)"
+    assert list(scan_of(raised(summing(body, before=before))).input) == ["h0", "x"]
+
+
+def test_a_body_of_thousands_of_nodes_takes_seconds() -> None:
+    chain = "\n".join(f"v{n + 1} = Add (v{n}, h)" for n in range(4000))
+    model = as_model(summing(f"v0 = Gather (x, i)\n{chain}\n x_t = Identity (v4000)"))
+    started = time.monotonic()
+    result = Session("raise", None, {}, None).run(model)
+    assert len(scan_of(result).input) == 2
+    assert time.monotonic() - started < 20

@@ -1,0 +1,54 @@
+"""Peak memory of converting a model from file to file, against onnx's own converter.
+
+Each side is a process of its own; its peak is what the system says of it when it ends.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import onnx
+from onnx import ModelProto
+
+from benchmarks.harness import Bench
+from benchmarks.models import chain, nested
+
+_OURS = "import passes, onnx; onnx.save(passes.upgrade({0!r}, opset=9, verify=False).model, {1!r})"
+_THEIRS = (
+    "import onnx, onnx.version_converter as converter; "
+    "onnx.save(converter.convert_version(onnx.load({0!r}), 9), {1!r})"
+)
+
+
+def measure(bench: Bench) -> None:
+    """Chains of which nothing, a tenth and everything changes, and 1,000 loops."""
+    nodes, loops = (1_000, 10) if bench.quick else (100_000, 1_000)
+    models = {
+        f"{nodes} nodes, none change": chain(nodes),
+        f"{nodes} nodes, a tenth change": chain(nodes, changing=10),
+        f"{nodes} nodes, all change": chain(nodes, changing=1),
+        f"{loops} loops of 10 nodes": nested(loops),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        for case, model in models.items():
+            ours, theirs = (_peak(side, model, Path(folder)) for side in (_OURS, _THEIRS))
+            bench.note(
+                f"8 -> 9, {case}: peak memory {ours / theirs:.2f}x of version_converter's "
+                f"({ours / 1024:.0f} MB against {theirs / 1024:.0f} MB)"
+            )
+
+
+def _peak(program: str, model: ModelProto, folder: Path) -> int:
+    """The largest resident size of a process, in KiB, measured by a parent that runs only it."""
+    before, after = folder / "before.onnx", folder / "after.onnx"
+    onnx.save(model, before)
+    watch = (
+        "import resource, subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], "
+        "check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    command = [sys.executable, "-c", watch, program.format(str(before), str(after))]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout)
