@@ -1,4 +1,4 @@
-"""Writes the binary models of this folder from their texts: `python golden_models/binary/generate.py`.
+"""Writes the binary models of this folder from their texts: run this file.
 
 They are what the README's commands run on: a file as an exporter would leave it.
 """
