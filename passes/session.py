@@ -12,7 +12,7 @@ import onnx
 from onnx import ModelProto
 
 from passes import scope as scoping
-from passes.check import check
+from passes.check import check, check_outcome
 from passes.dims import with_fixed_dims
 from passes.engine import Engine, Round
 from passes.errors import PassesError
@@ -121,7 +121,7 @@ class Session:
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not model.proto:
-            check(Model(proto, model.path), inferring=False)
+            check_outcome(Model(proto, model.path))
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 

@@ -21,24 +21,34 @@ from passes.errors import BadModel
 from passes.model import Model
 from passes.scope import Place
 
-__all__ = ["check"]
+__all__ = ["check", "check_outcome"]
 
 
-def check(model: Model, *, inferring: bool = True) -> None:
+def check_outcome(model: Model) -> None:
+    """See that a model which was valid before it was rewritten still is.
+
+    Only onnx's checker is asked, for speed; `check` says where and why if it complains.
+
+    Raises:
+        BadModel: the model is invalid.
+    """
+    if backstop.complaint(leniency.light(model.proto)) is not None:
+        check(model)
+
+
+def check(model: Model) -> None:
     """See that a model is valid ONNX, as far as that shows without running it.
 
     What is cheap and what onnx's own checker does not see comes first, then that checker; only
     where it complains are names and order looked into, to say where and why. The types of loops
     come last: inference may be trusted with a model whose form is right, and with no other.
-    They are left out unless `inferring`, which a model that was valid and was rewritten spares.
 
     Raises:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
         places = _check_form(model)
-        if inferring:
-            loops.check_types(loops.loop_sites(model, places), Lookup(model))
+        loops.check_types(loops.loop_sites(model, places), Lookup(model))
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
