@@ -62,7 +62,6 @@ class Made:
             tensor = _shared_initializer(array, hint, site)
             self.initializers[tensor.name] = tensor
         self.constants[tensor.name] = array
-        self._types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
         return tensor.name
 
     def referring_constant(
@@ -91,6 +90,10 @@ class Made:
             name: a value.
             type_of: tells the types of other values.
         """
+        if name not in self._types and name in self.constants:
+            array = self.constants[name]
+            elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+            self._types[name] = tensor_type(elem_type, array.shape)
         if name not in self._types and name in self._producers:
             node, version = self._producers[name]
             self._types.update(dict.fromkeys(node.output))
@@ -131,7 +134,7 @@ def _inferred(
 
 #: Initializers that were made, by the supply of names of the run, the graph and their content.
 #: A graph is kept as long as the supply is, so that its id stays its own.
-_SHARED: WeakKeyDictionary[Names, dict[tuple[int, bytes], tuple[Owner, TensorProto]]] = (
+_SHARED: WeakKeyDictionary[Names, dict[tuple[Any, ...], tuple[Owner, TensorProto]]] = (
     WeakKeyDictionary()
 )
 
@@ -139,12 +142,12 @@ _SHARED: WeakKeyDictionary[Names, dict[tuple[int, bytes], tuple[Owner, TensorPro
 def _shared_initializer(array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
     """One tensor for all equal values of a graph; equal means dtype, shape and bytes."""
     owner = site.scope.owner
-    tensor = numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape))
-    key = (id(owner), tensor.SerializeToString())
+    content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
+    key = (id(owner), array.dtype.name, array.shape, content)
     known = _SHARED.setdefault(site.names, {})
     if key not in known:
-        tensor.name = site.fresh(hint)
-        known[key] = (owner, tensor)
+        plain = np.ascontiguousarray(array).reshape(array.shape)
+        known[key] = (owner, numpy_helper.from_array(plain, site.fresh(hint)))
     return known[key][1]
 
 

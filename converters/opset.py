@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from onnx import NodeProto, defs
 
@@ -80,6 +81,7 @@ class _Steps:
         yield node
 
 
+@cache
 def _version(op: str, opset: int) -> int:
     version: int = defs.get_schema(op, opset).since_version
     return version
