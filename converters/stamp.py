@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from onnx import FunctionProto, GraphProto, ModelProto, OperatorSetIdProto, helper
+from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
 from passes import scope as scoping
 
@@ -45,7 +45,7 @@ def stamp(model: ModelProto, target: int) -> None:
         for _, owner in scoping.owners(model):
             for graph in scoping.graphs_below(owner):
                 if not isinstance(graph, FunctionProto):
-                    _drop_constant_inputs(graph)
+                    scoping.drop_constant_inputs(graph)
     model.ir_version = ir_version
 
 
@@ -53,11 +53,3 @@ def _raise(imports: Iterable[OperatorSetIdProto], target: int) -> None:
     for entry in imports:
         if scoping.is_onnx_domain(entry.domain):
             entry.version = max(entry.version, target)
-
-
-def _drop_constant_inputs(graph: GraphProto) -> None:
-    constants = scoping.initializer_names(graph)
-    kept = [value for value in graph.input if value.name not in constants]
-    if len(kept) != len(graph.input):
-        del graph.input[:]
-        graph.input.extend(kept)

@@ -8,7 +8,7 @@ later versions only widen the types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,6 +16,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
 from passes.errors import BadModel
+from passes.repeated import replace_all
 
 _BATCH_OPSET = 8  # the only version of Scan that has a batch axis and sequence_lens
 _BATCHED_AXIS = 1  # the axis it scans and collects on, the batch included
@@ -116,8 +117,8 @@ class LoopForm:
             if self._says(self.source):
                 return node
         node.op_type = self.op_type
-        _replace(node.input, self.inputs)
-        _replace(node.output, self.outputs)
+        replace_all(node.input, self.inputs)
+        replace_all(node.output, self.outputs)
         _set_attributes(node, self)
         return node
 
@@ -306,11 +307,6 @@ def _flags(
     if default is not None and any(flag not in (0, 1) for flag in found):
         raise BadModel(f"Scan: {name} is {found}, it may hold 0 and 1 only")
     return found
-
-
-def _replace(field_: object, values: Iterable[str]) -> None:
-    del field_[:]  # type: ignore[attr-defined]
-    field_.extend(values)  # type: ignore[attr-defined]
 
 
 def _set_attributes(node: NodeProto, form: LoopForm) -> None:

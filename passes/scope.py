@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
+from passes.repeated import replace_all
+
 Owner = GraphProto | FunctionProto
 _GRAPH = AttributeProto.GRAPH
 _GRAPHS = AttributeProto.GRAPHS
@@ -154,6 +156,13 @@ def initializer_names(owner: Owner) -> set[str]:
         return set()
     names = {tensor.name for tensor in owner.initializer}
     return names | {sparse.values.name for sparse in owner.sparse_initializer}
+
+
+def drop_constant_inputs(graph: GraphProto) -> None:
+    """Drop the inputs that name an initializer, in place: up to IR 3 these are constants."""
+    constants = initializer_names(graph)
+    if constants:
+        replace_all(graph.input, [one for one in graph.input if one.name not in constants])
 
 
 def defined(owner: Owner) -> set[str]:

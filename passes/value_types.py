@@ -144,7 +144,7 @@ def _light_copy(model: ModelProto) -> ModelProto:
     for owner in tops:
         for graph in scoping.graphs_below(owner):
             if isinstance(graph, GraphProto) and graph is not copy.graph:
-                _drop_constant_inputs(graph)
+                scoping.drop_constant_inputs(graph)
     return copy
 
 
@@ -168,14 +168,6 @@ def _copy_initializers(source: GraphProto, copy: GraphProto, without: Container[
             copy.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
         else:
             copy.initializer.append(tensor)
-
-
-def _drop_constant_inputs(graph: GraphProto) -> None:
-    constants = scoping.initializer_names(graph)
-    kept = [value for value in graph.input if value.name not in constants]
-    if len(kept) != len(graph.input):
-        del graph.input[:]
-        graph.input.extend(kept)
 
 
 def _infer_functions(model: ModelProto, tables: dict[Key, _Table]) -> None:

@@ -12,6 +12,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.facts import SPECULATABLE
 from passes.loop_form import Carried, LoopForm
+from passes.repeated import replace_all
 from passes.rules.integers import Integers
 
 #: Index arithmetic and what exporters put between it; none of it can fail.
@@ -149,21 +150,15 @@ class RaisedBody:
 
     def _rebuild(self, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]) -> None:
         graph = self.graph
-        _replace(graph.node, [node for slot in self.slots for node in slot])
-        _replace(graph.input, inputs)
-        _replace(graph.output, outputs)
+        replace_all(graph.node, [node for slot in self.slots for node in slot])
+        replace_all(graph.input, inputs)
+        replace_all(graph.output, outputs)
         read = {name for node in graph.node for name in scoping.free_names(node)}
         had = {name for node in self.form.body.node for name in scoping.free_names(node)}
         constants = [*graph.initializer, *self.author.constants]
         lost = had - read
-        _replace(graph.initializer, [one for one in constants if one.name not in lost])
+        replace_all(graph.initializer, [one for one in constants if one.name not in lost])
         ends = {value.name for value in (*inputs, *outputs)}
         defined = scoping.defined(graph)
         kept = [one for one in graph.value_info if one.name in defined and one.name not in ends]
-        _replace(graph.value_info, kept)
-
-
-def _replace(field_: object, values: Iterable[object]) -> None:
-    kept = list(values)
-    del field_[:]  # type: ignore[attr-defined]
-    field_.extend(kept)  # type: ignore[attr-defined]
+        replace_all(graph.value_info, kept)

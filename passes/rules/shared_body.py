@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, helper
@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, Ten
 from passes import scope as scoping
 from passes.author import Author
 from passes.constant_nodes import constant_tensor
+from passes.repeated import replace_all
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class _Moved:
         mapping = {name: self.author.fresh(name) for name in names}
         self._move(graph, mapping)
         kept = [value for value in graph.input if value.name not in mapping]
-        _replace(graph.input, kept)
+        replace_all(graph.input, kept)
         self._move_annotations(graph, mapping)
         returned = [name for name in scoping.output_names(graph) if name in mapping]
         scoping.rename_captures(graph, mapping)
@@ -87,7 +88,7 @@ class _Moved:
         for node in filter(_is_constant, graph.node):
             self._move_node(node, mapping[node.output[0]])
         rest = [node for node in graph.node if not _is_constant(node)]
-        _replace(graph.node, rest)
+        replace_all(graph.node, rest)
         del graph.initializer[:]
         del graph.sparse_initializer[:]
 
@@ -113,7 +114,7 @@ class _Moved:
                 self.annotations.append(copy)
             else:
                 kept.append(copy)
-        _replace(graph.quantization_annotation, kept)
+        replace_all(graph.quantization_annotation, kept)
 
 
 def _is_constant(node: NodeProto) -> bool:
@@ -133,9 +134,3 @@ def _return_as_own(graph: GraphProto, returned: dict[str, str]) -> None:
         graph.node.append(helper.make_node("Identity", [outer], [name]))
     for value in graph.output:
         value.name = returned.get(value.name, value.name)
-
-
-def _replace(field: object, values: Iterable[object]) -> None:
-    kept = list(values)
-    del field[:]  # type: ignore[attr-defined]
-    field.extend(kept)  # type: ignore[attr-defined]
