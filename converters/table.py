@@ -7,60 +7,20 @@ which steps a node takes on the way from one opset to another.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 
 from onnx import defs
 
-from converters import (
-    attention,
-    axes,
-    clip,
-    control_flow,
-    convolution,
-    dropout,
-    elementwise,
-    fourier,
-    indexing,
-    losses,
-    matrix,
-    normalization,
-    optionals,
-    parts,
-    pooling,
-    quantization,
-    random_numbers,
-    recurrent,
-    reductions,
-    resize,
-    softmax,
-    tensors,
-)
 from converters.steps import STEPS, ByRule, Identical, Refusal, Step
 
-#: The files that declare steps. Add a new one to the import above and here.
-FAMILIES = (
-    attention,
-    axes,
-    clip,
-    control_flow,
-    convolution,
-    dropout,
-    elementwise,
-    fourier,
-    indexing,
-    losses,
-    matrix,
-    normalization,
-    optionals,
-    parts,
-    pooling,
-    quantization,
-    random_numbers,
-    recurrent,
-    reductions,
-    resize,
-    softmax,
-    tensors,
-)
+#: The files that declare steps. Add a new one here.
+_FILES = """
+    attention axes clip control_flow convolution dropout
+    elementwise fourier indexing losses matrix normalization
+    optionals parts pooling quantization random_numbers recurrent
+    reductions resize softmax tensors
+"""
+FAMILIES = tuple(import_module(f"converters.{name}") for name in _FILES.split())
 
 #: Steps start here; what a version before it needs is not declared.
 OLDEST_OPSET = 7

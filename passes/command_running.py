@@ -66,6 +66,7 @@ def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Pa
 def _give_parameters(command: Callable[..., None], parameters: list[Parameter]) -> None:
     """Make typer see these parameters."""
     ordered = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in parameters]
+    # read by inspect.signature; functions have no such attribute in the type stubs
     command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in ordered}
 

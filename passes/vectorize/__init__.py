@@ -6,50 +6,18 @@ Scan-8, and over the time axis to move work out of loops.
 
 from __future__ import annotations
 
-from passes.vectorize import (
-    attending,
-    branches,
-    einsum,
-    elementwise,
-    images,
-    indexing,
-    joining,
-    loops,
-    products,
-    quantization,
-    quantized_products,
-    randomness,
-    recurrent,
-    reductions,
-    reshape,
-    resizing,
-    sequences,
-    shapes,
-)
+from importlib import import_module
+
 from passes.vectorize.rows import Captured, Rows, prepare
 from passes.vectorize.table import TABLE
 from passes.vectorize.vectorizer import Axis, Body, Vectorizer
 
-#: The files that enter rules into the table.
-FAMILIES = (
-    attending,
-    branches,
-    einsum,
-    elementwise,
-    images,
-    indexing,
-    joining,
-    loops,
-    products,
-    quantization,
-    quantized_products,
-    randomness,
-    recurrent,
-    reductions,
-    reshape,
-    resizing,
-    sequences,
-    shapes,
-)
+#: The files that enter rules into the table. Add a new one here.
+_FILES = """
+    attending branches einsum elementwise images indexing
+    joining loops products quantization quantized_products randomness
+    recurrent reductions reshape resizing sequences shapes
+"""
+FAMILIES = tuple(import_module(f"passes.vectorize.{name}") for name in _FILES.split())
 
 __all__ = ["FAMILIES", "TABLE", "Axis", "Body", "Captured", "Rows", "Vectorizer", "prepare"]

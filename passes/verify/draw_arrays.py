@@ -77,7 +77,7 @@ def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner
 
 def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
     """The special values of a float dtype; those it lacks (float8 without Inf) become NaN."""
-    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    info = ml_dtypes.finfo(dtype)
     values = [np.nan, np.inf, -np.inf, -0.0, 0.0]
     values += [float(info.smallest_subnormal), -float(info.tiny)]
     if extremes:
@@ -101,7 +101,7 @@ def _floats(
 def _ints(
     rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], manner: Manner
 ) -> Array:
-    info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     values = _plain_ints(rng, shape, manner)
     if manner.style == "special" and manner.extremes and _are_data(dtype, shape):

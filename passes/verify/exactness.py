@@ -85,7 +85,7 @@ def _is_small(value: Value) -> bool:
         return all(_is_small(item) for item in value)
     if value is None or value.dtype.kind == "c" or not is_float(value.dtype):
         return True
-    bound = 2.0 ** (ml_dtypes.finfo(value.dtype).nmant // 2)  # type: ignore[no-untyped-call]
+    bound = 2.0 ** (ml_dtypes.finfo(value.dtype).nmant // 2)
     finite = value[np.isfinite(value)].astype(np.float64)
     return bool(np.abs(finite).max(initial=0.0) <= bound)
 
@@ -135,7 +135,7 @@ def coarsest_epsilon(model: ModelProto) -> float:
             for node in owner.node:
                 kinds.update(one.i for one in node.attribute if one.name == "to")
     floats = [helper.tensor_dtype_to_np_dtype(kind) for kind in kinds & _REAL]
-    epsilons = [float(ml_dtypes.finfo(one).eps) for one in floats]  # type: ignore[no-untyped-call]
+    epsilons = [float(ml_dtypes.finfo(one).eps) for one in floats]
     return max(epsilons, default=0.0)
 
 

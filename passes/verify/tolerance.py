@@ -35,7 +35,7 @@ class Tolerance:
 
     def allowed(self, expected: Array) -> float:
         """The largest absolute error allowed in a tensor, for `near`."""
-        info = ml_dtypes.finfo(expected.dtype)  # type: ignore[no-untyped-call]
+        info = ml_dtypes.finfo(expected.dtype)
         finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
         scale = max(1.0, float(finite.max(initial=0.0)))
         roundings = _ROUNDINGS[expected.dtype.itemsize] * float(np.sqrt(max(1, self.reduction)))

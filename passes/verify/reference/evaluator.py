@@ -144,6 +144,7 @@ class Evaluator(ReferenceEvaluator):
         for name in step.release:
             values.pop(name, None)
 
+    # onnx's kernels call it with `attributes` and more, which frames hold here
     def run(  # type: ignore[override]
         self, output_names: list[str] | None, feed_inputs: dict[str, Any], **_: Any
     ) -> list[Any]:
