@@ -12,9 +12,9 @@ from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
 from passes import scope as scoping
 from passes.author import Author
-from passes.facts import speculatable
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
+from passes.speculation import speculatable
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.

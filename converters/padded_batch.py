@@ -20,8 +20,8 @@ from converters.sequence_lens import Lengths
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
-from passes.facts import speculatable
 from passes.rule import Site
+from passes.speculation import speculatable
 from passes.value_types import dims_of
 
 #: The types that onnxruntime's Pad runs.

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.facts import SPECULATABLE
 from passes.rule import Site
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_around
+from passes.speculation import SPECULATABLE
 
 _CANNOT_FAIL = SPECULATABLE | {"SequenceEmpty", "Squeeze", "Unsqueeze"}
 

@@ -10,10 +10,10 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy
 
 from passes import scope as scoping
 from passes.author import Author
-from passes.facts import SPECULATABLE
 from passes.loop_form import Carried, LoopForm
 from passes.repeated import replace_all
 from passes.rules.integers import Integers
+from passes.speculation import SPECULATABLE
 
 #: Index arithmetic and what exporters put between it; none of it can fail.
 _IDLE = SPECULATABLE | {"Squeeze", "Unsqueeze"}

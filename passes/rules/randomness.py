@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.facts import RANDOM
 from passes.model import Model
+from passes.speculation import RANDOM
 
 
 def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:

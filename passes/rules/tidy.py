@@ -10,9 +10,9 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
 from passes.author import Author
-from passes.facts import SPECULATABLE
 from passes.rules.folding import MOST_ELEMENTS, Array, folded
 from passes.rules.iteration import ITERATION_KEY
+from passes.speculation import SPECULATABLE
 from passes.value_types import dims_of
 
 

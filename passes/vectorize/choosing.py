@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from onnx import GraphProto, NodeProto
 
 from passes import spelling
-from passes.facts import speculatable
+from passes.speculation import speculatable
 from passes.vectorize.selection import choose, row_mask
 from passes.vectorize.vectorizer import Vectorizer
 

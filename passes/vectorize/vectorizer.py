@@ -13,8 +13,8 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
-from passes.facts import is_pure
 from passes.rule import Refused
+from passes.speculation import is_pure
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows import Rows
 from passes.vectorize.table import TABLE
