@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -58,10 +58,13 @@ class BodyTypes:
         return dims_of(self.types.get(name))
 
 
-def body_types(site: Site, form: LoopForm, reads: Sequence[Read]) -> BodyTypes:
+def body_types(
+    site: Site, form: LoopForm, reads: Sequence[Read], checked: Collection[str] = ()
+) -> BodyTypes:
     """Infer the body until the shapes of the carried values change no more.
 
-    The slices that iterations read are known better than inference could tell.
+    The slices that iterations read are known better than inference could tell. The shapes of
+    `checked` carried values (body inputs) are compared when the model runs.
 
     A dim that one iteration changes is widened to a size that nothing is known of, and the body
     inferred again, since other shapes may depend on it.
@@ -74,7 +77,7 @@ def body_types(site: Site, form: LoopForm, reads: Sequence[Read]) -> BodyTypes:
         widened = False
         for one in form.carried:
             before, after = dims[one.body_input], dims_of(types.get(one.body_output))
-            if before == after and before is not None:
+            if before is not None and (before == after or one.body_input in checked):
                 continue
             if inference.declared_alike(one) and not _differ(before, after):
                 continue

@@ -60,6 +60,11 @@ class Integers:
         """The numbers that a value holds as the body sees it."""
         return self._at(None, name, 0)
 
+    def constant_inside(self, name: str) -> npt.NDArray[Any] | None:
+        """The fixed value of what the body sees under a name."""
+        mine = name in self._producers or name in self._initializers or name in self._inputs
+        return self._constant(None if mine else self.site.scope, name)
+
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
         return self._size(self.site.scope, name, axis)

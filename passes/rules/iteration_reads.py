@@ -9,12 +9,13 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.induction import unchanged
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_in
+from passes.rules.string_rows import string_row
 from passes.rules.trips import Trips
 from passes.value_types import dims_of, elem_type_of
 
@@ -43,65 +44,6 @@ class Read:
         return (self.tensor, self.axis, self.base, self.backwards)
 
 
-@dataclass(frozen=True)
-class Window:
-    """The slices that all iterations read: from `first`, as many as there are iterations.
-
-    `whole`: they are the tensor itself, of size `extent`. `guarded`: that there are as many is
-    to be seen when the model runs.
-    """
-
-    read: Read
-    first: int
-    extent: Affine
-    whole: bool
-    guarded: bool
-
-
-def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window | None:
-    """Prove that a read stays inside its tensor; None where it starts at a place to be computed.
-
-    Raises:
-        Refused: `negative-read` where an index may count from the end, `out-of-range` where
-            the last iteration reads behind the end, `may-exceed` where it may and would not fail.
-    """
-    extent = integers.size(read.tensor, read.axis)
-    assert extent is not None
-    first = read.base - (trips.size - 1) if read.backwards else read.base
-    sizes = {atom for atom, _ in (extent + trips.size).terms}
-    if any(atom.negative and atom not in sizes for atom, _ in read.base.terms):
-        return None  # an offset that only the run tells
-    shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
-    what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
-    culprits = [site.path, read.tensor, *read.results]
-    if not first.never_negative:
-        raise Refused(
-            "negative-read",
-            f"{what}; that this is never negative in {trips.size} iterations is not proven, "
-            "and a negative index counts from the end",
-            culprits,
-        )
-    left = extent - first - trips.size
-    slack = trips.vanishes(left)
-    if slack.always_negative:
-        raise Refused(
-            "out-of-range",
-            f"{what}, in {trips.size} iterations: the last ones read behind its end",
-            culprits,
-        )
-    if read.clamps and not slack.never_negative:
-        raise Refused(
-            "may-exceed",
-            f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "
-            "empty outside where a Scan would fail",
-            culprits,
-        )
-    if first.number is None:
-        return None
-    whole = first.number == 0 and slack.number == 0
-    return Window(read, first.number, extent, whole, not slack.never_negative)
-
-
 def find_reads(site: Site, form: LoopForm, integers: Integers, trips: Trips) -> list[Read]:
     """The reads in a body that the iteration number indexes, in order.
 
@@ -119,6 +61,8 @@ class _Finder:
         self.site, self.form, self.integers, self.guards = site, form, integers, guards
         self.unchanged = unchanged(form)
         self.readers = readers_in(form.body)
+        nodes = enumerate(form.body.node)
+        self.makers = {name: (at, node) for at, node in nodes for name in node.output if name}
 
     def read(self, index: int, node: NodeProto) -> Read | None:
         """The read that a node is."""
@@ -131,6 +75,8 @@ class _Finder:
             return self._slice(index, node)
         if node.op_type == "SequenceAt":
             return self._sequence_at(index, node)
+        if node.op_type == "Compress":
+            return self._string_row(index, node)
         return None
 
     def outer(self, name: str) -> str:
@@ -171,14 +117,34 @@ class _Finder:
         if (ends.single - starts.single).number != 1:
             return None
         read = self._read(index, node, node.input[0], axis, node.input[1], kept=True)
-        if read is None:
-            return None
-        squeezes = list(self._squeezes(node.output[0], read.axis))
+        return None if read is None else self._squeezed(read, node, read.axis)
+
+    def _squeezed(self, read: Read, node: NodeProto, axis: int) -> Read:
+        """A read that keeps the axis, with the Squeezes that take it away where it is so."""
+        (index, *_) = read.nodes
+        squeezes = list(self._squeezes(node.output[0], axis))
         if not squeezes:
             return replace(read, clamps=True)
         gone = (index, *(position for position, _ in squeezes))
         results = tuple(name for _, name in squeezes)
         return replace(read, nodes=gone, results=results, kept_axis=False)
+
+    def _string_row(self, index: int, node: NodeProto) -> Read | None:
+        """A row of strings, read by a mask, without the nodes that only made the mask."""
+        made = self.makers.get
+        row = string_row(node, lambda name: made(name, (0, None))[1], self.integers.constant_inside)
+        if row is None:
+            return None
+        read = self._read(index, node, row.tensor, row.axis, row.index, kept=True)
+        squeezed = None if read is None else self._squeezed(read, node, 0)
+        if squeezed is None or squeezed.kept_axis:
+            return None
+        gone = set(squeezed.nodes)
+        for name in row.helpers:
+            at, _ = self.makers[name]
+            if gone.issuperset(self.readers.get(name, ())):
+                gone.add(at)
+        return replace(squeezed, nodes=(index, *sorted(gone - {index})))
 
     def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
         """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""

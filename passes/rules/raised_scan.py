@@ -13,10 +13,10 @@ from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused
 from passes.rules.accumulated import Rows, rows_of
 from passes.rules.body_types import without_made_up
-from passes.rules.iteration_reads import Window
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising, check_carried
 from passes.rules.readers import readers_around
+from passes.rules.windows import Window
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 _RANGE, _SLICE_HAS_INPUTS = 11, 10

@@ -13,10 +13,12 @@ from passes.rules.accumulators import Accumulator, find_accumulators
 from passes.rules.body_types import BodyTypes, Change, body_types, without_made_up
 from passes.rules.induction import inductions, integers_of, unchanged
 from passes.rules.integers import Integers
-from passes.rules.iteration_reads import Window, find_reads, window_of
+from passes.rules.iteration_reads import find_reads
 from passes.rules.shape_reads import without_shape_reads
+from passes.rules.state_guards import without_state_guards
 from passes.rules.trailing import Placed, placed
 from passes.rules.trips import Trips, trips_of
+from passes.rules.windows import Window, window_of
 from passes.value_types import Dim, dims_of, elem_type_of
 
 
@@ -59,11 +61,12 @@ class Raising:
             Refused: with what is missing.
         """
         form = without_shape_reads(site, LoopForm.from_node(site.node, site.opset))
+        form, checked = without_state_guards(site, form)
         trips = trips_of(site, form)
         _check_ends(site, form)
         integers = integers_of(site, form)
         windows = _windows(site, form, integers, trips)
-        types = body_types(site, form, [one.read for group in windows for one in group])
+        types = body_types(site, form, [one.read for group in windows for one in group], checked)
         accumulators = find_accumulators(site, form, integers, types, trips)
         collecting = {one.carried for one in accumulators}
         kept = tuple(one for one in form.carried if one not in collecting)

@@ -1,0 +1,127 @@
+"""Guards of carried values that a Scan does not need: it fails itself where a shape changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy.typing as npt
+from onnx import GraphProto, NodeProto
+
+from passes import scope as scoping
+from passes.loop_form import Carried, LoopForm
+from passes.repeated import replace_all
+from passes.rule import Site
+from passes.rules.guards import Producer, conjuncts, guarded
+from passes.rules.integers import Integers
+from passes.rules.readers import readers_in
+
+Constant = Callable[[str], npt.NDArray[Any] | None]
+
+
+def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozenset[str]]:
+    """The loop without the guards that `spelling.same_shape` wrote for what it carries.
+
+    Answers also with the carried values (body inputs) that had one: a Scan itself requires
+    that they have the same shape in each iteration (operator document of Scan 9).
+    """
+    constant = Integers(site, form.body).constant_inside
+    makers = {name: node for node in form.body.node for name in node.output if name}
+    bare: dict[str, str] = {}
+    for one in form.carried:
+        found = _unguarded(one, makers.get, constant)
+        if found is not None:
+            bare[one.body_output] = found
+    if not bare:
+        return form, frozenset()
+    guarded_inputs = {one.body_input for one in form.carried if one.body_output in bare}
+    carried = [
+        replace(one, body_output=bare.get(one.body_output, one.body_output)) for one in form.carried
+    ]
+    body = GraphProto()
+    body.CopyFrom(form.body)
+    for position, one in enumerate(form.carried, start=1):  # behind the condition
+        body.output[position].name = bare.get(one.body_output, one.body_output)
+    _drop_unread(body, bare)
+    return replace(form, body=body, carried=tuple(carried)), frozenset(guarded_inputs)
+
+
+def _unguarded(one: Carried, producer: Producer, constant: Constant) -> str | None:
+    """What a carried value is where its guard lets it through, None where it has no guard."""
+    node = producer(one.body_output)
+    if node is None:
+        return None
+    guard = guarded(node, producer, constant)
+    if guard is None and node.op_type == "Squeeze":  # a list of one, reshaped
+        inner = producer(node.input[0])
+        guard = guarded(inner, producer, constant) if inner is not None else None
+        rows = producer(guard.value) if guard is not None else None
+        if guard is None or rows is None or rows.op_type != "Unsqueeze":
+            return None
+        guard = replace(guard, value=rows.input[0])
+    if guard is None:
+        return None
+    compares = _Compares([guard.value, one.body_input], producer, constant)
+    return guard.value if compares.shapes(guard.condition) else None
+
+
+@dataclass(frozen=True)
+class _Compares:
+    """Sees whether a condition compares the shapes of two values."""
+
+    values: list[str]
+    producer: Producer
+    constant: Constant
+
+    def shapes(self, condition: str) -> bool:
+        """Whether it says that they have the same rank and differ nowhere."""
+        nodes = [node for node in conjuncts(condition, self.producer) if node.op_type == "Equal"]
+        return any(map(self._ranks, nodes)) and any(map(self._sizes, nodes))
+
+    def _ranks(self, node: NodeProto) -> bool:
+        ranks = ("Squeeze", "Shape", "Shape")
+        return [self._behind(name, ranks) for name in node.input] == self.values
+
+    def _sizes(self, node: NodeProto) -> bool:
+        """The sum of what differs is 0."""
+        zero = self.constant(node.input[1])
+        differ = self.producer(self._behind(node.input[0], ("ReduceSum", "Cast", "Not")))
+        if zero is None or zero.any() or differ is None or differ.op_type != "Equal":
+            return False
+        return [self._behind(name, ("Shape",)) for name in differ.input] == self.values
+
+    def _behind(self, name: str, ops: tuple[str, ...]) -> str:
+        """What a chain of ops, the last first, was computed from; empty where it is another."""
+        for op in ops:
+            node = self.producer(name)
+            if node is None or node.op_type != op:
+                return ""
+            if op in ("Shape", "ReduceSum") and (len(node.input) > 1 or _axes(node)):
+                return ""  # of some axes only
+            name = node.input[0]
+        return name
+
+
+def _axes(node: NodeProto) -> bool:
+    return any(one.name in ("start", "end", "axes") for one in node.attribute)
+
+
+def _drop_unread(body: GraphProto, names: dict[str, str]) -> None:
+    """Drop the nodes that only computed the named values."""
+    readers = {name: len(found) for name, found in readers_in(body).items()}
+    makers = {name: at for at, node in enumerate(body.node) for name in node.output if name}
+    gone: set[int] = set()
+    pending = [name for name in names if not readers.get(name)]
+    while pending:
+        at = makers.get(pending.pop())
+        if at is None or any(readers.get(name) for name in body.node[at].output):
+            continue
+        gone.add(at)
+        for name in scoping.free_names(body.node[at]):
+            readers[name] -= 1
+            if not readers[name]:
+                pending.append(name)
+    replace_all(body.node, [node for at, node in enumerate(body.node) if at not in gone])
+    unread = {name for name, count in readers.items() if not count}
+    replace_all(body.initializer, [one for one in body.initializer if one.name not in unread])

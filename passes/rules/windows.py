@@ -1,0 +1,70 @@
+"""Which part of a tensor all iterations read, and the proof that they stay inside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from passes.rule import Refused, Site
+from passes.rules.affine import ITERATION, Affine
+from passes.rules.integers import Integers
+from passes.rules.iteration_reads import Read
+from passes.rules.trips import Trips
+
+
+@dataclass(frozen=True)
+class Window:
+    """The slices that all iterations read: from `first`, as many as there are iterations.
+
+    `whole`: they are the tensor itself, of size `extent`. `guarded`: that there are as many is
+    to be seen when the model runs.
+    """
+
+    read: Read
+    first: int
+    extent: Affine
+    whole: bool
+    guarded: bool
+
+
+def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window | None:
+    """Prove that a read stays inside its tensor; None where it starts at a place to be computed.
+
+    Raises:
+        Refused: `negative-read` where an index may count from the end, `out-of-range` where
+            the last iteration reads behind the end, `may-exceed` where it may and would not fail.
+    """
+    extent = integers.size(read.tensor, read.axis)
+    assert extent is not None
+    first = read.base - (trips.size - 1) if read.backwards else read.base
+    sizes = {atom for atom, _ in (extent + trips.size).terms}
+    if any(atom.negative and atom not in sizes for atom, _ in read.base.terms):
+        return None  # an offset that only the run tells
+    shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
+    what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
+    culprits = [site.path, read.tensor, *read.results]
+    if not first.never_negative:
+        raise Refused(
+            "negative-read",
+            f"{what}; that this is never negative in {trips.size} iterations is not proven, "
+            "and a negative index counts from the end",
+            culprits,
+        )
+    left = extent - first - trips.size
+    slack = trips.vanishes(left)
+    if slack.always_negative:
+        raise Refused(
+            "out-of-range",
+            f"{what}, in {trips.size} iterations: the last ones read behind its end",
+            culprits,
+        )
+    if read.clamps and not slack.never_negative:
+        raise Refused(
+            "may-exceed",
+            f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "
+            "empty outside where a Scan would fail",
+            culprits,
+        )
+    if first.number is None:
+        return None
+    whole = first.number == 0 and slack.number == 0
+    return Window(read, first.number, extent, whole, not slack.never_negative)
