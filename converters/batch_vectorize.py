@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import GraphProto, ModelProto
+from onnx import FunctionProto, ModelProto
 
 from converters.batched_scan import BatchedScan
+from converters.called_functions import called_functions
 from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
@@ -63,7 +64,7 @@ def _rows(site: Site, scan: BatchedScan) -> Rows:
     for entry in model.opset_import:
         if scoping.is_onnx_domain(entry.domain):
             entry.version = site.target
-    _refuse_calls(site, scan.body)
+    _add_functions(model, called_functions(site, scan.body))
     captured = {
         name: Captured(site.type_of(name), site.constant(name))
         for name in scoping.captures(scan.body)
@@ -71,17 +72,18 @@ def _rows(site: Site, scan: BatchedScan) -> Rows:
     return prepare(scan.body, captured, model, site.names, site.is_visible)
 
 
-def _refuse_calls(site: Site, body: GraphProto) -> None:
-    """Functions are converted for themselves, so their text at the target is not at hand."""
-    functions = {(one.domain, one.name) for one in site.model.proto.functions}
-    for graph in scoping.graphs_below(body):
-        for node in graph.node:
-            if (node.domain, node.op_type) in functions:
-                raise Refused(
-                    "no-batching-rule",
-                    f"{site.path}: the body calls the function {node.op_type}",
-                    [site.path],
-                )
+def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> None:
+    """Add what the body calls, which is inlined, and the domains that it takes ops from."""
+    model.functions.extend(functions)
+    known = {entry.domain for entry in model.opset_import}
+    for function in functions:
+        added = [
+            entry
+            for entry in function.opset_import
+            if entry.domain not in known and not scoping.is_onnx_domain(entry.domain)
+        ]
+        model.opset_import.extend(added)
+        known.update(entry.domain for entry in added)
 
 
 def _batch_size(author: Author, scan: BatchedScan) -> str:
