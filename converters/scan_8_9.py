@@ -12,6 +12,7 @@ from converters.batch_unroll import unroll
 from converters.batch_vectorize import OLDEST, vectorize
 from converters.batched_scan import BatchedScan
 from converters.idle_scan import has_elements, idle_outputs
+from converters.own_weights import with_own_weights
 from converters.padded_batch import Padded, may_pad
 from converters.sequence_lens import (
     KnownLengths,
@@ -116,7 +117,7 @@ def _edit(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
     nodes = author.nodes
     _inherit(nodes[-1], site.node, set(_node_names(nodes)))
     exact = strategy != "vectorize"  # a batched product sums in another order
-    return Edit(tuple(nodes), tuple(author.constants), note=note, exact=exact)
+    return Edit(tuple(nodes), tuple(author.constants), note=note, exact=exact, tidies=True)
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class _Upgrade:
         if (scan.batch and scan.time) or self._assumed("non-empty"):
             self._rows(self.author, scan, None, self.outputs)
             return
-        if self._may_pad():
+        if self._may_pad() and self._owning(scan) is None:
             self._padded(Padded.of(self.author, scan))
             return
         compared = scan is not self.scan or self._assumed("valid-inputs")
@@ -173,11 +174,17 @@ class _Upgrade:
             rows = borrowed_rows(author, vector) if borrow else ""
             self._rows(author, scan, Lengths(vector, time, rows), self.outputs)
             return
-        if self._may_pad():
+        if self._may_pad() and self._owning(scan) is None:
             self._padded(Padded.of(author, scan, vector, time))
             return
         condition = any_row_runs(author, vector)
         self._choose(scan, condition, Lengths(vector, time), compared=True)
+
+    def _owning(self, scan: BatchedScan) -> BatchedScan | None:
+        """The Scan with its weights in its body; None where they stay, or would be copied."""
+        if self.strategy == "unroll" and scan.batch != 1:
+            return None
+        return with_own_weights(self.site, scan)
 
     def _may_pad(self) -> bool:
         return self.strategy == "vectorize" and may_pad(self.site, self.scan)
@@ -197,7 +204,7 @@ class _Upgrade:
         if lengths is not None and scan.batch != 1:
             # With one row, "some row runs" is "the row runs".
             lengths = replace(lengths, rows=borrowed_rows(running, lengths.vector))
-        self._rows(running, scan, lengths, results)
+        self._rows(running, self._owning(scan) or scan, lengths, results)
         idle = self.author.inside(f"{self.author.prefix}/none")
         untouched = idle_outputs(idle, self.site, scan, checked=compared)
         self.author.op(

@@ -13,7 +13,8 @@ from passes import scope as scoping
 from passes.errors import BadModel, PassesError
 from passes.model import Model
 from passes.names import Names
-from passes.rule import Edit, Refused, Rule, Site
+from passes.repeated import replace_all
+from passes.rule import Edit, NothingToDo, Refused, Rule, Site
 from passes.scope import Owner, Place, Scope
 from passes.value_types import ValueTypes
 
@@ -169,9 +170,11 @@ class _Pass:
                     edits[index] = edit
                     covered.update(edit.covered)
         if edits:
-            _splice(owner, edits, covered)
-            # where a target is given, the model leaves IR 3 with its opset
-            if self.engine.target is None and self.outcome.proto.ir_version < _FREE_INITIALIZERS:
+            spare = _splice(owner, edits, covered)
+            listed = self.outcome.proto.ir_version < _FREE_INITIALIZERS
+            if isinstance(owner, GraphProto):
+                _drop_unread(owner, spare, listed)
+            if listed and self.engine.target is None:  # else the model leaves IR 3 with its opset
                 _list_initializers(owner)
 
     def _wanted(self, place: Place) -> bool:
@@ -197,6 +200,8 @@ class _Pass:
         original = Place(place.scope.owner.node[place.index], place.index, place.scope)
         try:
             edit = rule.rewrite(site)
+        except NothingToDo:
+            return None
         except Refused as refused:
             self.outcome.refused.append(Refusal(rule, original, refused))
             return None
@@ -210,8 +215,11 @@ class _Pass:
         return edit
 
 
-def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -> None:
-    """Rebuild a node list with the Edits in the place of their nodes."""
+def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -> set[str]:
+    """Rebuild a node list with the Edits in the place of their nodes.
+
+    Answers with what the nodes that went have read, where their Edits tidy.
+    """
     nodes: list[NodeProto] = []
     constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
     spare: set[str] = set()
@@ -237,19 +245,30 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
         nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
     del owner.node[:]
     owner.node.extend(nodes)
-    if spare and isinstance(owner, GraphProto):
-        _drop_unread(owner, spare)
+    return spare
 
 
-def _drop_unread(graph: GraphProto, names: set[str]) -> None:
-    """Drop those of the named initializers that nothing reads, and that no caller can give."""
-    read = {name for node in graph.node for name in scoping.free_names(node)}
-    read.update(scoping.input_names(graph), scoping.output_names(graph))
-    unread = names - read
-    kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
-    if len(kept) != len(graph.initializer):
-        del graph.initializer[:]
-        graph.initializer.extend(kept)
+def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
+    """Drop those of the named initializers that nothing reads, and that no caller can give.
+
+    `listed`: the graph is of IR 3, where initializers are inputs too, and constant all the same.
+    """
+    unread = names.intersection(tensor.name for tensor in graph.initializer)
+    if not unread:
+        return
+    unread.difference_update(name for node in graph.node for name in scoping.free_names(node))
+    unread.difference_update(scoping.output_names(graph))
+    unread.difference_update(
+        entry.value
+        for annotation in graph.quantization_annotation
+        for entry in annotation.quant_parameter_tensor_names
+    )
+    if listed:
+        replace_all(graph.input, [one for one in graph.input if one.name not in unread])
+    unread.difference_update(scoping.input_names(graph))
+    if unread:
+        kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
+        replace_all(graph.initializer, kept)
 
 
 def _list_initializers(owner: Owner) -> None:

@@ -72,10 +72,19 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     top = _outermost(place.scope)
     ends = (inputs, outputs)
     before = _model(round_.model.proto, top, before_it, list(fixed.values()), *ends)
-    constants = [*fixed.values(), *edit.initializers]
-    after = _model(round_.proto, top, after_it, constants, *ends)
+    constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
+    constants |= _fixed_of(round_, rewritten, {*reads, *constants})
+    after = _model(round_.proto, top, after_it, list(constants.values()), *ends)
     opset = round_.model.opset(top.owner)
     return Region(before, after, hints_for(place.node, opset, inputs, seen))
+
+
+def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str, TensorProto]:
+    """The constants around the site that only the Edit reads, not the nodes that go."""
+    scope = rewritten.place.scope
+    names = (name for node in rewritten.edit.nodes for name in scoping.free_names(node))
+    found = {name: _fixed(round_, scope, name) for name in names if name not in known}
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
 
 
 def _refers_to_attributes(node: NodeProto) -> bool:

@@ -43,19 +43,41 @@ class Refused(Exception):
         self.culprits = tuple(culprits)
 
 
+class NothingToDo(Exception):
+    """A rule's answer where there is nothing for it to do: it leaves no record.
+
+    A site that ought to be rewritten, but cannot be, is refused instead.
+    """
+
+
+@dataclass(frozen=True)
+class Limit:
+    """That an Edit writes out `most` iterations of a loop that may run fewer, or more.
+
+    Verification seeks inputs on which it runs never, once, so often and more often. `promised`
+    is the site's node made to fail where it runs more often than a user promised: there the Edit
+    may fail too; None where `most` cannot be exceeded. `check` names a bool that the Edit writes
+    in place of a guard: whether the promise was kept.
+    """
+
+    most: int
+    promised: NodeProto | None = None
+    check: str = ""
+
+
 @dataclass(frozen=True)
 class Edit:
     """What takes the place of a site's node.
 
     `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
-    graph (into Constant nodes where that is a function). `exact` says that only values move, or
+    graph (into Constant nodes where that is a function), and those of one name once. `exact` says that only values move, or
     that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
     strategy for the report. `covered` are the positions of further nodes of the same graph that
     go too: those that only the site's node feeds or reads, in front of it or behind it.
     `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
     when it is verified, both sides have them. `tidies`: outputs that nobody reads may be left
     undefined, and initializers that only the nodes that go have read go too. `annotations` say
-    how new values are quantized.
+    how new values are quantized. `limit`: the loop may run another number of times than the Edit.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -67,6 +89,7 @@ class Edit:
     context: tuple[NodeProto, ...] = ()
     tidies: bool = False
     annotations: tuple[TensorAnnotation, ...] = ()
+    limit: Limit | None = None
 
 
 @dataclass(frozen=True)
