@@ -44,6 +44,7 @@ class Conversion:
     @property
     def in_function(self) -> bool:
         """Whether the node lies in a model-local function, so its attributes may be references."""
+        self.made.asked = True
         return self.site.in_function
 
     def later(self, version: int) -> Conversion:
@@ -58,6 +59,9 @@ class Conversion:
 
     def type_of(self, name: str) -> TypeProto | None:
         """The type of a value, None where nothing tells it, or the name is empty."""
+        if not name:
+            return None
+        self.made.asked |= name not in self.made.constants
         return self.made.type_of(name, self.type_of) or self.site.type_of(name)
 
     def dims_of(self, name: str) -> tuple[Dim, ...] | None:
@@ -68,6 +72,7 @@ class Conversion:
         """The value of `name` where it is fixed and small, else None."""
         if name in self.made.constants:
             return self.made.constants[name]
+        self.made.asked = True
         return self.site.constant(name) if name else None
 
     def refers(self, node: NodeProto, name: str) -> bool:
@@ -136,6 +141,7 @@ class Conversion:
 
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""
+        self.made.asked = True
         return self.site.fresh(hint)
 
     def value(self, array: npt.ArrayLike, hint: str) -> str:

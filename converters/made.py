@@ -33,12 +33,16 @@ TypeOf = Callable[[str], TypeProto | None]
 class Made:
     """Nodes, initializers and constants that take the place of one node.
 
-    `leading` are nodes without inputs, already in the target opset, that go in front.
+    `leading` are nodes without inputs, already in the target opset, that go in front. `fixed`
+    are the values that were made, with the hints for their names. `asked`: the conversion rests
+    on more than the node itself, on a type, a constant or a fresh name.
     """
 
     leading: list[NodeProto] = field(default_factory=list)
     initializers: dict[str, TensorProto] = field(default_factory=dict)
     constants: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+    fixed: dict[str, tuple[npt.NDArray[Any], str]] = field(default_factory=dict)
+    asked: bool = False
     _producers: dict[str, tuple[NodeProto, int]] = field(default_factory=dict)
     _types: dict[str, TypeProto | None] = field(default_factory=dict)
 
@@ -59,8 +63,9 @@ class Made:
         if isinstance(site.scope.owner, FunctionProto):
             tensor = _same(array, self._own_constants()) or self._constant_node(array, hint, site)
         else:
-            tensor = _shared_initializer(array, hint, site)
+            tensor = shared_initializer(array, hint, site)
             self.initializers[tensor.name] = tensor
+            self.fixed[tensor.name] = (array, hint)
         self.constants[tensor.name] = array
         return tensor.name
 
@@ -139,7 +144,7 @@ _SHARED: WeakKeyDictionary[Names, dict[tuple[Any, ...], tuple[Owner, TensorProto
 )
 
 
-def _shared_initializer(array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
+def shared_initializer(array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
     """One tensor for all equal values of a graph; equal means dtype, shape and bytes."""
     owner = site.scope.owner
     content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()

@@ -70,14 +70,15 @@ class Edit:
     """What takes the place of a site's node.
 
     `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
-    graph (into Constant nodes where that is a function), and those of one name once. `exact` says that only values move, or
-    that the same arithmetic runs, so both sides must agree bit for bit. `note` names the
-    strategy for the report. `covered` are the positions of further nodes of the same graph that
-    go too: those that only the site's node feeds or reads, in front of it or behind it.
-    `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
-    when it is verified, both sides have them. `tidies`: outputs that nobody reads may be left
-    undefined, and initializers that only the nodes that go have read go too. `annotations` say
-    how new values are quantized. `limit`: the loop may run another number of times than the Edit.
+    graph (into Constant nodes where that is a function), those of one name once. `exact` says
+    that only values move, or that the same arithmetic runs, so both sides must agree bit for
+    bit. `note` names the strategy for the report. `covered` are the positions of further nodes of
+    the same graph that go too: those that only the site's node feeds or reads, in front of it or
+    behind it. `context` are nodes in front of the site, in order, on which the proof of the
+    rewrite rests: when it is verified, both sides have them. `tidies`: outputs that nobody reads
+    may be left undefined, and initializers that only the nodes that go have read go too.
+    `annotations` say how new values are quantized. `limit`: the loop may run another number of
+    times than the Edit.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -124,7 +125,8 @@ class Site:
     @property
     def in_function(self) -> bool:
         """Whether the site lies in a model-local function, at any depth."""
-        return any(isinstance(at.owner, FunctionProto) for at in self.scope.chain())
+        *_, top = self.scope.chain()
+        return isinstance(top.owner, FunctionProto)
 
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""

@@ -112,7 +112,7 @@ def scopes(model: ModelProto) -> Iterator[Scope]:
 def walk(scope: Scope) -> Iterator[Place]:
     """Every node below a scope, innermost first, in the order of the lists."""
     for index, node in enumerate(scope.owner.node):
-        if node.attribute:
+        if holds_graphs(node):
             for inner in scope.inner(index):
                 yield from walk(inner)
         yield Place(node, index, scope)
@@ -185,9 +185,11 @@ def free_names(node: NodeProto) -> list[str]:
 
     In order of first use, each name once, the empty name (an omitted input) left out.
     """
-    names = dict.fromkeys(name for name in node.input if name)
-    for _, graph in subgraphs(node):
-        names.update(dict.fromkeys(captures(graph)))
+    names = dict.fromkeys(node.input)
+    names.pop("", None)
+    if holds_graphs(node):
+        for _, graph in subgraphs(node):
+            names.update(dict.fromkeys(captures(graph)))
     return list(names)
 
 
@@ -217,8 +219,9 @@ def rename_free(node: NodeProto, mapping: Mapping[str, str]) -> None:
     for position, name in enumerate(node.input):
         if name in mapping:
             node.input[position] = mapping[name]
-    for _, graph in subgraphs(node):
-        rename_captures(graph, mapping)
+    if holds_graphs(node):
+        for _, graph in subgraphs(node):
+            rename_captures(graph, mapping)
 
 
 def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:

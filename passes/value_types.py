@@ -9,7 +9,16 @@ from graphlib import CycleError, TopologicalSorter
 
 import onnx
 from google.protobuf.message import Message
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+)
 
 from passes import scope as scoping
 from passes.scope import Key, Place, Scope
@@ -61,7 +70,8 @@ class ValueTypes:
 
     def within(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `scope` itself defines as `name`, None where nothing tells it."""
-        return self._by_scope.get(scope.key, {}).get(name)
+        table = self._by_scope.get(scope.key)
+        return None if table is None else table.find(name)
 
     @cached_property
     def _by_scope(self) -> _Tables:
@@ -72,43 +82,71 @@ class ValueTypes:
         return tables
 
 
-#: The types of what one scope defines, by name; None where nothing tells it.
-_Table = Mapping[str, TypeProto | None]
+@dataclass
+class _Table:
+    """The types of what one scope defines, by name; they are read when asked for."""
+
+    graph: GraphProto
+
+    def find(self, name: str) -> TypeProto | None:
+        """The type of a name, None where nothing tells it."""
+        constant = self._constants.get(name)
+        if constant is not None:
+            return constant
+        value = self._values.get(name)
+        return value.type if value is not None and is_known(value.type) else None
+
+    def defines(self, name: str) -> bool:
+        """Whether the scope defines a name, of a known type or not."""
+        return name in self._values or name in self._defined
+
+    @cached_property
+    def _values(self) -> dict[str, ValueInfoProto]:
+        graph = self.graph
+        found: dict[str, ValueInfoProto] = {}
+        for value in (*graph.value_info, *graph.output, *graph.input):  # the last one counts
+            name = value.name
+            if name not in found or is_known(value.type):
+                found[name] = value
+        found.pop("", None)
+        return found
+
+    @cached_property
+    def _constants(self) -> dict[str, TypeProto]:
+        dense = self.graph.initializer
+        found = {one.name: tensor_type(one.data_type, tuple(one.dims)) for one in dense}
+        for sparse in self.graph.sparse_initializer:
+            found[sparse.values.name] = tensor_type(sparse.values.data_type, tuple(sparse.dims))
+        return found
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        return scoping.defined(self.graph)
+
+
 _Tables = Mapping[Key, _Table]
 
 
 def _look_up(tables: _Tables, scope: Scope, name: str) -> TypeProto | None:
     for at in scope.chain():
-        table = tables.get(at.key, {})
-        if name in table:  # of an unknown type, it still hides what is outside
-            return table[name]
+        table = tables.get(at.key)
+        if table is not None and table.defines(name):
+            return table.find(name)  # of an unknown type, it still hides what is outside
     return None
 
 
 def _tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, _Table]) -> None:
     for scope in _every_scope(Scope(path, (position,), model.graph)):
         assert isinstance(scope.owner, GraphProto)
-        tables[scope.key] = _declared(scope.owner)
+        tables[scope.key] = _Table(scope.owner)
 
 
 def _every_scope(scope: Scope) -> Iterator[Scope]:
     yield scope
     for index, node in enumerate(scope.owner.node):
-        if node.attribute:
+        if scoping.holds_graphs(node):
             for inner in scope.inner(index):
                 yield from _every_scope(inner)
-
-
-def _declared(graph: GraphProto) -> _Table:
-    table: dict[str, TypeProto | None] = dict.fromkeys(scoping.defined(graph))
-    for value in (*graph.value_info, *graph.output, *graph.input):  # the last one counts
-        if value.name and is_known(value.type):
-            table[value.name] = value.type
-    for tensor in graph.initializer:
-        table[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
-    for sparse in graph.sparse_initializer:
-        table[sparse.values.name] = tensor_type(sparse.values.data_type, tuple(sparse.dims))
-    return table
 
 
 _GIVES_UP = (
@@ -229,7 +267,7 @@ def _function_as_model(
         agreed = _agreed([_argument(place, position, tables) for place in calls])
         if agreed is not None:
             value.type.CopyFrom(agreed)
-    body.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    body.graph.output.extend(ValueInfoProto(name=name) for name in function.output)
     return body
 
 
