@@ -10,6 +10,12 @@ import struct
 from typing import Any, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
+#: What unpickling may raise, says the documentation of `pickle`.
+_UNREADABLE = (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError)
+
+
+class Garbled(Exception):
+    """What came is no message."""
 
 
 def send(stream: BinaryIO, message: Any) -> None:
@@ -21,9 +27,16 @@ def send(stream: BinaryIO, message: Any) -> None:
 
 
 def receive(stream: BinaryIO) -> Any:
-    """Read one message. Raises EOFError where the other end is gone."""
+    """Read one message.
+
+    Raises EOFError where the other end is gone, Garbled where something else came.
+    """
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
-    return pickle.loads(_exactly(stream, length))
+    body = _exactly(stream, length)
+    try:
+        return pickle.loads(body)
+    except _UNREADABLE as error:
+        raise Garbled(str(error)) from error
 
 
 def _exactly(stream: BinaryIO, count: int) -> bytes:

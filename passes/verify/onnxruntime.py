@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 from onnx import ModelProto
 
 from passes import scope
-from passes.verify.channel import receive, send
+from passes.verify.channel import Garbled, receive, send
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.onnxruntime_worker import Job
 
@@ -36,6 +36,7 @@ class OnnxRuntimeExecutor:
     def __init__(self, *, optimize: bool = True) -> None:
         self._optimize = optimize
         self._worker: _Worker | None = None
+        self._broken = ""
 
     @property
     def name(self) -> str:
@@ -107,8 +108,14 @@ class OnnxRuntimeExecutor:
     def _ready(self) -> _Worker:
         if self._worker is not None and not self._worker.alive():
             self.close()
+        if self._broken:
+            raise CannotRun(self._broken)
         if self._worker is None:
-            self._worker = _Worker()
+            try:
+                self._worker = _Worker()
+            except CannotRun as error:  # as it would each time: what is installed is broken
+                self._broken = str(error)
+                raise
         return self._worker
 
 
@@ -168,6 +175,9 @@ class _Worker:
             if timed_out.is_set():
                 raise CannotRun(f"no answer in {timeout:g} s") from error
             raise CannotRun(f"the process crashed ({_how_it_ended(code)})") from error
+        except Garbled as error:
+            self._process.kill()
+            raise CannotRun(f"the process does not answer as it should: {error}") from error
         finally:
             if timer is not None:
                 timer.cancel()
