@@ -15,7 +15,7 @@ from passes.vectorize.vectorizer import Axis, Body, Vectorizer
 #: The files that enter rules into the table. Add a new one here.
 _FILES = """
     attending branches einsum elementwise images indexing
-    joining loops products quantization quantized_products randomness
+    joining loops normalizing products quantization quantized_products randomness
     recurrent reductions reshape resizing sequences shapes
 """
 FAMILIES = tuple(import_module(f"passes.vectorize.{name}") for name in _FILES.split())

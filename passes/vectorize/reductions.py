@@ -77,13 +77,6 @@ def along_axis(node: NodeProto, at: Vectorizer) -> None:
     at.again(node, axis=shifted(attribute(node, "axis", -1)))
 
 
-@batched("LayerNormalization", "RMSNormalization")
-def layer_normalization(node: NodeProto, at: Vectorizer) -> None:
-    """The axis moves; scale and bias belong to the row's axes."""
-    at.only_rows(node, 1, 2)
-    at.again(node, axis=shifted(attribute(node, "axis", -1)))
-
-
 @batched("MeanVarianceNormalization")
 def mean_variance_normalization(node: NodeProto, at: Vectorizer) -> None:
     """The axes, 0, 2 and 3 by default, move by one."""

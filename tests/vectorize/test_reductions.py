@@ -163,18 +163,25 @@ def test_layer_normalization(bias: bool, axis: int, scale: str, outputs: str, bo
     )
     for opset in (17, 21) if bias else (21,):
         how = {"opset": opset, "rtol_terms": 12, "nonempty": False}
-        prove(text, ["x"], sizes=SIZES, **how, executors=both)
-    assert refused(text, ["s"]) == "batched-operand"
+        for carrying in (["x"], ["s"], ["x", "s"], ["b"], ["x", "b"], ["s", "b"]):
+            if bias or "b" not in carrying:
+                prove(text, carrying, sizes=SIZES, **how, executors=both)
 
 
-def test_rms_normalization() -> None:
+def test_layer_normalization_of_an_unknown_size() -> None:
+    text = "g (float[N] x, float[N] s) => (float[N] y) { y = LayerNormalization (x, s) }"
+    assert refused(text, ["x", "s"]) == "batched-operand"
+
+
+@pytest.mark.parametrize("carrying", [["x"], ["s"], ["x", "s"]])
+def test_rms_normalization(carrying: list[str]) -> None:
     for axis in (-1, 1):
         scale = "[4]" if axis == -1 else "[3,4]"
         text = (
             f"g (float[2,3,4] x, float{scale} s) => (float[] y)"
             f" {{ y = RMSNormalization <axis = {axis}> (x, s) }}"
         )
-        prove(text, ["x"], opset=23, rtol_terms=12)
+        prove(text, carrying, opset=23, rtol_terms=12)
 
 
 @pytest.mark.parametrize("axes", ["", "<axes = [0, 2, 3]>", "<axes = [1]>", "<axes = [-1, 0]>"])
