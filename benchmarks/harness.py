@@ -48,19 +48,23 @@ class Aim:
 
 @dataclass(frozen=True)
 class Row:
-    """Two sides, timed: medians in seconds, the median ratio and difference, and the aim."""
+    """Two sides, timed: medians in seconds, the median ratio and difference, and the aim.
+
+    Where one could not be timed, only `failed` says why.
+    """
 
     case: str
     subject: str
     against: str
-    subject_seconds: float
-    against_seconds: float
-    ratio: float
-    extra: float
+    subject_seconds: float | None = None
+    against_seconds: float | None = None
+    ratio: float | None = None
+    extra: float | None = None
     per_unit: float | None = None
     aim: str = ""
     met: bool | None = None
     runs: int = 0
+    failed: str = ""
 
 
 @dataclass
@@ -100,6 +104,11 @@ class Bench:
         self.rows.append(row)
         print(f"{self.name}: {case}: {ratio:.2f}x", file=sys.stderr, flush=True)  # takes minutes
         return row
+
+    def fail(self, case: str, subject: str, against: str, why: str) -> None:
+        """A row that says why there is nothing to compare."""
+        self.rows.append(Row(case, subject, against, failed=why))
+        print(f"{self.name}: {case}: {against}: {why}", file=sys.stderr, flush=True)
 
     def note(self, sentence: str) -> None:
         """Say something below the table: what could not be measured, and why."""
@@ -143,6 +152,8 @@ def table(bench: Bench) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
+    if row.ratio is None or row.extra is None:
+        return (row.case, row.subject, row.against, "", "", "", "", row.failed)
     return (
         row.case,
         f"{row.subject} {_shown(row.subject_seconds)}",
@@ -155,7 +166,9 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _shown(seconds: float) -> str:
+def _shown(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
     if abs(seconds) >= 1:
         return f"{seconds:.2f} s"
     if abs(seconds) >= 1e-3:

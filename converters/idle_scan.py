@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from converters.batched_scan import BatchedScan
@@ -11,7 +9,7 @@ from converters.sequence_lens import same_sizes
 from passes import spelling
 from passes.author import Author
 from passes.rule import Site
-from passes.value_types import Dim, dims_of
+from passes.rules.element_sizes import size_of
 
 
 def has_elements(author: Author, scan: BatchedScan) -> str:
@@ -36,21 +34,11 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan, *, checked: bool) 
         spelling.must(idle, value, agree) if agree else idle.op("Identity", value)
         for value in scan.initials
     ]
+    read = [*scan.initials, *scan.sequences, *scan.form.captured]
     collected = []
     for element in scan.elements:
-        dims = [_size(idle, site, scan, dim) for dim in element.dims]
+        dims = [size_of(idle, site, read, dim) for dim in element.dims]
         shape = idle.op("Concat", *sizes, *dims, axis=0)
         shape = spelling.must_count(idle, shape, agree) if agree else shape
         collected.append(spelling.zeros(idle, shape, element.elem_type))
     return [*states, *collected]
-
-
-def _size(idle: Author, site: Site, scan: BatchedScan, dim: Dim) -> str:
-    """A dim of a collected value: static, or a symbol that some input has too; else 0."""
-    if isinstance(dim, int):
-        return idle.ints(dim)
-    for value in (*scan.initials, *scan.sequences):
-        dims: Sequence[Dim] = dims_of(site.type_of(value)) or ()
-        if dim is not None and dim in dims:
-            return spelling.size_of_axis(idle, value, dims.index(dim))
-    return idle.ints(0)

@@ -15,24 +15,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import DEFAULT_OPSET, lower, raise_, unroll, upgrade
+    from passes.api import DEFAULT_OPSET, hoist, lower, optimize, raise_, simplify, unroll, upgrade
     from passes.errors import BadModel, PassesError
     from passes.report import Report
-    from passes.rule import Edit, Refused, Site, register
+    from passes.rule import Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "DEFAULT_OPSET": "passes.api",
+    "hoist": "passes.api",
     "lower": "passes.api",
+    "optimize": "passes.api",
     "raise_": "passes.api",
+    "simplify": "passes.api",
     "unroll": "passes.api",
     "upgrade": "passes.api",
     "BadModel": "passes.errors",
     "PassesError": "passes.errors",
     "Report": "passes.report",
     "Edit": "passes.rule",
+    "NothingToDo": "passes.rule",
     "Refused": "passes.rule",
     "Site": "passes.rule",
     "register": "passes.rule",
@@ -49,14 +53,18 @@ __all__ = [
     "Mismatch",
     "NotProduced",
     "NotVerified",
+    "NothingToDo",
     "PassesError",
     "Refused",
     "Report",
     "Result",
     "Site",
+    "hoist",
     "lower",
+    "optimize",
     "raise_",
     "register",
+    "simplify",
     "unroll",
     "upgrade",
 ]

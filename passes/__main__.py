@@ -10,7 +10,10 @@ import typer
 from passes.command_options import (
     Batch,
     BatchOption,
+    Bounded,
+    BoundedOption,
     Budget,
+    CheckOutput,
     Dims,
     ExecutorOption,
     Executors,
@@ -18,10 +21,16 @@ from passes.command_options import (
     Inputs,
     Json,
     MaxNodes,
+    MaxTrips,
     ModelFile,
     Only,
     Opset,
+    PeelOption,
+    RuleOption,
     Seed,
+    Skip,
+    Target,
+    TargetOption,
     sizes_of,
 )
 from passes.command_running import (
@@ -102,14 +111,23 @@ def unroll(
     max_nodes: MaxNodes = 100_000,
     dim: Dims = None,
     factor: Factor = None,
+    max_trips: MaxTrips = None,
+    bounded: BoundedOption = Bounded.auto,
+    check_output: CheckOutput = None,
+    peel: PeelOption = None,
     **common: Unpack[Options],
 ) -> Result:
-    """Write out every iteration of the loops whose trip count is static.
+    """Write out every iteration of the loops whose trip count is static, or bounded.
 
     A loop that stays is reported with the reason; under --strict that exits with 3.
     """
     from passes import api
 
+    mode = None if peel is None else peel.value
+    try:
+        api.check_unrolling(factor, max_trips, bounded.value, check_output, mode)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}") from error
     return api.unroll(
         model,
         opset=opset,
@@ -117,6 +135,80 @@ def unroll(
         max_nodes=max_nodes,
         dims=sizes_of(dim),
         factor=factor,
+        max_trips=max_trips,
+        bounded=bounded.value,
+        check_output=check_output,
+        peel=mode,
+        **common,
+    )
+
+
+@rewriting(app, "hoist", short_help="Move work and constants out of loops.", suffix="hoisted")
+def hoist(
+    model: Path,
+    *,
+    opset: Opset = 26,
+    only: Only = None,
+    rule: RuleOption = None,
+    skip: Skip = None,
+    **common: Unpack[Options],
+) -> Result:
+    """Move out of loops and branches what is the same every time, and constants to the top."""
+    from passes import api
+
+    chosen = {"only": only or (), "rules": rule or (), "skip": skip or ()}
+    return api.hoist(model, opset=opset, **chosen, **common)
+
+
+@rewriting(app, "simplify", short_help="Drop what loops do in vain.", suffix="simplified")
+def simplify(
+    model: Path,
+    *,
+    opset: Opset = 26,
+    only: Only = None,
+    rule: RuleOption = None,
+    skip: Skip = None,
+    **common: Unpack[Options],
+) -> Result:
+    """Drop what loops and branches do in vain or twice, and those that are none.
+
+    What might fail stays, for the new model must fail where the old one does; --assume
+    valid-inputs lets it go.
+    """
+    from passes import api
+
+    chosen = {"only": only or (), "rules": rule or (), "skip": skip or ()}
+    return api.simplify(model, opset=opset, **chosen, **common)
+
+
+@rewriting(app, "optimize", short_help="Do all that helps, for a --target.", suffix="optimized")
+def optimize(
+    model: Path,
+    *,
+    target: TargetOption = Target.onnxruntime,
+    opset: Opset = 26,
+    only: Only = None,
+    rule: RuleOption = None,
+    skip: Skip = None,
+    dim: Dims = None,
+    max_nodes: MaxNodes = 100_000,
+    **common: Unpack[Options],
+) -> Result:
+    """Make the control flow of a model quick, or such that a runtime can take it.
+
+    Loops that stay what they are are reported with the reason; under --strict that exits with 3.
+    """
+    from passes import api
+
+    return api.optimize(
+        model,
+        target=target.value,
+        opset=opset,
+        only=only or (),
+        rules=rule or (),
+        skip=skip or (),
+        dims=sizes_of(dim),
+        max_nodes=max_nodes,
         **common,
     )
 
@@ -185,8 +277,10 @@ def list_rules() -> None:
     """List the rules."""
     from passes.plugins import load_rules
 
-    for name, rule in sorted(load_rules().items()):
-        typer.echo(f"{name:<16}{rule.summary}")
+    rules = load_rules()
+    width = max(map(len, rules)) + 2
+    for name, rule in sorted(rules.items()):
+        typer.echo(f"{name:<{width}}{rule.summary}")
 
 
 @app.command()

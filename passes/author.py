@@ -54,8 +54,8 @@ class Author:
             op=op_type,
             name=name,
             attrs=attrs,
-            inputs=[self._tensor(value) for value in inputs],
-            outputs=[self._tensor(value) for value in written],
+            inputs=[self._variable(value) for value in inputs],
+            outputs=[self._variable(value) for value in written],
         )
         self._written.append(node)
         return written[0]
@@ -106,6 +106,10 @@ class Author:
         """The constants that the nodes need."""
         return list(self._tensors.values())
 
+    def tensor(self, name: str) -> TensorProto | None:
+        """The constant of this name, None where it is none that was written here."""
+        return self._tensors.get(name)
+
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
     ) -> GraphProto:
@@ -116,5 +120,5 @@ class Author:
         plain = re.sub(r"\W", "_", name)
         return helper.make_graph(self.nodes, plain, inputs, outputs, self.constants)
 
-    def _tensor(self, name: str) -> gs.Tensor:
+    def _variable(self, name: str) -> gs.Tensor:
         return gs.Variable(name) if name else gs.Variable.empty()

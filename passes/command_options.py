@@ -23,6 +23,30 @@ class Batch(StrEnum):
     unroll = "unroll"
 
 
+class Bounded(StrEnum):
+    """Ways of writing an iteration that may not take place."""
+
+    auto = "auto"
+    select = "select"
+    branch = "if"
+
+
+class Peel(StrEnum):
+    """Which iteration to write out."""
+
+    first = "first"
+    last = "last"
+
+
+class Target(StrEnum):
+    """What a model is optimized for."""
+
+    onnxruntime = "onnxruntime"
+    no_control_flow = "no-control-flow"
+    loop_only = "loop-only"
+    scan_only = "scan-only"
+
+
 class Executors(StrEnum):
     """What runs the models."""
 
@@ -100,6 +124,34 @@ Factor = Annotated[
         metavar="K",
     ),
 ]
+MaxTrips = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Promise that no Loop runs more than N times: one whose trip count is not known is "
+        "written out so often, and the new model fails where that is not enough.",
+        metavar="N",
+    ),
+]
+BoundedOption = Annotated[
+    Bounded,
+    typer.Option(
+        help="How an iteration that may not take place is written: `select` runs it and takes "
+        "what was there before, `if` puts it in an If, `auto` selects where the body cannot fail.",
+    ),
+]
+CheckOutput = Annotated[
+    str | None,
+    typer.Option(
+        help="With --max-trips: instead of failing, the new model has one more output, a bool of "
+        "this name, which is false where N was not enough.",
+        metavar="NAME",
+    ),
+]
+PeelOption = Annotated[
+    Peel | None,
+    typer.Option(help="Write out only the first, or the last, iteration of each loop."),
+]
 Dims = Annotated[
     list[str] | None,
     typer.Option(
@@ -114,6 +166,26 @@ Only = Annotated[
         help="Rewrite only the loops whose path matches, as `main/*/scan_0`; may be repeated.",
         metavar="PATTERN",
     ),
+]
+
+TargetOption = Annotated[
+    Target,
+    typer.Option(
+        help="`onnxruntime` is for speed: Scans that do little; `scan-only` the same, for runtimes "
+        "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls and inlines."
+    ),
+]
+RuleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        help="Run only this rule, of this command or of any other; may be repeated.",
+        metavar="NAME",
+    ),
+]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option(help="Do not run this rule; may be repeated.", metavar="NAME"),
 ]
 
 

@@ -84,8 +84,10 @@ def _rewrite(
     A model that was left as it is gets written only if `write_unchanged`.
     """
     from passes import session
+    from passes.check_output import NameTaken
     from passes.dims import UnknownDim
     from passes.errors import PassesError
+    from passes.plugins import UnknownRule
     from passes.save import check_target, save
 
     try:
@@ -112,7 +114,7 @@ def _rewrite(
     except session.NotProduced as error:
         show(error.report, common.json)
         fail(f"{error}", NOT_PRODUCED)
-    except (session.UnknownOpset, UnknownDim) as error:
+    except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken) as error:
         fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, SparseTensorProto, TensorProto, helper
 
 from passes import scope as scoping
 
@@ -30,6 +30,14 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
     values = value if isinstance(value, list) else [value]
     elem_type = _CONSTANT_TYPES[attribute.name]
     return helper.make_tensor(node.output[0], elem_type, dims, values)
+
+
+def sparse_constant(sparse: SparseTensorProto, name: str) -> NodeProto:
+    """A Constant node that holds a sparse initializer, under the name `name`."""
+    value = SparseTensorProto()
+    value.CopyFrom(sparse)
+    value.values.name = ""
+    return helper.make_node("Constant", [], [name], sparse_value=value)
 
 
 _CONSTANT_TYPES = {

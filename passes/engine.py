@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -11,15 +11,16 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from passes import scope as scoping
 from passes.errors import BadModel, PassesError
+from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
 from passes.repeated import replace_all
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
 from passes.scope import Owner, Place, Scope
-from passes.value_types import ValueTypes
 
 _MOST_ROUNDS = 32
-_FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
+_MANY = 64  # nodes of an Edit, of which there should not be two copies
+FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
 
 
 class NotConverging(PassesError):
@@ -98,16 +99,18 @@ class Engine:
         """Apply until nothing changes; with a target opset one round is all there is.
 
         Raises:
-            NotConverging: the rules still change the model after 32 rounds.
+            NotConverging: the rules still change the model after 32 rounds, and one for each node
+                with bodies: what one loop does in vain may only show once the next one is gone.
         """
         rounds: list[Round] = []
-        while len(rounds) < _MOST_ROUNDS:
+        holders = sum(scoping.holds_graphs(one.node) for one in scoping.walk_model(model.proto))
+        while len(rounds) < _MOST_ROUNDS + holders:
             rounds.append(self.round(model))
             if self.target is not None or not rounds[-1].rewritten:
                 return rounds
             model = Model(rounds[-1].proto, model.path)
         rules = ", ".join(rule.name for rule in self.rules)
-        raise NotConverging(f"the rules {rules} still change the model after {_MOST_ROUNDS} rounds")
+        raise NotConverging(f"the rules {rules} still change the model after {len(rounds)} rounds")
 
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
@@ -152,30 +155,59 @@ class _Pass:
     opset: int
     target: int
 
-    def rewrite(self, scope: Scope, owner: Owner) -> None:
-        """Rewrite `owner`, the copy of what `scope` shows as it was read."""
+    def rewrite(self, scope: Scope, owner: Owner) -> set[str]:
+        """Rewrite `owner`, the copy of what `scope` shows as it was read.
+
+        Answers with what is read less often now, by Edits that tidy: it may be unread outside.
+        """
         edits: dict[int, Edit] = {}
+        places: dict[int, int] = {}
+        starts: dict[int, int] = {}
+        spare = self._collect(scope, owner, edits, places)
+        if edits:
+            read, starts = _splice(owner, edits)
+            spare |= read
+            edits.clear()  # they hold copies of what stands in the graph now
+            for index, position in places.items():
+                self._share(position, owner, starts[index])
+        listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
+        if spare and isinstance(owner, GraphProto):
+            _drop_unread(owner, spare, listed)
+        if starts and listed and self.engine.target is None:  # else it leaves IR 3 with its opset
+            list_initializers(owner)
+        return spare
+
+    def _collect(
+        self, scope: Scope, owner: Owner, edits: dict[int, Edit], places: dict[int, int]
+    ) -> set[str]:
+        """Find the Edits of a graph, by the index of their nodes, its bodies rewritten before.
+
+        `places` says where the large ones are recorded. Answers with what bodies read less often.
+        """
         covered: set[int] = set()
+        spare: set[str] = set()
         for index, node in enumerate(owner.node):
             if index in covered:
                 continue  # an Edit in front takes its place
             if scoping.holds_graphs(node):
                 inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
-                    self.rewrite(before, graph)
+                    spare |= self.rewrite(before, graph)
             rules = self.engine.rules_for(node, self.opset, self.target)
             if rules and self._wanted(place := Place(node, index, scope)):
                 edit = self._first_edit(rules, place)
                 if edit is not None:
                     edits[index] = edit
                     covered.update(edit.covered)
-        if edits:
-            spare = _splice(owner, edits, covered)
-            listed = self.outcome.proto.ir_version < _FREE_INITIALIZERS
-            if isinstance(owner, GraphProto):
-                _drop_unread(owner, spare, listed)
-            if listed and self.engine.target is None:  # else the model leaves IR 3 with its opset
-                _list_initializers(owner)
+                    if len(edit.nodes) >= _MANY:
+                        places[index] = len(self.outcome.rewritten) - 1
+        return spare
+
+    def _share(self, position: int, owner: Owner, start: int) -> None:
+        """Let a large Edit refer to its nodes where they stand now, not to copies of them."""
+        one = self.outcome.rewritten[position]
+        nodes = tuple(owner.node[start : start + len(one.edit.nodes)])
+        self.outcome.rewritten[position] = replace(one, edit=replace(one.edit, nodes=nodes))
 
     def _wanted(self, place: Place) -> bool:
         """Whether the option `only` leaves this site to the rules."""
@@ -215,14 +247,17 @@ class _Pass:
         return edit
 
 
-def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -> set[str]:
+def _splice(owner: Owner, edits: Mapping[int, Edit]) -> tuple[set[str], dict[int, int]]:
     """Rebuild a node list with the Edits in the place of their nodes.
 
-    Answers with what the nodes that went have read, where their Edits tidy.
+    Answers with what the nodes that went have read, where their Edits tidy, and with where each
+    Edit begins.
     """
     nodes: list[NodeProto] = []
+    starts: dict[int, int] = {}
     constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
     spare: set[str] = set()
+    covered = {index for edit in edits.values() for index in edit.covered}
     for tidy in edits.values():
         if tidy.tidies:
             gone = (owner.node[index] for index in tidy.covered)
@@ -234,6 +269,7 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
         if edit is not None:
             if edit.tidies:
                 spare.update(scoping.free_names(node))
+            starts[index] = len(nodes)
             nodes.extend(edit.nodes)
             constants.update((tensor.name, tensor) for tensor in edit.initializers)
             owner.value_info.extend(edit.value_info)
@@ -243,9 +279,20 @@ def _splice(owner: Owner, edits: Mapping[int, Edit], covered: Collection[int]) -
         owner.initializer.extend(constants.values())
     else:
         nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
+        starts = {index: start + len(constants) for index, start in starts.items()}
+    _tell_apart(nodes, [node for edit in edits.values() for node in edit.nodes])
     del owner.node[:]
     owner.node.extend(nodes)
-    return spare
+    return spare, starts
+
+
+def _tell_apart(nodes: Sequence[NodeProto], made: Sequence[NodeProto]) -> None:
+    """Give those that Edits made names of their own: onnxruntime wants that within a graph."""
+    new = {id(node) for node in made}
+    names = Names(node.name for node in nodes if id(node) not in new)
+    for node in made:
+        if node.name:
+            node.name = names.fresh(node.name)
 
 
 def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
@@ -256,7 +303,7 @@ def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
     unread = names.intersection(tensor.name for tensor in graph.initializer)
     if not unread:
         return
-    unread.difference_update(name for node in graph.node for name in scoping.free_names(node))
+    unread -= scoping.all_reads(graph.node)
     unread.difference_update(scoping.output_names(graph))
     unread.difference_update(
         entry.value
@@ -271,7 +318,7 @@ def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
         replace_all(graph.initializer, kept)
 
 
-def _list_initializers(owner: Owner) -> None:
+def list_initializers(owner: Owner) -> None:
     """Up to IR 3, every initializer must also be an input, in bodies too."""
     for graph in scoping.graphs_below(owner):
         if isinstance(graph, GraphProto):

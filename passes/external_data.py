@@ -155,10 +155,15 @@ def _file_size(folder: Path, location: str, name: str) -> int:
     file = folder / relative
     if relative.is_absolute() or ".." in relative.parts:
         raise BadModel(f"external data of {name!r} points outside the folder: {location!r}")
-    if any((folder / part).is_symlink() for part in (relative, *list(relative.parents)[:-1])):
-        raise BadModel(f"external data of {name!r} is a symbolic link: {location!r}")
-    if not file.is_file():
-        raise BadModel(f"external data of {name!r} is missing: {location!r}")
-    if not os.access(file, os.R_OK):
-        raise BadModel(f"external data of {name!r} may not be read: {location!r}")
-    return file.stat().st_size
+    parts = (relative, *list(relative.parents)[:-1])
+    try:
+        if any((folder / part).is_symlink() for part in parts):
+            raise BadModel(f"external data of {name!r} is a symbolic link: {location!r}")
+        if not file.is_file():
+            raise BadModel(f"external data of {name!r} is missing: {location!r}")
+        if not os.access(file, os.R_OK):
+            raise BadModel(f"external data of {name!r} may not be read: {location!r}")
+        return file.stat().st_size
+    except (OSError, ValueError) as error:  # a name that no file can have: too long, with a NUL
+        reason = getattr(error, "strerror", None) or error
+        raise BadModel(f"external data of {name!r} has no usable location: {reason}") from None

@@ -50,7 +50,7 @@ def trip_count(site: Site, form: LoopForm) -> TripCount:
     """The trip count of a loop, from the shapes of what it scans or from a constant M."""
     if form.kind is Kind.LOOP:
         return _loop_trips(site, form)
-    known = [_scanned_size(site, one.tensor, one.axis) for one in form.scanned]
+    known = [scanned_size(site, one.tensor, one.axis) for one in form.scanned]
     told = sorted((dim for dim in known if dim is not None), key=lambda dim: isinstance(dim, str))
     return _trip_count(told[0] if told else None, at_most=bool(form.lengths))
 
@@ -62,7 +62,8 @@ def _trip_count(size: Dim, at_most: bool) -> TripCount:
     return TripCount(known, size, at_most)
 
 
-def _scanned_size(site: Site, tensor: str, axis: int) -> Dim:
+def scanned_size(site: Site, tensor: str, axis: int) -> Dim:
+    """The size of an axis of an outer tensor, None where it is not known."""
     dims = dims_of(site.type_of(tensor))
     return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
 

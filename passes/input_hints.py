@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
+from passes.scope import Place
 from passes.value_types import Dim, dims_of
 from passes.verify.draw import Hint
 from passes.verify.executor import Value
@@ -39,14 +41,28 @@ def hints_for(
 
 
 def model_hints(model: Model) -> dict[str, Hint]:
-    """Hints for the inputs of a whole model, from the loops that read them directly."""
+    """Hints for the inputs of a whole model, from the loops that read them directly, at any depth.
+
+    Where several loops read one, its shape is what the first says, and it holds lengths if any
+    loop takes it for lengths.
+    """
     hints: dict[str, Hint] = {}
-    inputs = list(model.proto.graph.input)
-    for node in model.proto.graph.node:
-        if _is_loop(node):
-            for name, hint in hints_for(node, model.opset(), inputs).items():
-                hints.setdefault(name, hint)
+    inputs = {value.name: value for value in model.proto.graph.input}
+    for place in scoping.walk(next(scoping.scopes(model.proto))):
+        if _is_loop(place.node):
+            read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
+            for name, hint in hints_for(place.node, model.opset(), read).items():
+                first = hints.setdefault(name, hint)
+                if first.length_of is None:
+                    hints[name] = replace(first, length_of=hint.length_of)
     return hints
+
+
+def _reads_of(model: Model, place: Place) -> list[str]:
+    """The inputs of a node that no body around it defines, in their order."""
+    inner = [at.owner for at in place.scope.chain() if at.outer is not None]
+    names = dict.fromkeys(filter(None, place.node.input))
+    return [name for name in names if not any(model.defines(owner, name) for owner in inner)]
 
 
 def _is_loop(node: NodeProto) -> bool:
@@ -69,13 +85,59 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
     declared = {value.name: dims_of(value.type) for value in inputs}
     dims: dict[str, list[Dim]] = {name: list(known) for name, known in declared.items() if known}
     batched = form.kind is Kind.SCAN_8
+    for name, told in _told_by_body(form).items():
+        if name in declared and declared[name] is None:
+            dims[name] = told
     tensors = [one.tensor for one in form.scanned]
     states = [one.initial for one in form.carried] if batched else []
     lengths = [form.lengths] if form.lengths else []
     if batched:
         _unify(dims, [(name, 0) for name in (*tensors, *states, *lengths)], _BATCH)
     _unify(dims, [(one.tensor, one.axis) for one in form.scanned], _TIME)
+    if form.kind is Kind.SCAN:
+        _take_sizes_of_body(dims, form)
     return dims
+
+
+def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
+    """Sizes that the body declares and inference outside of it does not know.
+
+    A Scan of no iterations would take other ones, too, but nobody means them.
+    """
+    declared = {value.name: dims_of(value.type) for value in form.body.input}
+    rows = [(one.initial, declared.get(one.body_input), -1) for one in form.carried]
+    for one in form.scanned:
+        rank = len(dims.get(one.tensor, ()))
+        rows.append((one.tensor, declared.get(one.body_input), one.axis % rank if rank else -1))
+    for name, row, time in rows:
+        places = [place for place in range(len(dims.get(name, ()))) if place != time]
+        if row is None or len(row) != len(places):
+            continue
+        for place, size in zip(places, row, strict=True):
+            known = dims[name][place]
+            if isinstance(size, int) and isinstance(known, str):
+                for one_more in dims.values():
+                    one_more[:] = [size if dim == known else dim for dim in one_more]
+            elif isinstance(size, int) and known is None:
+                dims[name][place] = size
+
+
+def _told_by_body(form: LoopForm) -> dict[str, list[Dim]]:
+    """The dims of what is fed, as far as the body declares the rank of its inputs."""
+    inside = {value.name: dims_of(value.type) for value in form.body.input}
+    batch: list[Dim] = [None] if form.kind is Kind.SCAN_8 else []
+    told: dict[str, list[Dim]] = {}
+    for carried in form.carried:
+        dims = inside.get(carried.body_input)
+        if dims is not None:
+            told[carried.initial] = [*batch, *dims]
+    for scanned in form.scanned:
+        dims = inside.get(scanned.body_input)
+        if dims is not None:
+            rows = [*batch, *dims]
+            rows.insert(scanned.axis % (len(rows) + 1), None)
+            told[scanned.tensor] = rows
+    return told
 
 
 def _unify(dims: dict[str, list[Dim]], axes: Sequence[tuple[str, int]], default: str) -> None:

@@ -23,8 +23,8 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from passes import scope as scoping
 from passes.errors import BadModel
 from passes.external_data import ExternalTensor, check_external_data
+from passes.inference import ValueTypes
 from passes.scope import Owner
-from passes.value_types import ValueTypes
 
 
 @dataclass

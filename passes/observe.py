@@ -43,7 +43,7 @@ def observe(
     keys: dict[str, Key] = {}
     watch: dict[str, list[str]] = {}
     for number, one in enumerate(rewritten):
-        node = _node_at(copy, key_of(one))
+        node = node_at(copy, key_of(one))
         node.name = f"watched {number}"
         keys[node.name] = key_of(one)
         watch[node.name] = one.reads
@@ -74,7 +74,8 @@ def key_of(one: Rewritten) -> Key:
     return (*one.place.scope.key, one.place.index)
 
 
-def _node_at(model: ModelProto, key: Key) -> NodeProto:
+def node_at(model: ModelProto, key: Key) -> NodeProto:
+    """The node that a key means in a model."""
     position, *steps = key
     owners = [owner for _, owner in scoping.owners(model)]
     owner = owners[int(position)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import ModelProto
 
 from passes import scope as scoping
-from passes.plugins import rule
+from passes.plugins import UnknownRule, rule
 from passes.rule import Rule
 
 SCAN_8 = 8
@@ -19,12 +19,14 @@ class Stage:
     """Rules that run together, to a fixpoint.
 
     `converts`: they bring the whole model to a target opset, in one round. `only_scan_8`: the
-    stage is for models that hold a Scan-8, which the later stages do not know.
+    stage is for models that hold a Scan-8, which the later stages do not know. `options` go to its
+    rules, over those of the command.
     """
 
     rules: tuple[str, ...]
     converts: bool = False
     only_scan_8: bool = False
+    options: tuple[tuple[str, object], ...] = ()
 
     def applies_to(self, model: ModelProto, opset: int) -> bool:
         """Whether the stage has anything to do with a model of this opset."""
@@ -35,27 +37,96 @@ class Stage:
 _UPGRADE = Stage(("scan-8", "opset"), converts=True)
 _UPGRADE_SCAN_8 = Stage(_UPGRADE.rules, converts=True, only_scan_8=True)
 
+_RAISE = Stage(("count-loop", "raise-loop"))
+_SIMPLIFY = Stage(("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"))
+_BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
+_HOIST = (Stage(("fold-constants",)), Stage(("hoist-invariants",)), Stage(("hoist-constants",)))
+_HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
+#: From whatever there is to few and small bodies.
+_OPTIMIZE = (_SIMPLIFY, _RAISE, _SIMPLIFY, *_BATCH, _SIMPLIFY, *_HOIST)
+
 PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
     "lower": (_UPGRADE_SCAN_8, Stage(("lower-scan",))),
-    "raise": (_UPGRADE_SCAN_8, Stage(("count-loop", "raise-loop"))),
+    "raise": (_UPGRADE_SCAN_8, _RAISE),
     "unroll": (_UPGRADE_SCAN_8, Stage(("unroll",))),
+    "peel": (_UPGRADE_SCAN_8, Stage(("peel",))),
+    "hoist": (_UPGRADE_SCAN_8, *_HOIST),
+    "simplify": (_UPGRADE_SCAN_8, _SIMPLIFY),
+    "optimize": (_UPGRADE_SCAN_8, *_OPTIMIZE[:-1], _HOIST_NEAR, Stage(("sink-weights",))),
+    "optimize-scan-only": (_UPGRADE_SCAN_8, *_OPTIMIZE),
+    "optimize-loop-only": (
+        _UPGRADE_SCAN_8,
+        _SIMPLIFY,
+        *_BATCH,
+        _SIMPLIFY,
+        Stage(("lower-scan",)),
+        _SIMPLIFY,
+        *_HOIST,
+    ),
+    "optimize-no-control-flow": (
+        _UPGRADE_SCAN_8,
+        _SIMPLIFY,
+        Stage(("unroll", "inline-if")),
+        _SIMPLIFY,
+        *_HOIST,
+    ),
+    "hoist-invariants": (Stage(("hoist-invariants",)),),
+    "batch-inputs": (_UPGRADE_SCAN_8, Stage(("batch-inputs",))),
+    "batch-outputs": (_UPGRADE_SCAN_8, Stage(("batch-outputs",))),
+    "dissolve-map": (_UPGRADE_SCAN_8, Stage(("dissolve-map",))),
     "unroll-partial": (_UPGRADE_SCAN_8, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
-#: (earlier, later): pairs that a stage holding both must keep in this order.
-_ORDER = (("scan-8", "opset"), ("count-loop", "raise-loop"))
+#: (earlier, later): a pipeline that holds both must have the one in front of the other: loops are
+#: recognized as they were written, work moves out of Scans that carry and compute nothing in vain,
+#: and constants go last, for in a body they tell more of the shapes there.
+_ORDER = (
+    ("scan-8", "opset"),
+    ("count-loop", "raise-loop"),
+    ("raise-loop", "batch-inputs"),
+    ("prune-loop", "batch-inputs"),
+    ("batch-inputs", "lower-scan"),
+    ("batch-inputs", "hoist-invariants"),
+    ("hoist-invariants", "hoist-constants"),
+    ("fold-constants", "hoist-invariants"),
+    ("fold-constants", "hoist-constants"),
+    ("lower-scan", "hoist-constants"),
+    ("unroll", "hoist-constants"),
+    ("hoist-constants", "sink-weights"),
+)
 
 
-def stages_of(pipeline: str) -> tuple[Stage, ...]:
+def stages_of(
+    pipeline: str, rules: Sequence[str] = (), skip: Sequence[str] = ()
+) -> tuple[Stage, ...]:
     """The stages of a pipeline.
 
+    Of `rules`, where some are named, those of the pipeline run in its order, and the others, each
+    a stage of its own, behind them; those in `skip` do not run. What brings a Scan-8 to a newer
+    opset runs in any case.
+
     Raises:
-        ValueError: a stage names two rules in an order that does not work.
+        UnknownRule: there is no rule of a name, or only `upgrade` can run it.
+        ValueError: two rules stand in an order that does not work.
     """
-    for stage in PIPELINES[pipeline]:
-        check_order(stage.rules)
-    return PIPELINES[pipeline]
+    for name in (*rules, *skip):
+        if rule(name).name in _UPGRADE.rules:
+            raise UnknownRule(f"the rule {name!r} belongs to the command upgrade")
+    stages = PIPELINES[pipeline]
+    own = {name for stage in stages for name in stage.rules}
+    chosen = tuple(_chosen(stage, rules, skip) for stage in stages)
+    others = tuple(Stage((name,)) for name in dict.fromkeys(rules) if name not in {*own, *skip})
+    chosen = tuple(stage for stage in (*chosen, *others) if stage.rules)
+    check_order([name for stage in chosen for name in stage.rules])
+    return chosen
+
+
+def _chosen(stage: Stage, rules: Sequence[str], skip: Sequence[str]) -> Stage:
+    if stage.converts:
+        return stage
+    kept = [name for name in stage.rules if name not in skip and (not rules or name in rules)]
+    return replace(stage, rules=tuple(kept))
 
 
 def rules_of(stage: Stage) -> list[Rule]:

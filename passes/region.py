@@ -19,7 +19,7 @@ from onnx import (
 )
 
 from passes import scope as scoping
-from passes.engine import Rewritten, Round
+from passes.engine import FREE_INITIALIZERS, Rewritten, Round, list_initializers
 from passes.input_hints import hints_for
 from passes.rule import Constants
 from passes.scope import Owner, Scope
@@ -110,7 +110,8 @@ def _input(
     value = ValueInfoProto(name=name)
     if known is not None and is_known(known):
         value.type.CopyFrom(known)
-        return value
+        if known.WhichOneof("value") != "tensor_type" or known.tensor_type.HasField("shape"):
+            return value
     sample = next((one[name] for one in seen if isinstance(one.get(name), np.ndarray)), None)
     if sample is not None:
         assert isinstance(sample, np.ndarray)
@@ -148,10 +149,8 @@ def _model(
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
     graph = helper.make_graph(nodes, "region", inputs, outputs, constants)
-    if model.ir_version < 4:  # every initializer must be an input too
-        graph.input.extend(
-            helper.make_tensor_value_info(one.name, one.data_type, one.dims) for one in constants
-        )
+    if model.ir_version < FREE_INITIALIZERS:
+        list_initializers(graph)
     made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
     made.graph.CopyFrom(graph)
     made.functions.extend(model.functions)

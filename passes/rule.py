@@ -22,10 +22,10 @@ from onnx import (
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.external_data import byte_size
+from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
 from passes.scope import Place, Scope
-from passes.value_types import ValueTypes
 
 _MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not weights
 

@@ -13,12 +13,14 @@ from onnx import ModelProto
 
 from passes import scope as scoping
 from passes.check import check, check_outcome
+from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.dims import with_fixed_dims
 from passes.engine import Engine, Round
 from passes.errors import PassesError
 from passes.model import Model
 from passes.pipelines import Stage, rules_of, stages_of
 from passes.report import Checked, Record, Report
+from passes.selection import followed
 from passes.verify.verdicts import Failure
 
 Source = ModelProto | str | os.PathLike[str]
@@ -93,7 +95,9 @@ class Session:
 
         Raises:
             BadModel: the input is no valid model.
+            UnknownRule: a rule was named that there is not.
             UnknownDim: a dim is to be fixed that no input has.
+            NameTaken: the output that is to be added has the name of another value.
             NotProduced: a rule that the result depends on refused.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
@@ -109,39 +113,51 @@ class Session:
         sizes = dict(self.options.get("dims", ()))
         if sizes:
             model = with_fixed_dims(model, sizes)
+        added = str(self.options.get("check_output") or "")
+        if added:
+            refuse_taken(model.proto, added)
         self._say("rewriting")
         rounds: list[Round] = []
         proto = model.proto
-        for stage in stages_of(self.command):
+        only: Sequence[str] = tuple(self.options.get("only", ()))
+        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
+        for stage in stages_of(self.command, chosen, skip):
             current = Model(proto, model.path) if rounds else model
             if stage.applies_to(proto, current.opset()):
-                rounds += self._stage(stage, current)
+                done = self._stage(stage, current, only)
+                only = followed(proto, only, done) if only else ()
+                rounds += done
                 proto = rounds[-1].proto
         report = self._report(model, proto, rounds)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not model.proto:
+            if added:
+                proto = with_check_output(proto, added, checks_of(rounds))
             check_outcome(Model(proto, model.path))
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
-    def _stage(self, stage: Stage, model: Model) -> list[Round]:
+    def _stage(self, stage: Stage, model: Model, only: Sequence[str]) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
         target = self.target if stage.converts else None
-        rounds = Engine(rules_of(stage), target, self.options, self.progress).fixpoint(model)
+        # a model is converted as a whole
+        options = {**self.options, **dict(stage.options), "only": () if stage.converts else only}
+        rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
         return rounds
 
     def _report(self, model: Model, proto: ModelProto, rounds: Sequence[Round]) -> Report:
-        """The rewrites of all rounds; what still refuses in the last round of its stage."""
+        """The rewrites of all rounds; what a rule still refuses when it runs the last time."""
         records = [Record.rewritten(one, None) for round_ in rounds for one in round_.rewritten]
-        last = [
-            round_
-            for round_, following in zip(rounds, [*rounds[1:], None], strict=True)
-            if following is None or following.stage != round_.stage
+        last = {name: round_ for round_ in rounds for name in round_.stage}
+        records += [
+            Record.refused(one)
+            for round_ in rounds
+            for one in round_.refused
+            if last[one.rule.name] is round_
         ]
-        records += [Record.refused(one) for round_ in last for one in round_.refused]
         before, after = model.opset(), Model(proto).opset()
         if self.target is not None and any("opset" in round_.stage for round_ in rounds):
             after = max(after, self.target)  # what was asked for, also where it was refused
@@ -155,7 +171,8 @@ class Session:
         from passes.verifying import verify_rounds
 
         self._say("verifying")
-        verdicts = verify_rounds(model, rounds, proto, self.verifying, self._say)
+        check = str(self.options.get("check_output") or "")
+        verdicts = verify_rounds(model, rounds, proto, self.verifying, self._say, check)
         rewritten = len(verdicts.rewrites)
         records = [
             replace(record, checked=checked)

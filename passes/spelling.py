@@ -95,6 +95,15 @@ def prefix(author: Author, value: str, length: str, elem_type: int) -> str:
     return author.op("Compress", value, author.op("Less", everyone, length), axis=0)
 
 
+def part(author: Author, value: str, axis: int, start: int, end: int | None) -> str:
+    """The elements from `start` to `end` (None for all that follow) along an axis; both may count
+    from the end."""
+    end = _END if end is None else end
+    if author.opset < _SLICE_HAS_INPUTS:
+        return author.op("Slice", value, starts=[start], ends=[end], axes=[axis])
+    return author.op("Slice", value, author.ints(start), author.ints(end), author.ints(axis))
+
+
 def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> str:
     """The elements along axis 0, last first."""
     if author.opset >= _SLICE_HAS_INPUTS:

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from passes import scope as scoping
-from passes.assumptions import accepting
+from passes.assumptions import VALID_INPUTS, accepting
 from passes.engine import Rewritten, Round
 from passes.errors import PassesError
 from passes.input_hints import model_hints
 from passes.model import Model
 from passes.observe import Seen, key_of, observe
+from passes.promises import (
+    promise_of,
+    promise_of_model,
+    sought_for_model,
+    sought_for_region,
+    with_check,
+)
 from passes.region import CannotCut, Region, cut
 from passes.report import Checked
 from passes.uses import Use, use_of
@@ -84,8 +91,12 @@ def verify_rounds(
     proto: ModelProto,
     verifying: Verifying,
     say: Callable[[str], None],
+    check: str = "",
 ) -> Verdicts:
-    """Execute every rewrite before and after, then the model as it was read and as it is now."""
+    """Execute every rewrite before and after, then the model as it was read and as it is now.
+
+    `check` is an output that was added.
+    """
     given = _given(verifying, model)
     with executors(verifying.executor) as chosen:
         task = _Task(model, verifying, chosen, given)
@@ -99,7 +110,7 @@ def verify_rounds(
                 verdicts.mismatch = (path, verification.reason, sides, verification.failure)
                 return verdicts
         say("verifying the whole model")
-        whole = task.whole(proto)
+        whole = task.whole(rounds, proto, check)
         verdicts.whole = Checked.of(whole)
         if whole.verdict == "mismatch":
             sides = (model.proto, proto)
@@ -200,34 +211,42 @@ class _Task:
             return rewritten, Verification("not-compared", str(reason)), None
         key = region.identity()
         if key not in self._known:
+            base_dir, assume = self.model.base_dir, self.verifying.assume
             self._known[key] = verify(
                 region.before,
-                region.after,
+                with_check(region, rewritten),
                 executors=self.executors,
                 seed=self.verifying.seed,
                 hints=region.hints,
                 exact=rewritten.edit.exact,
                 budget=budget,
-                base_dir=self.model.base_dir,
-                accept=accepting(self.verifying.assume, region.hints),
+                base_dir=base_dir,
+                accept=accepting(assume, region.hints),
+                sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
+                promise=promise_of(region, rewritten, assume),
+                lenient=VALID_INPUTS in assume,
             )
         verification = self._known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None
 
-    def whole(self, proto: ModelProto) -> Verification:
+    def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:
         """The verdict on the whole model."""
+        base_dir, assume, seed = self.model.base_dir, self.verifying.assume, self.verifying.seed
         return verify(
             self.model.proto,
             proto,
             executors=self.executors,
-            seed=self.verifying.seed,
+            seed=seed,
             hints=self.hints,
             exact=False,
             budget=self.left(),
-            base_dir=self.model.base_dir,
+            base_dir=base_dir,
             given=self.given,
-            accept=accepting(self.verifying.assume, self.hints),
+            accept=accepting(assume, self.hints),
             max_cases=self._most_cases(),
+            sought=sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
+            promise=promise_of_model(rounds, check, assume),
+            lenient=VALID_INPUTS in assume,
         )
 
     def _most_cases(self) -> int:

@@ -104,6 +104,14 @@ def test_offset_and_length_may_be_left_out(folder: Path) -> None:
             external(location="w.bin", length=16),
             "external data of 'w' has length 16, its dims and type make 8 bytes",
         ),
+        (
+            external(location="w" * 300),
+            "external data of 'w' has no usable location: File name too long",
+        ),
+        (
+            external(location="w\0.bin"),
+            "external data of 'w' is missing: 'w\\x00.bin'",
+        ),
         (external(dtype=99, location="w.bin"), "'w' has the unknown data type 99"),
         (external(dtype=0, location="w.bin"), "'w' has the unknown data type 0"),
         (external(dims=(-2,), location="w.bin"), "'w' has the dims [-2]"),

@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from passes import scope
 from passes.engine import Engine, Round
+from passes.input_hints import model_hints
 from passes.model import Model
 from passes.region import CannotCut, Region, cut
 from passes.rule import Edit, Rewrite, Rule, Site
@@ -188,6 +189,20 @@ def test_types_that_inference_cannot_find_come_from_what_was_seen() -> None:
     assert inputs(cut(outcome, outcome.rewritten[0]).before) == ["? t"]
 
 
+def test_a_rank_that_inference_cannot_find_comes_from_what_was_seen() -> None:
+    outcome = round_of("""
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (float[2] x, int64 n) => (float[2] y) {
+            s = Loop (n, "", x) <body = b (int64 i, bool go, float[2] h)
+                => (bool go_out, float[2] h_out) { go_out = Identity (go) h_out = Abs (h) }>
+            y = Neg (s)
+        }
+    """)
+    seen: Sequence[dict[str, Value]] = [{"s": np.zeros(2, np.float32)}]
+    assert inputs(cut(outcome, outcome.rewritten[0], seen).before) == ["float[?] s"]
+    assert inputs(cut(outcome, outcome.rewritten[0]).before) == ["float[...] s"]
+
+
 def test_a_loop_says_which_axes_agree_and_what_is_a_length() -> None:
     (region,) = regions(
         """
@@ -204,6 +219,41 @@ def test_a_loop_says_which_axes_agree_and_what_is_a_length() -> None:
     dims = {name: hint.dims for name, hint in region.hints.items()}
     assert dims == {"l": ("C",), "h": ("C", 2), "x": ("C", 5, 2)}, "one symbol for the batch"
     assert region.hints["l"].length_of == 5
+
+
+def test_an_input_that_any_loop_takes_for_lengths_holds_lengths() -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 4, opset_import: ["" : 8]>
+        g (int64[B] l, float[B,T] x, bool c) => (float[B,T] y, float[B,T] z) {
+          y = Scan <num_scan_inputs = 1, body = b (float e) => (float o) { o = Neg (e) }> ("", x)
+          z = If (c) <then_branch = t () => (float[B,T] one) {
+            one = Scan <num_scan_inputs = 1,
+              body = b (float e) => (float o) { o = Neg (e) }> (l, x)
+          }, else_branch = f () => (float[B,T] other) { other = Neg (x) }>
+        }
+    """)
+    hints = model_hints(Model(model))
+    assert hints["l"].length_of == "T"
+    assert hints["x"].dims == ("B", "T")
+
+
+def test_the_body_tells_the_rank_of_what_it_is_fed() -> None:
+    (region,) = regions(
+        """
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (float[2] x, float[T,3] w, int64 n, bool c) => (float[2] y, float[A,3] z) {
+          h = Loop (n, "", x) <body = b (int64 i, bool go, float[2] s)
+            => (bool go_out, float[2] s_out) { go_out = Identity (go) s_out = Neg (s) }>
+          y, z = Scan <num_scan_inputs = 1,
+            body = d (float[2] s, float[3] e) => (float[2] t, float[3] o)
+            { t = Abs (s) o = Neg (e) }> (h, w)
+        }
+        """,
+        "Scan",
+        itself,
+    )
+    assert inputs(region.before) == ["float[...] h", "float[T,3] w"]
+    assert region.hints["h"].dims == (2,)
 
 
 def test_a_loop_of_another_domain_says_nothing() -> None:

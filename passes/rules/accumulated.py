@@ -11,6 +11,7 @@ from passes.author import Author
 from passes.rule import Refused
 from passes.rules.accumulators import Accumulator, Joined
 from passes.rules.body_types import without_made_up
+from passes.rules.element_sizes import shape_of_none, size_of
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising
 from passes.rules.trailing import Placed, placed
@@ -105,19 +106,22 @@ class Rows:
             return self._original_join(author)  # fails on an empty sequence, as it did
         if self.accumulator is not None:
             return author.op("Identity", self.accumulator.carried.initial)
-        elem_type = self.element.tensor_type.elem_type
-        sizes = [self._size(author, dim) for dim in dims_of(self.element) or ()]
-        sizes.insert(self.axis, author.ints(0))
-        shape = author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]
-        return spelling.zeros(author, shape, elem_type)
+        site = self.raising.site
+        known = dims_of(self.element) or ()
+        declared = dims_of(site.body_type_of("body", self.result))
+        if declared is None or len(declared) != len(known):
+            declared = known
+        sizes = [self._size(author, *dims) for dims in zip(known, declared, strict=True)]
+        shape = shape_of_none(author, sizes, self.axis)
+        return spelling.zeros(author, shape, self.element.tensor_type.elem_type)
 
-    def _size(self, author: Author, dim: Dim) -> str:
+    def _size(self, author: Author, dim: Dim, declared: Dim) -> str:
         """A dim of an element: static, or that of an outer value; 0 where none tells it."""
-        if isinstance(dim, int):
-            return author.ints(dim)
+        form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
-            return author.ints(0)
+            read = [*filter(None, form.inputs), *form.captured]
+            return size_of(author, site, read, dim if isinstance(dim, int) else declared)
         return spelling.size_of_axis(author, atom.tensor, atom.axis)
 
 
@@ -141,10 +145,8 @@ def _placed(raising: Raising, result: str, where: Placed, element: TypeProto) ->
 
 
 def _type(raising: Raising, name: str) -> TypeProto:
-    dims = raising.types.dims(name)
-    return tensor_type(
-        raising.types.elem_type(name), None if dims is None else without_made_up(dims)
-    )
+    """The type of an element; its dims may be symbols of `BodyTypes.sizes`."""
+    return tensor_type(raising.types.elem_type(name), raising.types.dims(name))
 
 
 def _accumulated(raising: Raising, body: RaisedBody, one: Accumulator) -> list[Rows]:

@@ -127,11 +127,12 @@ class _Counter:
         """The name of the trip count, written, and how the report calls it."""
         reader = Comparisons.of(self.site, self.form)
         condition = reader.truth.condition
-        starts = list(reader.truth.parts(condition.initial))
+        outside = reader.truth.outside
+        starts = list(outside.parts(condition.initial))
         parts = reader.truth.open_parts(condition.body_output)
         if not parts:
             return self._unconditional(reader)
-        open_starts = [node for node, name in starts if not reader.truth.always(name)]
+        open_starts = [node for node, name in starts if not outside.always(name)]
         fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
         if fixed is not None:
             count = self.author.int(fixed)
@@ -157,7 +158,7 @@ class _Counter:
             raise Refused(
                 "endless", "the loop has no trip count and nothing ends it", [self.site.path]
             )
-        if reader.truth.always(reader.truth.condition.initial):
+        if reader.truth.starts():
             return self.form.trip_count, "the condition always holds"
         count = self._if_started(self._scalar(self.form.trip_count))
         return count, "only the initial condition counts"

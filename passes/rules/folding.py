@@ -39,20 +39,33 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Max": np.maximum,
     "Min": np.minimum,
 }
-_AXIS_OPS = ("Squeeze", "Unsqueeze", "Gather", "Concat")
+_FOLDED = {
+    *_ELEMENTWISE,
+    "Div",
+    "Mod",
+    "Cast",
+    "Concat",
+    "Gather",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+}
 
 
 def folded(node: NodeProto, value: Callable[[str], Array | None]) -> Array | None:
     """What a node gives, None where that is not known, or not small, or no whole number."""
-    if not scoping.is_onnx_domain(node.domain) or len(node.output) != 1 or not node.input:
+    if node.op_type not in _FOLDED or not scoping.is_onnx_domain(node.domain):
         return None
-    if node.op_type not in _ELEMENTWISE and node.op_type not in (*_AXIS_OPS, "Cast"):
+    if len(node.output) != 1 or not node.input:
         return None
-    inputs = [value(name) if name else None for name in node.input]
-    if any(one is None or one.dtype not in _WHOLE for one in inputs):
-        return None
+    inputs = []
+    for name in node.input:
+        one = value(name) if name else None
+        if one is None or one.dtype not in _WHOLE:
+            return None
+        inputs.append(one)
     try:
-        result = _computed(node, [one for one in inputs if one is not None])
+        result = _computed(node, inputs)
     except (ValueError, IndexError, TypeError):
         return None  # what fails there fails where the model runs
     return result if result is not None and result.size <= MOST_ELEMENTS else None
@@ -63,6 +76,8 @@ def _computed(node: NodeProto, inputs: Sequence[Array]) -> Array | None:
     if node.op_type == "Cast":
         wanted = _CASTS.get(said["to"])
         return None if wanted is None else inputs[0].astype(wanted)
+    if node.op_type in ("Div", "Mod"):
+        return _divided(node.op_type, said, *inputs)
     if node.op_type in _ELEMENTWISE:
         compute = _ELEMENTWISE[node.op_type]
         if said or (node.op_type in ("Max", "Min") and len(inputs) != 2):
@@ -72,12 +87,29 @@ def _computed(node: NodeProto, inputs: Sequence[Array]) -> Array | None:
     return _moved(node.op_type, said, inputs)
 
 
+def _divided(op_type: str, said: Mapping[str, Any], number: Array, by: Array) -> Array | None:
+    """The quotient, cut towards 0, or the remainder; None where it fails or is not defined.
+
+    onnxruntime takes a product with 1 / x for a quotient by x, of whole numbers too, so none
+    whose numerator is fixed should be left.
+    """
+    if number.dtype == np.bool_ or np.any(by == 0) or np.any(by == -1):
+        return None
+    if op_type == "Mod":
+        return np.asarray((np.fmod if said.get("fmod") else np.mod)(number, by))
+    sign = np.sign(number) * np.sign(by)
+    return None if said else np.asarray(np.abs(number) // np.abs(by) * sign)
+
+
 def _moved(op_type: str, said: Mapping[str, Any], inputs: Sequence[Array]) -> Array | None:
     axis = int(said.get("axis", 0))
     if op_type == "Gather":
         return np.asarray(np.take(inputs[0], inputs[1].astype(np.int64), axis, mode="raise"))
     if op_type == "Concat":
         return np.concatenate(inputs, axis)
+    if op_type == "Reshape":  # 0 stands for the size that was there
+        known = len(inputs) == 2 and not said and bool(inputs[1].all())
+        return np.reshape(inputs[0], inputs[1].tolist()) if known else None
     axes = said.get("axes") if "axes" in said else inputs[1].tolist() if len(inputs) > 1 else None
     if axes is None:
         return np.squeeze(inputs[0]) if op_type == "Squeeze" else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from passes import facts, spelling
@@ -15,6 +16,7 @@ from passes.rule import Edit, Refused, Site, register
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 _LOOP_MAY_CARRY_NOTHING = 11
+_SLICES_BACKWARDS = 10
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -46,6 +48,7 @@ def lower_scan(site: Site) -> Edit:
     Refuses:
     - `unknown-rank`: an output is collected on another axis, but its rank is not known
     - `unknown-type`: the type of a value that the body reads is neither declared nor inferred
+    - `strings`: before opset 10, strings are collected last first
     """
     form = LoopForm.from_node(site.node, site.opset)
     lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
@@ -92,6 +95,11 @@ class _Lowering:
         for one, moved, name in zip(self.form.collected, placed, raw, strict=True):
             if moved and one.tensor:
                 self._place(one, name)
+
+    def _true(self) -> str:
+        """The condition of a Loop that carries nothing: where onnxruntime inlines functions and
+        branches it drops omitted inputs at the end, and then cannot load the Loop."""
+        return self.author.constant(np.array(True), "true")
 
     def _output(self, name: str) -> str:
         """An omitted output gets a name: onnxruntime crashes on a Loop without."""
@@ -159,7 +167,7 @@ class _Lowering:
             ),
             collected=tuple(map(Collected, outputs[1 + count :], collected)),
             trip_count=trips,
-            condition=Condition("", inputs[1], outputs[0]),
+            condition=Condition("" if fed else self._true(), inputs[1], outputs[0]),
             iteration=inputs[0],
         )
         node = form.to_node()
@@ -173,9 +181,21 @@ class _Lowering:
         author = self.author
         outputs = [one.tensor]
         if one.reversed:
+            self._refuse_strings(one)
             rows = spelling.reversed_rows(author, rows, [] if one.axis else outputs)
         if one.axis:
             author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(one))
+
+    def _refuse_strings(self, one: Collected) -> None:
+        """See that rows can be reversed: onnxruntime gathers only the first string of each."""
+        kind = elem_type_of(self.site.body_type_of("body", one.body_output))
+        if kind == TensorProto.STRING and self.author.opset < _SLICES_BACKWARDS:
+            raise Refused(
+                "strings",
+                f"{one.tensor!r} is collected last first and holds strings, which opset "
+                f"{self.author.opset} does not reverse; opset {_SLICES_BACKWARDS} does",
+                [self.site.path, one.tensor],
+            )
 
     def _to_axis(self, one: Collected) -> list[int]:
         element = dims_of(self.site.body_type_of("body", one.body_output))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
 from passes.author import Author
@@ -56,8 +56,8 @@ class RaisedBody:
         """Give the condition, which the body only runs on where it is true, that value."""
         assert self.form.condition is not None
         name = self.form.condition.body_input
-        if self.reads(name):
-            self.graph.initializer.append(numpy_helper.from_array(np.array(True), name))
+        if self.reads(name):  # under a name of its own: a constant must not hide an outer value
+            self.rename(name, self.author.constant(np.array(True), "true"))
 
     def reads(self, name: str) -> bool:
         """Whether a node still reads a value."""

@@ -83,6 +83,9 @@ class RaisedScan:
             self.body.settle_condition()
         if not self.scanned or self.body.reads(form.iteration):
             self.scanned.append((None, form.iteration))
+        if not self.carried and not self.rows:  # a Scan gives something, read or not
+            window, name = self.scanned[0]
+            self.rows.append(Rows(raising, name, "", self._slice_type(window)))
 
     def _close(self) -> None:
         """Give the body the inputs and outputs of a Scan."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from onnx import GraphProto, NodeProto, SparseTensorProto, TensorAnnotation, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes import scope as scoping
 from passes.author import Author
-from passes.constant_nodes import constant_tensor
-from passes.repeated import replace_all
+from passes.rules.lifting import Lifting
+from passes.rules.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,11 @@ class SharedBody:
     nodes: tuple[NodeProto, ...]
     annotations: tuple[TensorAnnotation, ...]
 
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The nodes of the graph, to be written again and again."""
+        return tuple(map(Pattern.of, self.graph.node))
+
     @classmethod
     def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:
         """Move what is constant out of a copy of `body`.
@@ -39,9 +45,10 @@ class SharedBody:
         for node in graph.node:
             for _, inner in scoping.subgraphs(node):
                 _uncover(inner, author, visible)
-        moved = _Moved(author, [], [], [])
-        moved.take(graph, nested=False)
-        return cls(graph, tuple(moved.constants), tuple(moved.nodes), tuple(moved.annotations))
+        shelf = _Shelf(author)
+        lifting = Lifting(shelf)
+        lifting.take(graph, nested=False)
+        return cls(graph, tuple(shelf.constants), tuple(shelf.nodes), tuple(lifting.annotations))
 
 
 def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
@@ -51,86 +58,25 @@ def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) 
 
 
 @dataclass(frozen=True)
-class _Moved:
+class _Shelf:
+    """The constants outside, each under a name of its own."""
+
     author: Author
-    constants: list[TensorProto]
-    nodes: list[NodeProto]
-    annotations: list[TensorAnnotation]
+    constants: list[TensorProto] = field(default_factory=list)
+    nodes: list[NodeProto] = field(default_factory=list)
 
-    def take(self, graph: GraphProto, nested: bool) -> None:
-        """Move the constants of a graph, which captures them now, innermost bodies first."""
-        for node in graph.node:
-            for _, inner in scoping.subgraphs(node):
-                self.take(inner, nested=True)
-        names = [tensor.name for tensor in graph.initializer]
-        names += [sparse.values.name for sparse in graph.sparse_initializer]
-        names += [node.output[0] for node in graph.node if _is_constant(node)]
-        if not names:
-            return
-        mapping = {name: self.author.fresh(name) for name in names}
-        self._move(graph, mapping)
-        kept = [value for value in graph.input if value.name not in mapping]
-        replace_all(graph.input, kept)
-        self._move_annotations(graph, mapping)
-        returned = [name for name in scoping.output_names(graph) if name in mapping]
-        scoping.rename_captures(graph, mapping)
-        if nested:
-            _return_as_own(graph, {mapping[name]: name for name in returned})
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """Take a dense constant."""
+        copy = TensorProto()
+        copy.CopyFrom(tensor)
+        copy.name = self.author.fresh(tensor.name)
+        self.constants.append(copy)
+        return copy.name
 
-    def _move(self, graph: GraphProto, mapping: dict[str, str]) -> None:
-        for tensor in graph.initializer:
-            copy = TensorProto()
-            copy.CopyFrom(tensor)
-            copy.name = mapping[tensor.name]
-            self.constants.append(copy)
-        for sparse in graph.sparse_initializer:
-            self.nodes.append(_sparse_constant(sparse, mapping[sparse.values.name]))
-        for node in filter(_is_constant, graph.node):
-            self._move_node(node, mapping[node.output[0]])
-        rest = [node for node in graph.node if not _is_constant(node)]
-        replace_all(graph.node, rest)
-        del graph.initializer[:]
-        del graph.sparse_initializer[:]
-
-    def _move_node(self, node: NodeProto, name: str) -> None:
+    def node(self, node: NodeProto) -> str:
+        """Take a Constant that is no dense tensor."""
         copy = NodeProto()
         copy.CopyFrom(node)
-        copy.output[0] = name
-        tensor = constant_tensor(copy)
-        if tensor is None:
-            self.nodes.append(copy)
-        else:
-            self.constants.append(tensor)
-
-    def _move_annotations(self, graph: GraphProto, mapping: dict[str, str]) -> None:
-        kept = []
-        for one in graph.quantization_annotation:
-            copy = TensorAnnotation()
-            copy.CopyFrom(one)
-            for entry in copy.quant_parameter_tensor_names:
-                entry.value = mapping.get(entry.value, entry.value)
-            if one.tensor_name in mapping:
-                copy.tensor_name = mapping[one.tensor_name]
-                self.annotations.append(copy)
-            else:
-                kept.append(copy)
-        replace_all(graph.quantization_annotation, kept)
-
-
-def _is_constant(node: NodeProto) -> bool:
-    return node.op_type == "Constant" and scoping.is_onnx_domain(node.domain)
-
-
-def _sparse_constant(sparse: SparseTensorProto, name: str) -> NodeProto:
-    value = SparseTensorProto()
-    value.CopyFrom(sparse)
-    value.values.name = ""
-    return helper.make_node("Constant", [], [name], sparse_value=value)
-
-
-def _return_as_own(graph: GraphProto, returned: dict[str, str]) -> None:
-    """Nodes for the outputs that are outer values now, which onnxruntime cannot return."""
-    for outer, name in returned.items():
-        graph.node.append(helper.make_node("Identity", [outer], [name]))
-    for value in graph.output:
-        value.name = returned.get(value.name, value.name)
+        copy.output[0] = self.author.fresh(node.output[0])
+        self.nodes.append(copy)
+        return copy.output[0]

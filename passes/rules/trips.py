@@ -85,7 +85,7 @@ def trips_of(site: Site, form: LoopForm) -> Trips:
     initial = truth.condition.initial
     integers = Integers(site)
     size = _size(site, integers, form.trip_count)
-    starts = "" if not initial or truth.always(initial) else initial
+    starts = "" if truth.starts() else initial
     if size.number is not None and size.number < 1:
         raise Refused(
             "no-iteration", f"the trip count is {size.number}: the body never runs", [site.path]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from onnx import NodeProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.loop_form import Condition, LoopForm
 from passes.rule import Constants, Site
@@ -36,6 +36,17 @@ class Truth:
     def always(self, name: str) -> bool:
         """Whether a condition holds whenever the body runs, or, outside it, in every run."""
         return all(self._is_true(node, one) for node, one in self.parts(name))
+
+    @property
+    def outside(self) -> Truth:
+        """The same for conditions in front of the loop, whose names the body may use itself."""
+        condition = replace(self.condition, body_input="")
+        return Truth(self.site, replace(self.form, body=GraphProto(), condition=condition))
+
+    def starts(self) -> bool:
+        """Whether the condition holds at first, in every run."""
+        initial = self.condition.initial
+        return not initial or self.outside.always(initial)
 
     def ends_never(self) -> bool:
         """Whether nothing that the body computes ends the loop."""

@@ -1,28 +1,31 @@
-"""The rule `unroll`: a loop of a static trip count becomes straight-line code."""
+"""The rule `unroll`: a loop of a static or bounded trip count becomes straight-line code."""
 
 from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import facts
 from passes import scope as scoping
-from passes.loop_form import Kind, LoopForm
+from passes.loop_form import LoopForm
 from passes.rule import Edit, Refused, Site, register
+from passes.rules.bounded import Masked
+from passes.rules.bounds import Bound, bound_of
+from passes.rules.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.budget import allow
 from passes.rules.randomness import first_random
+from passes.rules.selectable import objection
 from passes.rules.unrolling import Unrolling
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later."""
-    if not scoping.is_onnx_domain(node.domain):
+    if node.op_type not in ("Loop", "Scan") or not scoping.is_onnx_domain(node.domain):
         return False
-    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+    return node.op_type == "Loop" or opset >= 9
 
 
 @register("unroll", considers=considers, optional=True)
 def unroll(site: Site) -> Edit:
-    """Write out every iteration of a loop whose trip count is static.
+    """Write out every iteration of a loop whose trip count is static, or bounded.
 
     Before:
 
@@ -42,44 +45,46 @@ def unroll(site: Site) -> Edit:
     known conditions decide is folded, in these nodes only. Scanned lengths and state shapes that
     may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
 
+    A Loop that may end before its trip count M, or before the `--max-trips N` that a user says, is
+    written out that often. Where its body may run on (`--bounded select`), each state is selected
+    from before and behind the iteration; else (`--bounded if`) each iteration stands in an If.
+    Collected outputs are cut to the iterations that took place. If the loop would run more than N
+    times, the new model fails as a whole, or, with `--check-output NAME`, says so in one more
+    output, a bool; `--assume valid-inputs` leaves that out. A while that counts from a number to a
+    number has a trip count.
+
     Refuses:
     - `trip-count-not-static`: how often the loop runs is only known when the model runs
-    - `condition`: the loop may end earlier than its trip count says
     - `too-many-nodes`: the iterations would take more nodes or bytes than are allowed
     - `random`: the body draws random numbers, and every copy would draw the same ones
-    - `unknown-shape`: no iteration runs, and the rank of a collected element is not known
+    - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
+    - `not-speculatable`: `--bounded select`: the body may fail where the loop has ended
+    - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
+    - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
+    - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
     """
     form = LoopForm.from_node(site.node, site.opset)
-    trips = _trips(site, form)
-    drawing = first_random(site.model, form.body.node) if trips > 1 else None
+    bound = bound_of(site, form)
+    drawing = first_random(site.model, form.body.node) if bound.size > 1 else None
     if drawing is not None:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
-    allow(site, form, trips)
-    note = "1 iteration" if trips == 1 else f"{trips} iterations"
-    return Unrolling(site, form, trips).edit(note)
+    allow(site, form, bound.size)
+    note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
+    if bound.exact:
+        return Unrolling(site, form, bound.size).edit(note)
+    return _bounded(site, form, bound, f"at most {note}")
 
 
-def _trips(site: Site, form: LoopForm) -> int:
-    """The trip count.
-
-    Raises:
-        Refused: it is not static, or a condition may end the loop earlier.
-    """
-    if form.condition is not None and form.condition.initial:
-        initial = site.constant(form.condition.initial)
-        if initial is not None and initial.size == 1 and not initial.item():
-            return 0
-    known = facts.trip_count(site, form)
-    if form.kind is Kind.LOOP and known.at_most:
-        raise Refused(
-            "condition",
-            "the body computes a condition that may end the loop before its trip count",
-            [site.path],
-        )
-    if not isinstance(known.size, int):
-        raise Refused(
-            "trip-count-not-static",
-            f"the loop runs {known} times, which is only known when the model runs",
-            [site.path, *filter(None, [form.trip_count, *(one.tensor for one in form.scanned)])],
-        )
-    return known.size
+def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
+    """Write out a loop that may end earlier."""
+    inner = site.scope.outer is not None or site.in_function
+    if bound.promised and inner and site.options.get("check_output"):
+        raise Refused("inner-check", "the loop stands in a body or function", [site.path])
+    wanted = site.options.get("bounded", "auto")
+    reason = objection(site, form)
+    if wanted == "select" and reason is not None:
+        raise reason
+    if wanted == "select" or (wanted == "auto" and reason is None):
+        return Masked(site, form, bound).edit(f"{note}, by select")
+    refuse_what_no_branch_returns(site, form, bound)
+    return Branched(site, form, bound).edit(f"{note}, by If")

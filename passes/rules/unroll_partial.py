@@ -16,6 +16,8 @@ from passes.rules.randomness import first_random
 from passes.rules.unrolling import Unrolling
 from passes.value_types import Dim, elem_type_of
 
+_COMPARES_WHOLE_NUMBERS = 9  # Less and Where
+
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop that this rule has not written itself."""
@@ -48,6 +50,7 @@ def unroll_partial(site: Site) -> Edit:
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
     - `random`: the body draws random numbers, and every copy would draw the same ones
     - `strings`: the loop collects strings, whose rows onnxruntime does not gather
+    - `opset-too-old`: the opset is below 9, which compares no whole numbers
     """
     form = LoopForm.from_node(site.node, site.opset)
     known = facts.trip_count(site, form)
@@ -65,6 +68,13 @@ def unroll_partial(site: Site) -> Edit:
         edit = Unrolling(site, form, static).edit(f"all {static} iterations")
         return replace(edit, context=context)
     _refuse_strings(site, form)
+    if site.target < _COMPARES_WHOLE_NUMBERS:
+        raise Refused(
+            "opset-too-old",
+            f"the trip count cannot be divided at opset {site.target}, which compares no whole "
+            f"numbers; opset {_COMPARES_WHOLE_NUMBERS} does",
+            [site.path],
+        )
     allow(site, form, factor + 1)
     return Partial(site, form, factor).edit()
 

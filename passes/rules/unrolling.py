@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
 from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
 
 from passes import facts, spelling
+from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site
-from passes.rules.iteration import write_iteration
+from passes.rules.element_sizes import shape_of_none, size_of
+from passes.rules.folding import Array
+from passes.rules.iteration import Iteration, write_iteration
 from passes.rules.shared_body import SharedBody
-from passes.rules.tidy import Tidy
+from passes.rules.tidy import Tidy, small
 from passes.value_types import dims_of, elem_type_of
+
+_CONSTANT_OF_SHAPE = 9  # the opset that came with it
 
 
 class Unrolling:
-    """Writes `trips` iterations of a loop in the place of its node."""
+    """Writes `trips` iterations of a loop in the place of its node.
+
+    `careful`: sizes are equal where they are known, not where they are called alike.
+    """
+
+    careful = False
 
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
         self.site = site
@@ -30,8 +40,14 @@ class Unrolling:
         self.value_info: list[ValueInfoProto] = []
         self.annotations: list[TensorAnnotation] = list(self.body.annotations)
         self.collected: list[list[str]] = [[] for _ in form.collected]
+        graphs = scoping.graphs_below(self.form.body)
+        self._shapes = any(node.op_type == "Shape" for graph in graphs for node in graph.node)
         self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
+        read = scoping.all_reads(self.form.body.node)
+        self._counts = form.iteration in read.union(scoping.output_names(self.form.body))
         self._stable = facts.keeps_shape(site, form)
+        if self.careful:
+            self._stable = {name: self._stable[name] and self._fixed(name) for name in self._stable}
         self._symbols = frozenset(
             dim.dim_param
             for value in site.model.proto.graph.input
@@ -54,11 +70,13 @@ class Unrolling:
                 self._hand_on(self._stacked(one, rows), one.tensor, agree)
         return self._cleaned(note)
 
-    def _cleaned(self, note: str) -> Edit:
-        keep = frozenset(filter(None, self.site.node.output))
-        tidy = Tidy(self.author, keep, self.site.constant, self._type_of)
+    def _cleaned(self, note: str, also: Collection[str] = ()) -> Edit:
+        """What was written, cleaned; `also` are names to keep beside the node's outputs."""
+        keep = frozenset(filter(None, (*self.site.node.output, *also)))
+        tidy = Tidy(self.author, keep, self.site.constant, self._type_of, careful=self.careful)
         nodes, constants = tidy.clean()
-        made = {name for node in nodes for name in node.output} - keep
+        described = self.value_info or self.annotations
+        made = {name for node in nodes for name in node.output} - keep if described else set()
         named = made | {one.name for one in constants}
         annotations = [one for one in self.annotations if one.tensor_name in named]
         scales = {
@@ -75,42 +93,58 @@ class Unrolling:
 
     def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
         """Write one; answers with its states."""
-        form = self.form
-        fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
-        values = [*self._head(index), *states, *elements]
-        inputs = dict(zip(fed, values, strict=True))
-        written = write_iteration(self.author, self.body, inputs, f"it{index}", self._symbols)
-        self.author.adopt(written.nodes)
+        written = self._written(self.author, f"it{index}", self._number(index), states, elements)
         self.value_info += written.value_info
         self.annotations += written.annotations
-        self._origin.update((new, old) for old, new in written.names.items() if old not in inputs)
-        self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
-        results = written.outputs[1:] if form.condition else written.outputs
+        results = written.outputs[1:] if self.form.condition else written.outputs
         for kept, name in zip(self.collected, results[len(states) :], strict=True):
             kept.append(name)
         return [
-            self._kept_shape(position, new, old)
+            self._kept_shape(self.author, position, new, old)
             for position, (new, old) in enumerate(zip(results, states, strict=False))
         ]
 
-    def _kept_shape(self, position: int, new: str, old: str) -> str:
+    def _written(
+        self,
+        author: Author,
+        tag: str,
+        number: str,
+        states: Sequence[str],
+        elements: Sequence[str] = (),
+    ) -> Iteration:
+        """Write the nodes of one iteration; a Loop's has a number."""
+        form = self.form
+        fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
+        head = [number, self.author.constant(np.array(True), "true")] if form.condition else []
+        inputs = dict(zip(fed, [*head, *states, *elements], strict=True))
+        written = write_iteration(author, self.body, inputs, tag, self._symbols)
+        author.adopt(written.nodes)
+        if self._shapes:
+            names = written.names.items()
+            self._origin.update((new, old) for old, new in names if old not in inputs)
+            self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
+        return written
+
+    def _fixed(self, name: str) -> bool:
+        dims = dims_of(self.site.body_type_of("body", name))
+        return dims is not None and all(isinstance(dim, int) for dim in dims)
+
+    def _kept_shape(self, author: Author, position: int, new: str, old: str) -> str:
         """The state, or a failure where it changes its shape, as a Scan fails."""
         body_input = self.form.carried[position].body_input
         stable = self._stable[body_input]
         if stable or self.form.kind is Kind.LOOP or self._valid_inputs or new == old:
             return new
         elem_type = elem_type_of(self.site.body_type_of("body", body_input))
-        return spelling.same_shape(self.author, new, old, elem_type)
+        return spelling.same_shape(author, new, old, elem_type)
 
     @property
     def _valid_inputs(self) -> bool:
         return "valid-inputs" in self.site.options.get("assume", ())
 
-    def _head(self, index: int) -> list[str]:
-        """The iteration number and the condition of a Loop."""
-        if self.form.condition is None:
-            return []
-        return [self.author.int(index), self.author.constant(np.array(True), "true")]
+    def _number(self, index: int) -> str:
+        """The number of an iteration; "" where nobody asks for it."""
+        return self.author.int(index) if self._counts else ""
 
     def _lengths_agree(self) -> str:
         """A condition: that all scanned lengths are the trip count; "" where that is known."""
@@ -171,6 +205,12 @@ class Unrolling:
                 f"no iteration runs, and the rank of {one.body_output!r} is not known",
                 [self.site.path, one.body_output],
             )
+        told = any(isinstance(dim, str) for dim in dims)
+        if told and self.author.opset >= _CONSTANT_OF_SHAPE:
+            read = [*filter(None, self.form.inputs), *self.form.captured]
+            sizes = [size_of(self.author, self.site, read, dim) for dim in dims]
+            empty = shape_of_none(self.author, sizes, one.axis)
+            return spelling.zeros(self.author, empty, elem_type_of(known))
         shape = [dim if isinstance(dim, int) else 0 for dim in dims]
         shape.insert(one.axis % (len(shape) + 1), 0)
         if elem_type_of(known) == TensorProto.STRING:
@@ -185,3 +225,8 @@ class Unrolling:
         if not all(self._stable.values()):
             return None
         return self.site.body_type_of("body", self._origin[name])
+
+    def _known(self, name: str) -> Array | None:
+        """A constant, of the surroundings or written here, as seen from a branch."""
+        tensor = self.author.tensor(name)
+        return self.site.constant(name) if tensor is None else small(tensor)

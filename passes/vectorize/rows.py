@@ -18,6 +18,8 @@ from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.external_data import byte_size
 from passes.names import Names
+from passes.repeated import replace_all
+from passes.type_tables import inferred
 from passes.value_types import is_known, tensor_type
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
@@ -64,15 +66,26 @@ def prepare(
     if alone.functions:
         alone = onnx.inliner.inline_local_functions(alone)
     _make_unique(alone.graph, names, set(captured), is_visible)
-    inferred = onnx.shape_inference.infer_shapes(alone, data_prop=True)
     types: dict[str, TypeProto] = {}
-    for graph in scoping.graphs_below(inferred.graph):
+    for graph in scoping.graphs_below(inferred(_told(alone, captured)).graph):
         assert isinstance(graph, GraphProto)
         _tabulate(graph, types)
     graph = alone.graph
     del graph.input[len(body.input) :]
     constants = {name: one.value for name, one in captured.items() if one.value is not None}
     return Rows(graph, types, {**constants, **_constants(graph)})
+
+
+def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
+    """The model with the captured constants in it, which may say what shape a value has."""
+    known = {name: one.value for name, one in captured.items() if one.value is not None}
+    if not known:
+        return alone
+    told = ModelProto()
+    told.CopyFrom(alone)
+    replace_all(told.graph.input, [one for one in told.graph.input if one.name not in known])
+    told.graph.initializer.extend(numpy_helper.from_array(one, at) for at, one in known.items())
+    return told
 
 
 def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:

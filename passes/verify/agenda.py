@@ -30,11 +30,14 @@ class Item:
     again: bool = False
 
 
-def agenda(before: ModelProto, drawer: Drawer, given: Sequence[Feeds]) -> list[Item]:
+def agenda(
+    before: ModelProto, drawer: Drawer, given: Sequence[Feeds], sought: Sequence[Case] = ()
+) -> list[Item]:
     """The cases for a model, the most telling first."""
     items = [
         _fixed(Case(feeds, "given", False, f"given inputs {n}")) for n, feeds in enumerate(given)
     ]
+    items += map(_fixed, sought)
     items += [_observed(drawer, index) for index in range(drawer.observed())]
     # Without inputs every plan draws the same nothing.
     plans = drawer.plans() if drawer.inputs else drawer.plans()[:1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope
 
@@ -30,15 +30,19 @@ def feedable(model: ModelProto) -> list[ValueInfoProto]:
     return [value for value in model.graph.input if value.name in names]
 
 
-def difference(before: ModelProto, after: ModelProto) -> str | None:
+def difference(before: ModelProto, after: ModelProto, check: str = "") -> str | None:
     """A sentence with both sides where the signatures differ, else None.
 
     Names, order and types (dtypes, dims, names of dims) of inputs, overridable defaults and
-    outputs count; docs, denotations and metadata do not.
+    outputs count; docs, denotations and metadata do not. `check` is one more output of `after`,
+    its last, a bool.
     """
+    outputs = list(before.graph.output)
+    if check:
+        outputs.append(helper.make_tensor_value_info(check, TensorProto.BOOL, []))
     pairs = (
         ("inputs", inputs(before.graph), inputs(after.graph)),
-        ("outputs", list(before.graph.output), list(after.graph.output)),
+        ("outputs", outputs, list(after.graph.output)),
         ("overridable defaults", defaults(before), defaults(after)),
     )
     for what, old, new in pairs:

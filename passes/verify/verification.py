@@ -15,7 +15,8 @@ from passes.verify.draw import CannotDraw, Case, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
-from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial, try_case
+from passes.verify.promise import KEPT_FROM_ANSWERING, Promise, Trier
+from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
 __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
@@ -43,6 +44,9 @@ def verify(
     given: Sequence[Feeds] = (),
     max_cases: int | None = None,
     accept: Callable[[Case], bool] | None = None,
+    sought: Sequence[Case] = (),
+    promise: Promise | None = None,
+    lenient: bool = False,
 ) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
@@ -52,25 +56,30 @@ def verify(
     `budget` and `case_timeout` are in seconds. `base_dir` holds the external data of both
     models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
     `accept` tells the cases that count, where the rewrite may take something for granted.
+    `sought` are cases that were looked for, which come next. `promise`: what a user promised.
+    `lenient`: inputs on which the original fails do not count.
 
     The result depends on the models, the arguments and the executors alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
     raises for what a model does.
     """
-    if sentence := signature.difference(before, after):
+    check = promise.check if promise else ""
+    if sentence := signature.difference(before, after, check):
         return Verification("mismatch", sentence)
     deadline = time.monotonic() + budget
     sides = [
         (
             Side(executor, before, base_dir, case_timeout),
-            Side(executor, after, base_dir_after or base_dir, case_timeout),
+            Side(executor, after, base_dir_after or base_dir, case_timeout, check),
         )
         for executor in executors
     ]
     judge = Judge.of(before, after, exact=exact, reduction=reduction)
+    judge = replace(judge, lenient=lenient)
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, extremes=exact)
-    trials = _Trials(sides, judge, deadline, reduction, accept)
-    return trials.all(agenda(before, drawer, given)[:max_cases])
+    trier = Trier(promise, executors, base_dir, case_timeout, judge)
+    trials = _Trials(sides, judge, trier, deadline, reduction, accept)
+    return trials.all(agenda(before, drawer, given, sought)[:max_cases])
 
 
 class _Trials:
@@ -80,6 +89,7 @@ class _Trials:
         self,
         sides: Sequence[tuple[Side, Side]],
         judge: Judge,
+        trier: Trier,
         deadline: float,
         reduction: int,
         accept: Callable[[Case], bool] | None,
@@ -87,6 +97,7 @@ class _Trials:
         self._sides = sides
         self._accept = accept
         self._judge = judge
+        self._trier = trier
         self._deadline = deadline
         self._ledger = Ledger([before.executor.name for before, _ in sides], reduction)
         self._lucky: int | None = None  # the attempt that last found inputs the original takes
@@ -134,7 +145,7 @@ class _Trials:
         for before, after in self._sides:
             original = reference.before
             useful = bool(original.outcome or original.failed)
-            trial = try_case(case, before, after, self._judge, self._deadline, after_alone=useful)
+            trial = self._trier.try_case(case, before, after, self._deadline, after_alone=useful)
             if before.executor.name == AUTHORITY:
                 reference = trial
             self._book(before.executor.name, case, trial, reference)
@@ -145,9 +156,12 @@ class _Trials:
 
     def _book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Book a trial, in the light of what the reference executor said of the case."""
+        if trial.sentence == KEPT_FROM_ANSWERING:
+            self._ledger.note(f"{name} {KEPT_FROM_ANSWERING}", trial.after.failed)
         if name != AUTHORITY:
             self._check_executors(name, case, trial, reference)
             trial = self._without_rounding(name, trial, reference)
+            trial = self._where_the_original_fails(name, trial, reference)
             trial = self._without_its_own_fault(name, case, trial, reference)
             trial = self._without_special(name, case, trial, reference)
             self._note_failing_alone(name, trial, reference)
@@ -200,6 +214,14 @@ class _Trials:
             return trial
         self._ledger.note(f"{name} rounds differently before and after", trial.sentence)
         return replace(trial, status="compared", sentence="", comparison=comparison)
+
+    def _where_the_original_fails(self, name: str, trial: Trial, reference: Trial) -> Trial:
+        """A mismatch is none where both sides fail in the reference executor: another one may
+        leave out a node that nothing reads, in one of the two forms of a model."""
+        if trial.status != "mismatch" or reference.status != "both failed":
+            return trial
+        self._ledger.note(f"{name} answers where the original fails", reference.sentence)
+        return replace(trial, status="not run", sentence=reference.sentence)
 
     def _without_its_own_fault(
         self, name: str, case: Case, trial: Trial, reference: Trial

@@ -23,10 +23,11 @@ from steps_taken import proved, recorded
 from converters import opset as rule
 from converters.stamp import ir_version_for, stamp
 from passes import scope as scoping
+from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
 from passes.rule import Edit, Site
-from passes.value_types import ValueTypes, dims_of
+from passes.value_types import dims_of
 
 Feeds = Mapping[str, np.ndarray]
 EVERYWHERE = ("main", "if", "loop", "function")

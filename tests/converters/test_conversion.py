@@ -10,10 +10,11 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from converters.conversion import Conversion
 from converters.resize import upsample_9
 from passes import scope as scoping
+from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
 from passes.rule import Refused, Site
-from passes.value_types import ValueTypes, dims_of, elem_type_of
+from passes.value_types import dims_of, elem_type_of
 
 MODEL = """
     <ir_version: 8, opset_import: ["": 8, "local": 1]>

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
 import passes
@@ -91,3 +92,45 @@ def test_the_command_takes_a_factor(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.output
     assert [node.op_type for node in onnx.load(out).graph.node].count("Loop") == 2
+
+
+def test_types_of_values_in_the_body_go_along_to_copies_and_rest() -> None:
+    model = as_model(LOOP)
+    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body.value_info.append(helper.make_tensor_value_info("m", TensorProto.FLOAT, ["N"]))
+    after = assert_rewrite(model, pipeline="unroll-partial", options={"factor": 2}, budget=10).model
+    loops = [node.attribute[0].g for node in after.graph.node if node.op_type == "Loop"]
+    assert [[one.name for one in loop.value_info] for loop in loops] == [
+        ["m/it0", "m/it1"],
+        ["m/rest"],
+    ]
+
+
+TWO = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[T,2] x) => (float[2] y) {
+   n = Neg (h)
+   a = Scan <num_scan_inputs = 1, body = one (float[2] s, float[2] e) => (float[2] t) {
+      t = Add (s, e) }> (n, x)
+   y = Scan <num_scan_inputs = 1, body = two (float[2] s, float[2] e) => (float[2] t) {
+      t = Mul (s, e) }> (a, x)
+}
+"""
+
+
+@pytest.mark.parametrize(("path", "final"), [("main/scan_1", "a"), ("main/scan_2", "y")])
+def test_only_means_the_loops_of_the_model_as_it_was_read(path: str, final: str) -> None:
+    """The Scan becomes a Loop, which stands elsewhere, before it is unrolled."""
+    options = {"factor": 2, "only": (path,)}
+    result = assert_rewrite(TWO, pipeline="unroll-partial", options=options, budget=10)
+    nodes = result.model.graph.node
+    assert [node.op_type for node in nodes].count("Scan") == 1
+    loops = [node for node in nodes if node.op_type == "Loop"]
+    assert len(loops) == 2
+    assert final in loops[1].output
+
+
+def test_only_leaves_the_conversion_of_a_scan_8_alone() -> None:
+    model = onnx.load(EXPORTED.parent / "binary" / "gru.onnx")
+    result = passes.unroll(model, only=["main/scan_0"], factor=2, verify_budget=20)
+    assert {"Scan"}.isdisjoint(node.op_type for node in result.model.graph.node)

@@ -29,6 +29,8 @@ def elementwise(opset: int) -> Iterator[Entry]:
     for op in ("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Less", "Greater", "Mean", "Sum"):
         yield opset, f"y = {op} (a, b)", {"a": SPECIAL, "b": SPECIAL[::-1].copy()}
         yield opset, f"y = {op} (a, b)", {"a": EMPTY, "b": draw(3)}
+    for op in ("Softsign", "Tanh", "Sigmoid", "Neg", "Relu", "Softplus", "Elu"):
+        yield opset, f"y = {op} (x)", {"x": np.array(2, F32)}
     low, high = np.array(-1, F32), np.array(1, F32)
     yield opset, "y = Clip (x, l, h)", {"x": SPECIAL, "l": low, "h": high}
     yield opset, "y = Clip (x)", {"x": EMPTY}
@@ -107,6 +109,12 @@ def movements(opset: int) -> Iterator[Entry]:
     yield opset, "y = Flatten <axis = 1> (x)", {"x": draw(2, 0, 3)}
     yield opset, "y = Flatten <axis = 0> (x)", {"x": EMPTY}
     yield opset, "y = ReverseSequence (x, l)", {"x": draw(2, 0), "l": ints()}
+    into = "y = ConcatFromSequence <axis = 0> (t) : t = SequenceInsert (s, x, i)"
+    for count, places in ((0, (0,)), (2, (0, 1, 2, -1, -2))):
+        made = "s = SequenceEmpty ()" if not count else "s = SequenceConstruct (a, b)"
+        fed = {"a": draw(2), "b": draw(2)} if count else {}
+        for place in places:
+            yield opset, f"{into} : {made}", {"x": draw(2), "i": np.array(place), **fed}
     if opset >= 13:
         yield opset, "a, b = Split (x, s)", {"x": draw(2, 3), "s": ints(0, 2)}
         yield opset, "y = Squeeze (x)", {"x": draw(1, 0)}

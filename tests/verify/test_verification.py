@@ -357,6 +357,17 @@ class TestSemantics:
         found = verify(*before_and_after(), executors=[Pretend(answer, "other")])
         assert (found.verdict, found.reason) == ("not-compared", "other: the original: no")
 
+    def test_what_another_executor_answers_where_the_original_fails_does_not_count(self) -> None:
+        """onnxruntime leaves out a dead node of the original that fails."""
+
+        def other(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "before" else raising(ModelFailed("no"))
+
+        fails = Pretend(lambda side, feeds: raising(ModelFailed("both")))
+        found = verify(*before_and_after(), executors=[fails, Pretend(other, "other")])
+        assert found.verdict == "not-compared"
+        assert any("other answers where the original fails" in note for note in found.notes)
+
     @pytest.mark.parametrize("error", [ModelFailed("refused"), CannotRun("no kernel")])
     def test_what_another_executor_refuses_is_compared_with_the_reference(
         self, error: Exception

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
@@ -44,6 +45,9 @@ def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], 
     def draw(operands: list[Value], frame: Frame) -> Sequence[Any]:
         machine.draws += 1
         setattr(kernel, "seed", machine.draws)  # noqa: B010 (not declared by onnx)
+        like = operands[0] if operands else None
+        if isinstance(like, np.ndarray) and like.ndim == 0:  # onnx's kernels draw no scalars
+            return [np.reshape(one, ()) for one in run(like.reshape(1), *operands[1:])]
         return run(*operands)
 
     return draw

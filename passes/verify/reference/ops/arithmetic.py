@@ -1,4 +1,4 @@
-"""Div and Mod of integers, Mean, Dropout's old mask."""
+"""Div and Mod of integers, Mean, Softsign, Dropout's old mask."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ def dropout(call: Call, x: Array) -> tuple[Array, Array]:
     bool from 10 on.
     """
     return x, np.zeros(x.shape, x.dtype if call.version < 10 else np.bool_)
+
+
+@implements("Softsign")
+def softsign(call: Call, x: Array) -> Array:
+    """Softsign-1 and -22: x / (1 + |x|); onnx's kernel fails for scalars."""
+    return np.asarray(x / (1 + np.abs(x)), x.dtype)

@@ -104,11 +104,17 @@ def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
 @implements("SequenceInsert")
 def sequence_insert(
     call: Call, sequence: list[Any], element: Array, at: Array | None = None
-) -> Any:
-    """SequenceInsert-11: IndexError unless the position lies in -n..n."""
-    if at is not None and not -len(sequence) <= int(at.item()) <= len(sequence):
-        raise IndexError(f"position {at.item()} in a sequence of {len(sequence)}")
-    return call.onnx(sequence, element, at)
+) -> tuple[list[Any]]:
+    """SequenceInsert-11: IndexError unless the position lies in -n..n, where n is the end.
+
+    onnx's kernel takes the position modulo n: n means its front, and nothing fits into none.
+    """
+    count = len(sequence)
+    place = count if at is None else int(at.item())
+    if not -count <= place <= count:
+        raise IndexError(f"position {place} in a sequence of {count}")
+    place += count if place < 0 else 0
+    return ([*sequence[:place], element, *sequence[place:]],)
 
 
 @implements("Conv", since=1)

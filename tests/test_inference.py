@@ -8,7 +8,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from passes import scope
-from passes.value_types import ValueTypes, dims_of, elem_type_of, is_known, tensor_type
+from passes.inference import ValueTypes
+from passes.value_types import dims_of, elem_type_of, is_known, tensor_type
 from passes.verify.signature import describe_type
 
 

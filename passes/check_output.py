@@ -1,0 +1,55 @@
+"""One more output of a model, which says whether all that a user promised of its loops held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from onnx import ModelProto, TensorProto, helper
+
+from passes import scope as scoping
+from passes.engine import Round
+from passes.errors import PassesError
+from passes.names import Names
+
+
+class NameTaken(PassesError):
+    """The output that is to be added would have a name that the model uses."""
+
+
+def refuse_taken(model: ModelProto, name: str) -> None:
+    """See that a new output may be called `name`.
+
+    Raises:
+        NameTaken: a value of the model is called so.
+    """
+    if name in _names(model):
+        raise NameTaken(f"the model has a value called {name!r} already")
+
+
+def checks_of(rounds: Iterable[Round]) -> list[str]:
+    """The values in which rewrites say whether a promise was kept."""
+    limits = [one.edit.limit for round_ in rounds for one in round_.rewritten]
+    return [limit.check for limit in limits if limit is not None and limit.check]
+
+
+def with_check_output(model: ModelProto, name: str, checks: Sequence[str]) -> ModelProto:
+    """The model with an output `name`, bool [], the last: whether all `checks` hold."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    names = Names(_names(model) | {name})
+    if checks:
+        held, *others = checks
+        for other in others:
+            both = names.fresh(f"{name}/and")
+            made.graph.node.add(op_type="And", input=[held, other], output=[both])
+            held = both
+        made.graph.node.add(op_type="Identity", input=[held], output=[name])
+    else:
+        value = helper.make_tensor("value", TensorProto.BOOL, [], [True])
+        made.graph.node.append(helper.make_node("Constant", [], [name], value=value))
+    made.graph.output.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
+    return made
+
+
+def _names(model: ModelProto) -> set[str]:
+    return scoping.all_names(owner for _, owner in scoping.owners(model))

@@ -1,0 +1,81 @@
+"""The types that the branches of an If declare for what a loop gives."""
+
+from __future__ import annotations
+
+from onnx import TypeProto, ValueInfoProto, helper
+
+from passes.loop_form import Carried, Collected, LoopForm
+from passes.rule import Refused, Site
+from passes.rules.body_outputs import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES
+from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+
+_SHAPES_MAY_DIFFER = 11  # between the branches of an If
+
+
+def state_type(site: Site, one: Carried) -> TypeProto | None:
+    """A type that a state has before and behind every iteration, None where none is known."""
+    before = site.body_type_of("body", one.body_input)
+    after = site.body_type_of("body", one.body_output)
+    elem_type = elem_type_of(before) or elem_type_of(after)
+    if not elem_type:
+        return before
+    these, those = dims_of(before), dims_of(after)
+    if these is None or those is None or len(these) != len(those):
+        return tensor_type(elem_type, None)
+    pairs = zip(these, those, strict=True)
+    return tensor_type(elem_type, tuple(_size(a) if a == b else None for a, b in pairs))
+
+
+def rows_type(site: Site, one: Collected) -> TypeProto | None:
+    """The type of collected rows, however many; None where it is not known."""
+    known = site.body_type_of("body", one.body_output)
+    dims = dims_of(known)
+    if not elem_type_of(known):
+        return None
+    if dims is None:
+        return tensor_type(elem_type_of(known), None)
+    sizes = [_size(dim) for dim in dims]
+    sizes.insert(one.axis % (len(sizes) + 1), None)
+    return tensor_type(elem_type_of(known), tuple(sizes))
+
+
+def _size(dim: Dim) -> Dim:
+    return dim if isinstance(dim, int) else None
+
+
+def declared(name: str, known: TypeProto | None) -> ValueInfoProto:
+    """What a branch says of its output."""
+    return ValueInfoProto(name=name) if known is None else helper.make_value_info(name, known)
+
+
+def refuse_uncopied(site: Site, one: Carried) -> None:
+    """Refuse a sequence or optional that Identity, and so a branch, cannot hand on.
+
+    Raises:
+        Refused: `not-a-tensor`.
+    """
+    known = site.body_type_of("body", one.body_input)
+    kind = (known.WhichOneof("value") if known is not None else None) or ""
+    oldest = {"sequence_type": IDENTITY_OF_SEQUENCES, "optional_type": IDENTITY_OF_OPTIONALS}
+    if site.target < oldest.get(kind, 0):
+        raise Refused(
+            "not-a-tensor",
+            f"{one.body_input!r} is no tensor: Identity takes such from opset {oldest[kind]} on",
+            [site.path, one.body_input],
+        )
+
+
+def refuse_two_shapes(site: Site, form: LoopForm) -> None:
+    """Refuse to collect nothing or something by an If that has one shape.
+
+    Raises:
+        Refused: `old-if`.
+    """
+    collects = any(one.tensor for one in form.collected)
+    if site.target < _SHAPES_MAY_DIFFER and collects:
+        raise Refused(
+            "old-if",
+            f"the branches of an If give one shape before opset {_SHAPES_MAY_DIFFER}, and "
+            "what the loop collects may be empty",
+            [site.path],
+        )

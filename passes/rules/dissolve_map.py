@@ -1,0 +1,61 @@
+"""The rule `dissolve-map`: a loop that carries nothing it needs is replaced by operators."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.rule import Edit, Site, register
+from passes.rules.dissolving import Dissolving
+from passes.rules.time_body import TimeBody
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later."""
+    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain) and opset >= 9
+
+
+@register("dissolve-map", considers=considers, optional=True)
+def dissolve_map(site: Site) -> Edit:
+    """Replace a Scan by operators over all iterations at once, where none needs the one before.
+
+    Before:
+
+        n, ys = Scan <num_scan_inputs = 1, body = step (int64 n_in, float[I] x_t) => (...) {
+            n_out = Add (n_in, one)
+            p = MatMul (x_t, W)
+            y = Tanh (p)
+        }> (n0, x)
+
+    After:
+
+        n = ...
+        p = MatMul (x, W)
+        ys = Tanh (p)
+
+    What the Scan carries must be something that operators tell: a value that stays as it is; an
+    integer that grows by the same step; a value computed without the one before, of which the
+    last is the result; a running sum (CumSum, ReduceSum), or a product, maximum or minimum of
+    which only the last value is asked for (Reduce*). Integers wrap around as in the loop. Sums
+    and products of floats may differ in rounding, maxima and minima in the sign of a zero: that
+    takes `--allow-reassociation`, and the report says so. Where the Scan may run no iteration,
+    the result is the initial value, and an op that could fail then is refused.
+
+    Scanned lengths that are not provably equal get a guard; `--assume valid-inputs` leaves it
+    out. A Loop is raised to a Scan first.
+
+    Refuses:
+    - `opset-too-old`: the opset is below 13, which the rules for one more axis do not know
+    - `carries`: a carried value is computed from its last value in another way
+    - `reassociation`: a running sum, product, maximum or minimum is of floats
+    - `no-kernel`: onnxruntime has no exact operator for such a sequence of this type
+    - `running`: every value of a running product, maximum or minimum is read
+    - `shape-unknown`: that a carried value keeps its shape is not proven
+    - `no-rule`: an op of the body has no rule for one more axis, or needs one shape for all rows
+    - `random`: an op of the body draws anew in every iteration
+    - `may-be-empty`: the loop may run no iteration, and an op of the body could fail then
+    - `may-fail`: an op of the body whose result nobody reads could fail
+    - `not-worth-it`: the values of all iterations do not stay in the cache, which costs more
+    - `over-budget`: a value takes more than `--max-bytes` for all iterations
+    """
+    return Dissolving(TimeBody.of(site)).edit()

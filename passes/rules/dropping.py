@@ -1,0 +1,38 @@
+"""Nodes of a loop that nobody reads, where the loop goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto
+
+from passes.rule import Refused
+from passes.rules.randomness import first_random
+from passes.rules.time_body import TimeBody
+from passes.rules.without_iterations import may_fail
+
+
+def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
+    """See that the nodes at these positions, which nobody reads, may go with the loop.
+
+    Raises:
+        Refused: `random` or `may-fail` where one may not.
+    """
+    path = body.site.path
+    assumed = "valid-inputs" in body.site.options.get("assume", ())
+    for at in positions:
+        node = body.nodes[at]
+        if first_random(body.site.model, [node]) is not None:
+            raise random_node(node, path)
+        if may_fail(body, node) and not assumed:
+            raise Refused(
+                "may-fail",
+                f"nobody reads {list(node.output)}, but {node.op_type} could fail",
+                [path, *node.output],
+            )
+
+
+def random_node(node: NodeProto, path: str) -> Refused:
+    """The refusal of a node that draws."""
+    sentence = f"{node.op_type} {list(node.output)} draws anew in every iteration"
+    return Refused("random", sentence, [path, *node.output])

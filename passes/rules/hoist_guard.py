@@ -1,0 +1,70 @@
+"""Work that may fail, in front of a loop that may not run: it stands in an If that asks first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from onnx import TypeProto, ValueInfoProto, helper
+
+from passes import spelling
+from passes.author import Author
+from passes.rules.hoisting import Moved
+from passes.rules.running import Running
+from passes.value_types import dims_of, elem_type_of, tensor_type
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """A value that the loop reads: its name where it is computed, and its name outside."""
+
+    inside: str
+    outside: str
+    type: TypeProto
+
+    @property
+    def elem_type(self) -> int:
+        """The element type."""
+        return elem_type_of(self.type)
+
+    @property
+    def dims(self) -> tuple[int | None, ...]:
+        """The dims that are sure."""
+        known = dims_of(self.type) or ()
+        return tuple(dim if isinstance(dim, int) else None for dim in known)
+
+    def info(self, name: str) -> ValueInfoProto:
+        """What a graph says of the value under a name."""
+        made: ValueInfoProto = helper.make_value_info(name, tensor_type(self.elem_type, self.dims))
+        return made
+
+
+def write_guard(
+    author: Author, running: Running, moved: Moved, exposed: Iterable[Exposed]
+) -> list[ValueInfoProto]:
+    """Write the If; answers with the types of what it gives.
+
+    Where the loop does not run, nobody reads what the other branch gives: zeros, of a size of 0
+    where a dim is not known.
+    """
+    values = list(exposed)
+    computing = author.inside(f"{author.prefix}/some")
+    computing.adopt(moved.nodes)
+    some = computing.graph(computing.prefix, [], [one.info(one.inside) for one in values])
+    some.value_info.extend(moved.value_info)
+    some.quantization_annotation.extend(moved.annotations)
+    idle = author.inside(f"{author.prefix}/none")
+    zeros = [
+        spelling.zeros(idle, idle.ints(*(dim or 0 for dim in one.dims)), one.elem_type)
+        for one in values
+    ]
+    outputs = [one.info(name) for one, name in zip(values, zeros, strict=True)]
+    node = helper.make_node(
+        "If",
+        [running.condition(author)],
+        [one.outside for one in values],
+        then_branch=some,
+        else_branch=idle.graph(idle.prefix, [], outputs),
+    )
+    author.adopt([node])
+    return [one.info(one.outside) for one in values]

@@ -1,0 +1,74 @@
+"""The rule `inline-loop`: a loop that runs once, or never, is no loop."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.loop_form import LoopForm
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.bounds import bound_of
+from passes.rules.unrolling import Unrolling
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later."""
+    if not scoping.is_onnx_domain(node.domain):
+        return False
+    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+
+
+@register("inline-loop", considers=considers, optional=True)
+def inline_loop(site: Site) -> Edit:
+    """Write out a loop that runs one iteration, or none.
+
+    Before:
+
+        y, z = Scan <num_scan_inputs = 1, body = step (...) { t = Add (s, x_t) }> (h, x)
+
+    After, for a length of 1:
+
+        x_t = Squeeze (x, axes)
+        y = Add (h, x_t)
+        z = Unsqueeze (y, axes)
+
+    A loop that never runs hands on its initial values, and collects nothing. It is `unroll` for
+    just these loops, with its guards: where scanned lengths may differ the new model fails as the
+    Scan does, unless inputs are taken for valid.
+
+    Refuses:
+    - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    trips = _trips(site, form)
+    try:
+        return _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
+    except Refused as refused:
+        raise Refused("unknown-rank-of-nothing", refused.sentence, refused.culprits) from refused
+
+
+class _Inlining(Unrolling):
+    careful = True
+
+
+def _trips(site: Site, form: LoopForm) -> int:
+    """0 or 1.
+
+    Raises:
+        NothingToDo: the loop may run more often, or it is not known which.
+    """
+    try:
+        bound = bound_of(site, form)
+    except Refused:
+        raise NothingToDo from None
+    if bound.promised or bound.size > 1 or not (bound.exact or _starts(site, form)):
+        raise NothingToDo
+    return bound.size
+
+
+def _starts(site: Site, form: LoopForm) -> bool:
+    """Whether the first iteration takes place: what the body says counts for the second one."""
+    if form.condition is None or not form.condition.initial:
+        return True
+    initial = site.constant(form.condition.initial)
+    return initial is not None and initial.size == 1 and bool(initial.item())

@@ -1,0 +1,142 @@
+"""Takes the constants out of a body and of the bodies nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
+
+from passes import scope as scoping
+from passes.constant_nodes import constant_tensor, sparse_constant
+from passes.repeated import replace_all
+from passes.rules.packing import counts, read_too_far
+
+
+class Outside(Protocol):
+    """Where constants go. Each method answers with the name that the value has there, or with
+    "" where it is to stay in its body."""
+
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """A dense constant; `annotated`: something is said of how it is quantized."""
+        ...
+
+    def node(self, node: NodeProto) -> str:
+        """A Constant node that is no dense tensor: sparse, or an attribute of the function
+        around."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lifting:
+    """Moves constants to the `outside`; `annotations` tell how those moved are quantized.
+
+    `near`: large weights stay that onnxruntime would not find there.
+    """
+
+    outside: Outside
+    near: bool = False
+    annotations: list[TensorAnnotation] = field(default_factory=list)
+
+    def take(self, graph: GraphProto, *, nested: bool = True, level: int = 1) -> None:
+        """Move the constants of a graph, which captures them now, innermost bodies first.
+
+        What nobody reads is dropped. The outside is `level` levels further out. `nested`: what the
+        graph returns is computed by its nodes, for onnxruntime cannot return an outer value.
+        """
+        for node in filter(_captures, graph.node):
+            for _, inner in scoping.subgraphs(node):
+                self.take(inner, level=level + 1)
+        found = constants_of(graph)
+        if not found:
+            return
+        read = _read_in(graph)
+        annotated = {one.tensor_name for one in graph.quantization_annotation}
+        near = read_too_far(graph, level) if self.near else {}
+        outside = {
+            name: self._name_outside(one, name in annotated)
+            for name, one in found.items()
+            if name in read and not _stays(one, near.get(name))
+        }
+        mapping = {name: known for name, known in outside.items() if known}
+        _remove(graph, {name for name in found if name not in read or name in mapping})
+        self._move_annotations(graph, mapping)
+        returned = enumerate(scoping.output_names(graph))
+        own = {position: name for position, name in returned if name in mapping}
+        scoping.rename_captures(graph, mapping)
+        if nested:
+            _return_own(graph, own, mapping)
+
+    def _name_outside(self, constant: TensorProto | NodeProto, annotated: bool) -> str:
+        if isinstance(constant, TensorProto):
+            return self.outside.tensor(constant, annotated)
+        return self.outside.node(constant)
+
+    def _move_annotations(self, graph: GraphProto, mapping: Mapping[str, str]) -> None:
+        kept = []
+        for one in graph.quantization_annotation:
+            copy = TensorAnnotation()
+            copy.CopyFrom(one)
+            for entry in copy.quant_parameter_tensor_names:
+                entry.value = mapping.get(entry.value, entry.value)
+            if one.tensor_name in mapping:
+                copy.tensor_name = mapping[one.tensor_name]
+                self.annotations.append(copy)
+            else:
+                kept.append(copy)
+        replace_all(graph.quantization_annotation, kept)
+
+
+def _captures(node: NodeProto) -> bool:
+    """Whether the bodies of a node may read outer values: of other domains that is not known."""
+    return scoping.is_onnx_domain(node.domain)
+
+
+def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:
+    """The constants that a graph itself holds: initializers, sparse ones, Constant nodes."""
+    found: dict[str, TensorProto | NodeProto] = {one.name: one for one in graph.initializer}
+    for sparse in graph.sparse_initializer:
+        found[sparse.values.name] = sparse_constant(sparse, sparse.values.name)
+    for node in filter(is_constant, graph.node):
+        tensor = constant_tensor(node)
+        found[node.output[0]] = node if tensor is None else tensor
+    return found
+
+
+def _stays(constant: TensorProto | NodeProto, least: int | None) -> bool:
+    return isinstance(constant, TensorProto) and counts(constant, least)
+
+
+def is_constant(node: NodeProto) -> bool:
+    """Whether a node is a Constant, of any spelling."""
+    return node.op_type == "Constant" and scoping.is_onnx_domain(node.domain)
+
+
+def _read_in(graph: GraphProto) -> set[str]:
+    """What a graph reads, returns, or names in what it says of quantization."""
+    read = {name for node in graph.node for name in scoping.free_names(node)}
+    read.update(scoping.output_names(graph))
+    for annotation in graph.quantization_annotation:
+        read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+    return read
+
+
+def _remove(graph: GraphProto, gone: set[str]) -> None:
+    """Drop constants; up to IR 3 they are inputs too."""
+    if not gone:
+        return
+    replace_all(graph.input, [one for one in graph.input if one.name not in gone])
+    replace_all(graph.initializer, [one for one in graph.initializer if one.name not in gone])
+    sparse = [one for one in graph.sparse_initializer if one.values.name not in gone]
+    replace_all(graph.sparse_initializer, sparse)
+    nodes = [one for one in graph.node if not (is_constant(one) and one.output[0] in gone)]
+    replace_all(graph.node, nodes)
+
+
+def _return_own(graph: GraphProto, own: Mapping[int, str], mapping: Mapping[str, str]) -> None:
+    """Identities for the outputs, by position, that are outer values now."""
+    for name in dict.fromkeys(own.values()):
+        graph.node.append(helper.make_node("Identity", [mapping[name]], [name]))
+    for position, name in own.items():
+        graph.output[position].name = name

@@ -1,0 +1,116 @@
+"""The rule `peel`: the first or last iteration of a loop stands beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import NodeProto
+
+from passes import facts
+from passes import scope as scoping
+from passes.loop_form import Kind, LoopForm
+from passes.rule import Edit, Limit, Refused, Site, register
+from passes.rules.branch_types import refuse_two_shapes, refuse_uncopied
+from passes.rules.budget import allow
+from passes.rules.folding import Array
+from passes.rules.peeling import PEELED_KEY, Known, Peeling
+from passes.rules.randomness import first_random
+from passes.rules.truth import Truth
+from passes.rules.unrolling import Unrolling
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
+    if not scoping.is_onnx_domain(node.domain) or any(
+        one.key == PEELED_KEY for one in node.metadata_props
+    ):
+        return False
+    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+
+
+@register("peel", considers=considers, optional=True)
+def peel(site: Site) -> Edit:
+    """Write out the first or the last iteration of a loop, which then runs one fewer.
+
+    Before:
+
+        y = Loop <body = step (i, go, s) { t = f (s, i) }> (three, "", h)
+
+    After (`--peel first`):
+
+        "t/first" = f (h, zero)
+        y = Loop <body = step (i, go, s) { number = Add (i, one) t = f (s, number) }> (two, "",
+            "t/first")
+
+    A loop that may not run at all stands, with its iteration, in an If that has something to run.
+    Of a loop that runs once nothing else stays. The weights are shared by the iteration and the
+    loop. In which iteration a condition ends a loop is not known, so such a loop has a first
+    iteration, but no last one.
+
+    Refuses:
+    - `no-iteration`: the loop never runs
+    - `condition`: `--peel last`: the body computes whether the loop goes on
+    - `endless`: nothing ends the loop
+    - `random`: the body draws random numbers, and a copy would draw its own
+    - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
+    - `not-a-tensor`: a sequence or optional is carried, which no If of this opset hands on
+    - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    last = site.options.get("peel", "first") == "last"
+    known = _known(site, form)
+    if known.trips == 1:
+        allow(site, form, 1)
+        return Unrolling(site, form, 1).edit("the only iteration")
+    _refuse(site, form, known, last)
+    allow(site, form, 2)
+    edit = Peeling(site, form, known, last=last).edit(
+        f"the {'last' if last else 'first'} iteration"
+    )
+    return edit if form.kind is Kind.SCAN else replace(edit, limit=Limit(2))
+
+
+def _known(site: Site, form: LoopForm) -> Known:
+    found = facts.trip_count(site, form)
+    trips = found.size if isinstance(found.size, int) and not found.at_most else None
+    if trips is not None or form.kind is Kind.SCAN:
+        return Known(trips, bool(trips), bool(trips and trips > 1))
+    told = [form.trip_count, form.condition.initial if form.condition else ""]
+    values = [site.constant(name) for name in told if name]
+    if form.condition and form.condition.initial and _is_false(values[-1]):
+        return Known(0, starts=False, follows=False)
+    starts = all(one is not None and one.size == 1 and one.item() > 0 for one in values)
+    return Known(None, starts, follows=False)
+
+
+def _is_false(value: Array | None) -> bool:
+    return value is not None and value.size == 1 and not value.item()
+
+
+def _refuse(site: Site, form: LoopForm, known: Known, last: bool) -> None:
+    """Refuse what cannot be peeled.
+
+    Raises:
+        Refused: see the rule.
+    """
+    if known.trips == 0:
+        raise Refused("no-iteration", "the loop never runs", [site.path])
+    drawing = first_random(site.model, form.body.node)
+    if drawing is not None:
+        raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
+    condition = form.condition
+    ends = condition is not None and not Truth(site, form).ends_never()
+    if last and ends and condition is not None:
+        raise Refused(
+            "condition",
+            "whether an iteration is the last is only known behind it",
+            [site.path, condition.body_output],
+        )
+    if form.kind is Kind.LOOP and not form.trip_count and not ends:
+        raise Refused("endless", "the loop has no trip count and nothing ends it", [site.path])
+    if not known.follows:
+        refuse_two_shapes(site, form)
+    if not known.starts:
+        for one in form.carried:
+            refuse_uncopied(site, one)

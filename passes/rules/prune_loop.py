@@ -1,0 +1,81 @@
+"""The rule `prune-loop`: a loop carries, scans, collects and computes what is needed."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.loop_form import LoopForm
+from passes.rule import Edit, NothingToDo, Site, register
+from passes.rules.captured_state import captured_state
+from passes.rules.makers import makers_of_nothing
+from passes.rules.merging import Merging
+from passes.rules.pruning import Pruning
+from passes.rules.readers import readers_around
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later."""
+    if not scoping.is_onnx_domain(node.domain):
+        return False
+    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+
+
+@register("prune-loop", considers=considers, optional=True)
+def prune_loop(site: Site) -> Edit:
+    """Drop what a loop carries, scans, collects and computes in vain, or twice.
+
+    Before, where nobody reads `unread` and `c`:
+
+        y, c, z, unread = Scan <num_scan_inputs = 2, body = step (s, count, k, a, b) => (...) {
+            t = Mul (s, k)
+            more = Add (count, one)
+            same = Identity (k)
+            z_t = Add (t, a)
+            u_t = Exp (count)
+        }> (h, zero, w, x, x)
+
+    After:
+
+        y, z = Scan <num_scan_inputs = 1, body = step (s, a) => (...) {
+            t = Mul (s, w)
+            z_t = Add (t, a)
+        }> (h, x)
+
+    What goes: outputs that nobody reads; carried values of which no output is made, through the
+    iterations; nodes that feed nothing; carried values that start alike and are updated alike,
+    scanned inputs and collected outputs that are the same; carried values that the body returns
+    as they came, which it captures then; and the loop itself, where nobody reads it. The trip
+    count stays: a Scan keeps a scanned input. A node that might fail stays, and so does what
+    might change its shape or have another length, for there the loop fails; `--assume
+    valid-inputs` lets them go. Random nodes stay.
+
+    Refuses:
+    - `may-fail`: nothing can be dropped of what is computed in vain, for it might fail
+    - `shape-may-change`: what is carried or collected in vain may change its shape
+    - `length-unknown`: what is scanned in vain may have another length
+    """
+    readers = readers_around(site)
+    read = {name for name in site.node.output if name in readers}
+    captured = captured_state(site)
+    merging = Merging(site, LoopForm.from_node(captured.node, site.opset), read)
+    form = merging.merge()
+    finals = [node for node in captured.finals if node.output[0] in read]
+    finals += merging.finals
+    handed_on = {name for node in finals for name in node.input}
+    pruning = Pruning(site, form, read | handed_on, captured.origin)
+    if pruning.is_in_vain():
+        return Edit((), note="nobody reads it", covered=makers_of_nothing(site, ()), tidies=True)
+    node = pruning.prune()
+    if not (captured.captured or captured.dropped or merging.count or pruning.count):
+        if pruning.blocked:
+            raise pruning.blocked[0]
+        raise NothingToDo
+    nodes = [node, *finals]
+    counts = {
+        "captured": len(captured.captured or captured.dropped),
+        "merged": merging.count,
+        "dropped": pruning.count,
+    }
+    note = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return Edit(tuple(nodes), note=note, covered=makers_of_nothing(site, nodes), tidies=True)

@@ -1,0 +1,37 @@
+"""The body of a loop that does the iterations that are left."""
+
+from __future__ import annotations
+
+from onnx import GraphProto
+
+from passes.author import Author
+from passes.rules.body_outputs import named, own
+from passes.rules.iteration import write_iteration
+from passes.rules.shared_body import SharedBody
+
+
+def remaining_body(
+    inner: Author, body: SharedBody, tag: str, *, first: str = "", counted: bool = False
+) -> GraphProto:
+    """The body under names of its own, which end in `tag`.
+
+    `first`, an int64 scalar, is what a Loop's iteration number starts from, 0 where it is empty.
+    `counted`: only a count ends the Loop, so the condition is handed on as it is.
+    """
+    values = list(body.graph.input)
+    taken = [inner.fresh(one.name) for one in values]
+    given = list(taken)
+    if first:
+        given[0] = inner.op("Add", taken[0], first)
+    mapping = dict(zip([one.name for one in values], given, strict=True))
+    written = write_iteration(inner, body, mapping, tag)
+    inner.adopt(written.nodes)
+    results = [taken[1], *written.outputs[1:]] if counted else written.outputs
+    declared = list(body.graph.output)
+    names = [own(inner, one, value) for one, value in zip(results, declared, strict=True)]
+    outputs = [named(one, name) for one, name in zip(declared, names, strict=True)]
+    inputs = [named(one, name) for one, name in zip(values, taken, strict=True)]
+    graph = inner.graph(f"{body.graph.name or 'body'}_{tag}", inputs, outputs)
+    graph.value_info.extend(written.value_info)
+    graph.quantization_annotation.extend(written.annotations)
+    return graph

@@ -1,0 +1,90 @@
+"""Whether a loop runs at least once: proven before the model runs, or told by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from passes import facts, spelling
+from passes.author import Author
+from passes.loop_form import Kind, LoopForm
+from passes.rule import Site
+from passes.rules.affine import Affine, Atom
+from passes.rules.integers import Integers
+from passes.rules.trips import Trips
+from passes.rules.truth import Truth
+from passes.value_types import Dim, dims_of
+
+_GREATER_OF_INTEGERS = 9  # earlier, it compares floats only; Where is as old
+
+
+@dataclass(frozen=True)
+class Running:
+    """What is known of the first iteration of a loop.
+
+    `sure`: it runs in every run of the model. `never`: in none.
+    """
+
+    site: Site
+    form: LoopForm
+    sure: bool
+    never: bool
+    once: bool  # at most one iteration runs
+    trips: Trips | None = None
+
+    @classmethod
+    def of(cls, site: Site, form: LoopForm) -> Running:
+        """What is known of a loop at its site."""
+        if form.kind is Kind.LOOP:
+            return _of_loop(site, form)
+        sizes = [facts.scanned_size(site, one.tensor, one.axis) for one in form.scanned]
+        known = [size for size in sizes if isinstance(size, int)]
+        sure = max(known, default=0) > 0
+        if form.kind is Kind.SCAN_8:
+            batch = [facts.scanned_size(site, one.tensor, 0) for one in form.scanned]
+            sure = sure and not form.lengths and any(_positive(size) for size in batch)
+        never = 0 in known
+        sure = not never and (sure or "non-empty" in site.options.get("assume", ()))
+        return cls(site, form, sure, never, 1 in known and form.kind is Kind.SCAN)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the model can compute in front of the loop whether it runs."""
+        return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
+
+    def condition(self, author: Author) -> str:
+        """Write whether an iteration runs, a bool scalar; where that `is_told`."""
+        if self.form.kind is Kind.SCAN:
+            first = self.form.scanned[0]
+            count = spelling.squeeze(
+                author, spelling.size_of_axis(author, first.tensor, first.axis), 0
+            )
+        elif self.trips is not None:
+            count = self.trips.scalar(author)
+        else:
+            assert self.form.condition is not None
+            return author.op("Reshape", self.form.condition.initial, author.ints())
+        return author.op("Greater", count, author.int(0))
+
+
+def _positive(size: Dim) -> bool:
+    return isinstance(size, int) and size > 0
+
+
+def _of_loop(site: Site, form: LoopForm) -> Running:
+    truth = Truth(site, form)
+    starts = "" if truth.starts() else truth.condition.initial
+    first = site.constant(starts) if starts else None
+    stopped = first is not None and first.size == 1 and not first.item()
+    if not form.trip_count:
+        return Running(site, form, not starts, stopped, False)
+    known = Integers(site).outside(form.trip_count)
+    size = known.single if known is not None else None
+    if size is None:
+        size = Affine.of(Atom(("trip count", site.path), form.trip_count))
+    dims = dims_of(site.type_of(form.trip_count))
+    trips = Trips(form.trip_count, size, starts, None if dims is None else len(dims))
+    sure = trips.at_least_one
+    if "non-empty" in site.options.get("assume", ()):
+        sure = sure or trips.at_least_one_if_non_empty
+    never = stopped or (size.number is not None and size.number < 1)
+    return Running(site, form, sure, never, size.number == 1, trips)

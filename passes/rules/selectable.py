@@ -1,0 +1,114 @@
+"""Whether iterations may run although the loop has ended, their results not taken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from onnx import NodeProto, TypeProto
+
+from passes import facts
+from passes import scope as scoping
+from passes.loop_form import LoopForm
+from passes.rule import Constants, Refused, Site
+from passes.rules.folding import Array
+from passes.rules.shape_checks import Reading
+from passes.rules.shapes_fit import fits
+from passes.scope import Scope
+from passes.speculation import SPECULATABLE, speculatable
+from passes.value_types import dims_of, elem_type_of
+
+#: Ops that may fail on a value beside itself.
+_SHAPED = frozenset({"AveragePool", "Conv", "Flatten", "Gemm", "LpPool", "MatMul", "MaxPool"})
+#: Ops that fail only on nothing.
+_OF_SOMETHING = ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin")
+
+
+def objection(site: Site, form: LoopForm) -> Refused | None:
+    """Why the body of a Loop may not run where the loop has ended, None where it may."""
+    for one in form.carried:
+        known = site.body_type_of("body", one.body_input)
+        if not elem_type_of(known) or not facts.keeps_shape(site, form)[one.body_input]:
+            return _because(f"{one.body_input!r} may change its shape", site, one.body_input)
+    types = _types(site, form)
+    fixed = [name for name in form.captured if site.constant(name) is not None]
+    fixed += [one.name for one in form.body.initializer]
+    fixed += [node.output[0] for node in form.body.node if node.op_type == "Constant"]
+    found = speculatable(form.body, fixed, types)
+    value = _constants(site)
+    culprits = [
+        node
+        for node in found
+        if not _reduces_something(node, types, fixed) and not _divides_by_number(node, value)
+    ]
+    if not culprits and not starts_always(site, form):
+        culprits = [node for node in form.body.node if not _fits_always(site, node, types)]
+    if not culprits:
+        return None
+    ops = ", ".join(sorted({one.op_type for one in culprits}))
+    names = (name for one in culprits for name in one.output if name)
+    return _because(f"{ops} may fail where the loop has ended", site, *names)
+
+
+def starts_always(site: Site, form: LoopForm) -> bool:
+    """Whether the first iteration always takes place, so that the sizes of what it reads fit."""
+    told = [form.trip_count, form.condition.initial if form.condition else ""]
+    values = [site.constant(name) for name in told if name]
+    return all(value is not None and value.size == 1 and value.item() > 0 for value in values)
+
+
+def _because(why: str, site: Site, *culprits: str) -> Refused:
+    return Refused("not-speculatable", why, [site.path, *culprits])
+
+
+def _types(site: Site, form: LoopForm) -> dict[str, TypeProto]:
+    """The types of what the body reads and computes itself, but for names of several values."""
+    nested = [
+        name
+        for node in form.body.node
+        for _, graph in scoping.subgraphs(node)
+        for owner in scoping.graphs_below(graph)
+        for name in scoping.defined(owner)
+    ]
+    names = (scoping.defined(form.body) | set(form.captured)) - set(nested)
+    known = ((name, site.body_type_of("body", name)) for name in sorted(names))
+    return {name: found for name, found in known if found is not None}
+
+
+def _reduces_something(node: NodeProto, types: Mapping[str, TypeProto], fixed: list[str]) -> bool:
+    """Whether a node takes the largest or smallest of elements that are there."""
+    if node.op_type not in _OF_SOMETHING or not scoping.is_onnx_domain(node.domain):
+        return False
+    dims = dims_of(types.get(node.input[0]))
+    there = dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+    return there and all(name in fixed for name in node.input[1:] if name)
+
+
+def _divides_by_number(node: NodeProto, value: Callable[[str], Array | None]) -> bool:
+    """Whether a node divides by fixed numbers, none of them 0, or -1, which may overflow."""
+    if node.op_type not in ("Div", "Mod") or not scoping.is_onnx_domain(node.domain):
+        return False
+    by = value(node.input[1])
+    return by is not None and not bool(np.any((by == 0) | (by == -1)))
+
+
+def _fits_always(site: Site, node: NodeProto, types: Mapping[str, TypeProto]) -> bool:
+    """Whether the sizes of a node's operands fit in every run, even where it never ran."""
+    if scoping.holds_graphs(node):
+        return False
+    alone = len(set(node.input)) == 1 and node.op_type in SPECULATABLE - _SHAPED
+    trusted = "valid-inputs" in site.options.get("assume", ())
+    reading = Reading(
+        site.target,
+        lambda name: dims_of(types.get(name)),
+        _constants(site),
+        trusted,
+    )
+    return alone or fits(node, reading)
+
+
+def _constants(site: Site) -> Callable[[str], Array | None]:
+    """The values that are fixed, as seen from the body."""
+    key = (*site.scope.key, site.place.index, "body")
+    graph = next(graph for part, graph in scoping.subgraphs(site.node) if part == "body")
+    return Constants(site.model, Scope("", key, graph, site.scope)).value

@@ -1,0 +1,103 @@
+"""`python -m tests.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# shared with every process that is forked; the rules themselves must not be imported here
+import onnx.reference
+import onnx.shape_inference
+
+from tests.mutants.faults import Fault, faults
+from tests.mutants.judge import difference
+from tests.mutants.targets import RULES, Target, target
+from tests.mutants.trial import Outcome, apart, run
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one fault on one model."""
+
+    rule: str
+    fault: str
+    model: str
+    became: str  # who stopped it; harmless; slipped
+    why: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Seed faults, print what became of each and the shares; 1 where one slipped through."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("rules", nargs="*", default=list(RULES), metavar="RULE")
+    parser.add_argument("--count", type=int, default=10, help="faults per rule")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", type=int, default=12, help="models per fault, at most")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    verdicts: list[Verdict] = []
+    for name in asked.rules:
+        for verdict in _rule(target(name), asked.count, asked.models, random.Random(asked.seed)):
+            verdicts.append(verdict)
+            if verdict.became == "slipped":
+                print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
+        print(name, dict(Counter(one.became for one in verdicts if one.rule == name)), flush=True)
+    print("all", dict(Counter(one.became for one in verdicts)))
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
+    return int(any(one.became == "slipped" for one in verdicts))
+
+
+def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[Verdict]:
+    """Faults at lines that run, each on the models on which its line may run."""
+    plain = run(rule, rule.models, None, trace=True)
+    reached = {
+        path: set(plain.lines.get(str(file), ()))
+        for path, file in zip(rule.modules, rule.files, strict=True)
+    }
+    for fault in _drawn(rule, reached, count, draw):
+        models = rule.models
+        if len(models) > most:
+            models = tuple(draw.sample(models, most))
+        made = run(rule, models, fault)
+        for path in models:
+            was, outcome = plain.outcomes[path.name], made.outcomes[path.name]
+            if outcome.digest == was.digest and outcome.stopped == was.stopped:
+                continue  # the fault makes no difference here
+            became, why = _became(path, was, outcome)
+            yield Verdict(rule.rule, str(fault), path.name, became, why)
+
+
+def _drawn(
+    rule: Target, reached: dict[str, set[int]], count: int, draw: random.Random
+) -> list[Fault]:
+    """As many faults in the rule's own module as in all the others together."""
+    found: list[Fault] = []
+    for module, file in zip(rule.modules, rule.files, strict=True):
+        found += faults(module, file.read_text(), reached[module])
+    own = [one for one in found if one.module == rule.modules[0]]
+    others = [one for one in found if one.module != rule.modules[0]]
+    half = min(count // 2, len(own))
+    return draw.sample(own, half) + draw.sample(others, min(count - half, len(others)))
+
+
+def _became(path: Path, was: Outcome, outcome: Outcome) -> tuple[str, str]:
+    if outcome.stopped:
+        return outcome.stopped, outcome.why
+    before = onnx.load(path)
+    said = {entry.key: entry.value for entry in before.metadata_props}
+    assumed = tuple(filter(None, said.get("option assume", "").split(",")))
+    sentence = apart(difference, before, outcome.made, assumed)
+    return ("slipped", sentence) if sentence else ("harmless", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,92 @@
+"""Which golden models try a rule, and which modules it is written in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.seeded import path_of
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "golden_models"
+
+#: Folders of golden models, and the module of the rule that they show.
+RULES = {
+    "scan-8": ("upgrade", "converters.scan_8_9"),
+    "lower-scan": ("lower", "passes.rules.lower_scan"),
+    "raise-loop": ("raise", "passes.rules.raise_loop"),
+    "count-loop": ("raise", "passes.rules.count_loop"),
+    "unroll": ("unroll", "passes.rules.unroll"),
+    "unroll-partial": ("unroll-partial", "passes.rules.unroll_partial"),
+    "peel": ("peel", "passes.rules.peel"),
+    "hoist-constants": ("hoist", "passes.rules.hoist_constants"),
+    "fold-constants": ("hoist", "passes.rules.fold_constants"),
+    "hoist-invariants": ("hoist-invariants", "passes.rules.hoist_invariants"),
+    "batch-inputs": ("batch-inputs", "passes.rules.batch_inputs"),
+    "batch-outputs": ("batch-outputs", "passes.rules.batch_outputs"),
+    "dissolve-map": ("dissolve-map", "passes.rules.dissolve_map"),
+    "prune-loop": ("simplify", "passes.rules.prune_loop"),
+    "prune-if": ("simplify", "passes.rules.prune_if"),
+    "inline-if": ("simplify", "passes.rules.inline_if"),
+    "inline-loop": ("simplify", "passes.rules.inline_loop"),
+    "share-subexpressions": ("simplify", "passes.rules.share_subexpressions"),
+}
+#: What rules are written in; what all of them stand on is not changed.
+_ROOMS = ("passes.rules.", "passes.vectorize.", "converters.", "passes.spelling")
+_OPSET = {"upgrade": 21, "lower": 21}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A rule, the modules it is written in, and the models that try it."""
+
+    rule: str
+    pipeline: str
+    modules: tuple[str, ...]
+    models: tuple[Path, ...]
+
+    @property
+    def opset(self) -> int | None:
+        """The opset to run the pipeline at."""
+        return _OPSET.get(self.pipeline)
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the modules."""
+        return [path_of(module) for module in self.modules]
+
+
+def target(rule: str) -> Target:
+    """What tries a rule; models that it refuses are among them: it must go on refusing them."""
+    pipeline, module = RULES[rule]
+    models = (
+        *GOLDEN.glob(f"{pipeline}/*.before.onnxtxt"),
+        *GOLDEN.glob(f"{pipeline}/*.refused.onnxtxt"),
+    )
+    return Target(rule, pipeline, tuple(_written_in(module)), tuple(sorted(models)))
+
+
+def _is_tried(path: Path) -> bool:
+    """Not the outcomes, nor models that are to fail where a promise is not kept: that they do
+    would look like a fault that slipped through."""
+    return ".after." not in path.name and "option max_trips" not in path.read_text()
+
+
+def _written_in(module: str) -> list[str]:
+    """A module and the rooms that it is built on."""
+    found = [module]
+    for name in found:
+        found += [one for one in _imports(path_of(name)) if one not in found]
+    return found
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for name in names:
+                file = ROOT.joinpath(*name.split(".")).with_suffix(".py")
+                if file.exists() and name.startswith(_ROOMS):
+                    yield name

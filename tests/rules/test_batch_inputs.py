@@ -1,0 +1,209 @@
+"""batch-inputs: lengths, axes, directions, names, and what must stay in the loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from random_scans import check_random_scan
+
+from passes.session import Session
+from passes.testing import as_model, assert_refused, assert_rewrite
+from passes.verify.executor import ModelFailed
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
+
+HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
+
+
+def moved(model: str, **options: object) -> onnx.ModelProto:
+    """The outcome, verified."""
+    return assert_rewrite(model, pipeline="batch-inputs", options=options, budget=5).model
+
+
+def ops(model: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in model.graph.node]
+
+
+def inside(model: onnx.ModelProto) -> list[str]:
+    """The ops of the body of the first Scan."""
+    scan = next(node for node in model.graph.node if node.op_type == "Scan")
+    (body,) = (one.g for one in scan.attribute if one.name == "body")
+    return [node.op_type for node in body.node]
+
+
+def cell(time: str = "T", axis: int = 0, back: int = 0, step: str = "a = MatMul (x_t, W)") -> str:
+    dims = ["2", "3"]
+    dims.insert(axis % 3, time)
+    return f"""{HEAD}
+        g (float[2,3] h0, float[{",".join(dims)}] x, int64 at) => (float[2,3] h, float[2,3,S] hs)
+        <float[3,3] W = {{1, 2, -1, 0.5, 0.25, 1, -2, 0, 1}}> {{
+            h, hs = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}],
+                scan_input_directions = [{back}], scan_output_axes = [2],
+                scan_output_directions = [1],
+                body = step (float[2,3] h_in, float[2,3] x_t) => (float[2,3] h_out, float[2,3] y) {{
+                    {step} h_out = Sub (a, h_in) y = Identity (h_out) }}> (h0, x) }}"""
+
+
+@pytest.mark.parametrize(
+    ("time", "axis", "back"),
+    [
+        *(("T", 0, 0), ("T", 0, 1), ("T", 1, 0), ("T", 2, 1), ("T", -1, 0), ("T", -3, 1)),
+        *(("1", 1, 1), ("3", 0, 1), ("3", -2, 0)),
+    ],
+)
+def test_every_length_axis_and_direction(time: str, axis: int, back: int) -> None:
+    after = moved(cell(time, axis, back))
+    assert "MatMul" in ops(after)
+    assert inside(after) == ["Sub", "Identity"]
+
+
+def test_a_length_of_0_is_right_where_it_can_run() -> None:
+    after = moved(cell())
+    feeds = {
+        "h0": np.ones((2, 3), np.float32),
+        "x": np.ones((0, 2, 3), np.float32),
+        "at": np.array(0),
+    }
+    outcome = ReferenceExecutor().run(after, feeds)
+    assert np.array_equal(outcome.outputs["h"], feeds["h0"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", ["p = Gather <axis = 1> (x_t, at) q = Exp (p) a = Add (q, q)"])
+def test_what_may_fail_moves_only_where_the_loop_runs(step: str) -> None:
+    step = step.replace("a = Add (q, q)", "r = Unsqueeze (q, one) a = Add (r, x_t)").replace(
+        "p =", "one = Constant <value = int64[1] {1}> () p ="
+    )
+    assert_refused(cell(step=step), "nothing-to-move", pipeline="batch-inputs")
+    assert "Exp" in ops(moved(cell("3", step=step)))
+    assert "Exp" in ops(moved(cell(step=step), assume="non-empty"))
+
+
+def test_random_ops_stay() -> None:
+    step = "r = RandomNormalLike (x_t) e = Exp (r) a = Add (e, x_t)"
+    assert_refused(cell(step=step), "nothing-to-move", pipeline="batch-inputs")
+
+
+def test_what_nobody_reads_stays() -> None:
+    step = "unread = Gather (x_t, at) e = Exp (x_t) a = Add (e, x_t)"
+    after = Session("batch-inputs", None, {}, None).run(as_model(cell("3", step=step))).model
+    assert "Gather" in inside(after)
+    assert "Exp" not in inside(after)
+
+
+def test_a_loop_without_work_for_it_is_not_mentioned() -> None:
+    report = assert_rewrite(cell(step="a = Add (x_t, h_in)"), pipeline="batch-inputs").report
+    assert report.unchanged
+
+
+def test_the_outcome_has_nothing_left_to_move() -> None:
+    once = moved(cell())
+    assert assert_rewrite(once, pipeline="batch-inputs").report.unchanged
+
+
+def test_a_branch_of_an_if_may_move_as_a_whole() -> None:
+    step = """s = ReduceSum <keepdims = 0> (x_t) zero = Constant <value = float {0.0}> ()
+        c = Less (s, zero)
+        a = If (c) <then_branch = yes () => (float[2,3] p) { p = Exp (x_t) },
+                    else_branch = no () => (float[2,3] q) { q = Neg (x_t) }>"""
+    assert "If" not in inside(moved(cell(step=step)))
+
+
+def test_a_loop_in_the_body_may_move() -> None:
+    step = """a = Scan <num_scan_inputs = 1, body = inner (float[3] p) => (float[3] q)
+        { q = Softmax (p) }> (x_t)"""
+    after = moved(cell(step=step))
+    assert inside(after) == ["Sub", "Identity"]
+
+
+def test_names_that_sibling_bodies_share_stay_apart() -> None:
+    text = f"""{HEAD} g (float[3] h0, float[T,3] x) => (float[3] h, float[3] k) {{
+        h = Scan <num_scan_inputs = 1, body = one (float[3] s, float[3] n) => (float[3] t)
+            {{ a = Exp (n) t = Sub (a, s) }}> (h0, x)
+        k = Scan <num_scan_inputs = 1, body = two (float[3] s, float[3] n) => (float[3] t)
+            {{ a = Tanh (n) t = Sub (a, s) }}> (h0, x) }}"""
+    assert ops(moved(text)) == ["Exp", "Scan", "Tanh", "Scan"]
+
+
+def test_a_body_input_may_hide_an_outer_name() -> None:
+    text = f"""{HEAD} g (float[3] h, float[T,3] x) => (float[3] y) {{
+        y = Scan <num_scan_inputs = 1, body = one (float[3] h, float[3] x) => (float[3] t)
+            {{ a = Exp (x) t = Sub (a, h) }}> (h, x) }}"""
+    assert ops(moved(text)) == ["Exp", "Scan"]
+
+
+def test_a_tensor_may_be_scanned_and_captured() -> None:
+    text = f"""{HEAD} g (float[3] h, float[3,3] x) => (float[3] y) {{
+        y = Scan <num_scan_inputs = 1, body = one (float[3] s, float[3] n) => (float[3] t)
+            {{ a = MatMul (n, x) t = Sub (a, s) }}> (h, x) }}"""
+    assert ops(moved(text)) == ["MatMul", "Scan"]
+
+
+def test_a_state_that_is_computed_in_front_is_handed_through() -> None:
+    text = f"""{HEAD} g (float[3] h, float[T,3] x) => (float[3] y, float[T,3] d) {{
+        y, d = Scan <num_scan_inputs = 1, body = one (float[3] s, float[3] n)
+            => (float[3] t, float[3] e) {{ t = Exp (n) e = Sub (t, s) }}> (h, x) }}"""
+    assert "Exp" in ops(moved(text))
+
+
+def test_a_map_disappears() -> None:
+    text = f"""{HEAD} g (float[T,3] x) => (float[T,3] y, float[3,T] z) {{
+        y, z = Scan <num_scan_inputs = 1, scan_output_axes = [0, 1],
+            body = one (float[3] n) => (float[3] t, float[3] u)
+            {{ t = Exp (n) u = Neg (n) }}> (x) }}"""
+    assert "Scan" in ops(moved(text))  # of Neg alone: it is not worth it
+    assert "Exp" in ops(moved(text))
+    assert ops(moved(text.replace("Neg", "Erf"))) == ["Exp", "Erf", "Transpose"]
+
+
+TWO = f"""{HEAD} g (float[3] h, float[T,3] x, float[T,3] z) => (float[3] y) {{
+    y = Scan <num_scan_inputs = 2, body = one (float[3] s, float[3] n, float[3] m) => (float[3] t)
+        {{ p = Mul (n, m) a = Exp (p) t = Sub (a, s) }}> (h, x, z) }}"""
+
+
+@pytest.mark.parametrize("lengths", [(3, 1), (1, 3), (2, 3), (0, 1)])
+def test_lengths_must_agree_as_before(lengths: tuple[int, int]) -> None:
+    after = moved(TWO)
+    feeds = {
+        "h": np.ones(3, np.float32),
+        "x": np.ones((lengths[0], 3), np.float32),
+        "z": np.ones((lengths[1], 3), np.float32),
+    }
+    with pytest.raises(ModelFailed):
+        ReferenceExecutor().run(after, feeds)
+    with OnnxRuntimeExecutor() as executor, pytest.raises(ModelFailed):
+        executor.run(after, feeds)
+
+
+def test_valid_inputs_need_no_guard() -> None:
+    assert ops(moved(TWO, assume="valid-inputs")) == ["Mul", "Exp", "Scan"]
+
+
+def test_a_scan_in_a_function() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[3] h, float[T,3] x) => (float[3] y) { y = own.f (h, x) }
+        <domain: "own", opset_import: ["" : 18]> f (h, x) => (y) {
+            y = Scan <num_scan_inputs = 1, body = one (float[3] s, float[3] n) => (float[3] t)
+                { a = Exp (n) t = Sub (a, s) }> (h, x) }"""
+    after = moved(text)
+    assert [node.op_type for node in after.functions[0].node] == ["Exp", "Scan"]
+
+
+def test_an_attribute_of_the_function_around_stays_where_it_is() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>
+        g (float[3] h, float[T,3] x) => (float[3] y) { y = own.f <axis = 0> (h, x) }
+        <domain: "own", opset_import: ["" : 18]> f <axis> (h, x) => (y) {
+            y = Scan <num_scan_inputs = 1, body = one (float[3] s, float[3] n) => (float[3] t)
+                { a = Softmax <axis: int = @axis> (n) t = Sub (a, s) }> (h, x) }"""
+    assert_refused(text, "nothing-to-move", pipeline="batch-inputs")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_bodies(seed: int) -> None:
+    check_random_scan(seed, "batch-inputs")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_more_random_bodies(seed: int) -> None:
+    check_random_scan(seed, "batch-inputs")

@@ -1,0 +1,137 @@
+"""What is folded in bodies: only what is the same, to the bit, in every executor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
+
+from passes.testing import as_model, assert_refused, assert_rewrite
+
+FOLDING = {"rules": ("fold-constants",)}
+
+
+def branch_of(nodes: str, constants: str = "", function: str = "") -> str:
+    return f"""
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (bool c, float[2] x) => (float[N] z) {{
+       z = If (c) <then_branch = a () => (float[K] y) <{constants}> {{ {nodes} }},
+                   else_branch = b () => (float[2] q) {{ q = Neg (x) }}>
+    }}
+    {function}
+    """
+
+
+def folded(text: str) -> dict[str, np.ndarray]:
+    """What is constant in the branch afterwards, and so was folded."""
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING, budget=20)
+    return {node.output[0]: value_of(node) for node in nodes_of(result.model) if is_constant(node)}
+
+
+def nodes_of(model: ModelProto) -> list[NodeProto]:
+    branches: list[GraphProto] = [one.g for one in model.graph.node[0].attribute]
+    branch = next(graph for graph in branches if graph.name == "a")
+    return list(branch.node)
+
+
+def is_constant(node: NodeProto) -> bool:
+    return node.op_type == "Constant"
+
+
+def value_of(node: NodeProto) -> np.ndarray:
+    return np.asarray(numpy_helper.to_array(node.attribute[0].t))
+
+
+@pytest.mark.parametrize(
+    ("node", "constants", "value"),
+    [
+        ("k = Add (w, v)", "float[2] w = {0.1, 1e30}, float[2] v = {0.2, 1}", [0.3, 1e30]),
+        ("k = Div (w, v)", "float[2] w = {1, -1}, float[2] v = {3, 0}", [1 / 3, -np.inf]),
+        ("k = Sqrt (w)", "float[2] w = {2, -1}", [2**0.5, np.nan]),
+        ("i = Sub (w, v) k = Cast <to = 1> (i)", "int64[2] w = {3, 4}, int64 v = {5}", [-2, -1]),
+        ("i = Mul (w, w) k = Cast <to = 1> (i)", "int8[2] w = {100, 2}", [16, 4]),
+        ("b = Less (w, v) k = Cast <to = 1> (b)", "float[2] w = {1, 2}, float v = {2}", [1, 0]),
+        ("i = NonZero (w) k = Cast <to = 1> (i)", "float[3] w = {1, 0, 2}", [[0, 2]]),
+        ("i = Cast <to = 7> (w) k = Cast <to = 1> (i)", "float[2] w = {1.9, -1.9}", [1, -1]),
+        ("k = Where (b, w, v)", "bool[2] b = {1, 0}, float[2] w = {1, 2}, float v = {5}", [1, 5]),
+        ("k = Pad (w, at)", "float[1] w = {1}, int64[2] at = {0, 1}", [1, 0]),
+        ("i = ReduceProd <keepdims = 0> (w) k = Cast <to = 1> (i)", "int64[2] w = {6, 7}", 42),
+    ],
+)
+def test_exact_nodes_are_computed(node: str, constants: str, value: object) -> None:
+    found = folded(branch_of(f"{node} l = Mul (x, k) m = Shape (x) y = Reshape (l, m)", constants))
+    np.testing.assert_array_equal(found["k"], np.array(value, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("node", "constants"),
+    [
+        ("k = Exp (w)", "float[2] w = {1, 2}"),
+        ("k = MatMul (w, v)", "float[2] w = {1, 2}, float[2,2] v = {1, 2, 3, 4}"),
+        ("k = ReduceSum (w)", "float[2] w = {1, 2}"),
+        ("h = Add (w, w) k = Cast <to = 1> (h)", "float16[2] w = {1, 2}"),
+        ("h = Cast <to = 10> (w) k = Cast <to = 1> (h)", "double[2] w = {1, 2}"),
+        ("i = Cast <to = 6> (w) k = Mul (x, x)", "float[2] w = {1e10, 2}"),
+        ("i = Div (w, v) k = Mul (x, x)", "int32 w = {-2147483648}, int32 v = {-1}"),
+        ("i = ReduceProd (w) k = Mul (x, x)", "int64[2] w = {4611686018427387904, 2}"),
+        ('b = BitShift <direction = "LEFT"> (w, v) k = Mul (x, x)', "uint8 w = {1}, uint8 v = {9}"),
+        ("i = NonZero (w) k = Mul (x, x)", "float w = {1}"),
+        ("s = Cast <to = 8> (w) k = Mul (x, x)", "float[2] w = {1, 2}"),
+        ("k = RandomUniformLike <seed = 1.0> (w)", "float[2] w = {1, 2}"),
+    ],
+)
+def test_what_executors_may_round_or_decide_otherwise_stays(node: str, constants: str) -> None:
+    model = as_model(
+        branch_of(f"{node} l = Mul (x, k) m = Shape (x) y = Reshape (l, m)", constants)
+    )
+    before = len(nodes_of(model))
+    after = assert_rewrite(model, pipeline="hoist", options=FOLDING, budget=10).model
+    assert len(nodes_of(after)) == before
+    assert not any(map(is_constant, nodes_of(after)))
+
+
+def test_a_long_chain_takes_one_round() -> None:
+    chain = "".join(f"k{at + 1} = Add (k{at}, k0) " for at in range(100))
+    found = folded(branch_of(f"{chain} y = Mul (x, k100)", "float[1] k0 = {1}"))
+    assert found["k100"].tolist() == [101]
+
+
+def test_the_weights_that_only_folded_nodes_read_go() -> None:
+    model = as_model(branch_of("k = Add (w, w) y = Mul (x, k)", "float[1] w = {1}"))
+    after = assert_rewrite(model, pipeline="hoist", options=FOLDING, budget=10).model
+    branches: list[GraphProto] = [one.g for one in after.graph.node[0].attribute]
+    assert not any(graph.initializer for graph in branches)
+
+
+def test_a_returned_value_keeps_a_node_of_its_own() -> None:
+    after = assert_rewrite(
+        branch_of("y = Add (w, w)", "float[2] w = {1, 2}"), pipeline="hoist", options=FOLDING
+    ).model
+    assert [node.op_type for node in nodes_of(after)] == ["Constant", "Identity"]
+
+
+def test_an_attribute_of_a_function_is_no_constant() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (bool c, float[2] x) => (float[2] y) { y = local.f <by = 2.0, axis = 0> (c, x) }
+    <domain: "local", opset_import: ["" : 21]> f <by, axis> (c, x) => (y) {
+       y = If (c) <then_branch = a () => (p) {
+             k = Constant <value_float : float = @by> ()
+             l = Add (k, k)
+             w = Constant <value_floats = [1.0, 2.0]> ()
+             v = Concat <axis : int = @axis> (w, w)
+             m = ReduceMax <keepdims = 0> (v)
+             n = Mul (l, m)
+             p = Mul (x, n) },
+          else_branch = b () => (q) { q = Neg (x) }>
+    }
+    """
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING, budget=10)
+    assert result.report.records == []
+
+
+def test_the_sentence_of_what_fails_tells_why() -> None:
+    nodes = "k = Gather (w, at) y = Mul (x, k)"
+    text = branch_of(nodes, "float[2] w = {1, 2}, int64 at = {2}")
+    (sentence,) = assert_refused(text, "fails", pipeline="hoist", options=FOLDING)
+    assert "out of bounds" in sentence
