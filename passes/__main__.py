@@ -20,12 +20,14 @@ from passes.command_options import (
     Factor,
     Inputs,
     Json,
+    MaxBytes,
     MaxNodes,
     MaxTrips,
     ModelFile,
     Only,
     Opset,
     PeelOption,
+    Reassociation,
     RuleOption,
     Seed,
     Skip,
@@ -151,13 +153,14 @@ def hoist(
     only: Only = None,
     rule: RuleOption = None,
     skip: Skip = None,
+    max_bytes: MaxBytes = 1 << 28,
     **common: Unpack[Options],
 ) -> Result:
     """Move out of loops and branches what is the same every time, and constants to the top."""
     from passes import api
 
     chosen = {"only": only or (), "rules": rule or (), "skip": skip or ()}
-    return api.hoist(model, opset=opset, **chosen, **common)
+    return api.hoist(model, opset=opset, max_bytes=max_bytes, **chosen, **common)
 
 
 @rewriting(app, "simplify", short_help="Drop what loops do in vain.", suffix="simplified")
@@ -192,6 +195,8 @@ def optimize(
     skip: Skip = None,
     dim: Dims = None,
     max_nodes: MaxNodes = 100_000,
+    max_bytes: MaxBytes = 1 << 28,
+    allow_reassociation: Reassociation = False,
     **common: Unpack[Options],
 ) -> Result:
     """Make the control flow of a model quick, or such that a runtime can take it.
@@ -209,6 +214,8 @@ def optimize(
         skip=skip or (),
         dims=sizes_of(dim),
         max_nodes=max_nodes,
+        max_bytes=max_bytes,
+        allow_reassociation=allow_reassociation,
         **common,
     )
 

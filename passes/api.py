@@ -11,6 +11,8 @@ from passes.session import Progress, Result, Session, Source, Verifying
 
 #: The opset that `upgrade` goes to where none is named: the newest that onnxruntime loads.
 DEFAULT_OPSET = 26
+#: The most that moves out of one loop where nothing else is said: 256 MiB.
+MOST_BYTES = 1 << 28
 #: The ways of upgrading a Scan-8; see `python -m passes explain scan-8`.
 BATCH_STRATEGIES = ("auto", "vectorize", "nest", "unroll")
 #: How an iteration is written that may not take place, and which one is peeled.
@@ -175,19 +177,22 @@ def hoist(
     only: Sequence[str] = (),
     rules: Sequence[str] = (),
     skip: Sequence[str] = (),
+    max_bytes: int = MOST_BYTES,
     opset: int = DEFAULT_OPSET,
     **options: Unpack[Options],
 ) -> Result:
     """Move out of loops and branches what is the same every time, and constants to the top.
 
-    Of the `rules` that are named only those run, rules of other commands and distributions behind
-    the command's own; those in `skip` do not. What is refused is in the report's refusals. The
-    other arguments and errors are those of `lower`, and:
+    What moves out of a loop and lives on while it runs is at most `max_bytes` bytes. Of the
+    `rules` that are named only those run, rules of other commands and distributions behind the
+    command's own; those in `skip` do not. What is refused is in the report's refusals. The other
+    arguments and errors are those of `lower`, and:
 
     Raises:
         UnknownRule: there is no rule of a name, or only `upgrade` can run it.
     """
-    return _session("hoist", opset, _chosen(only, rules, skip), options).run(model)
+    own = {**_chosen(only, rules, skip), "max_bytes": max_bytes}
+    return _session("hoist", opset, own, options).run(model)
 
 
 def simplify(
@@ -215,6 +220,8 @@ def optimize(
     skip: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
     max_nodes: int = 100_000,
+    max_bytes: int = MOST_BYTES,
+    allow_reassociation: bool = False,
     opset: int = DEFAULT_OPSET,
     **options: Unpack[Options],
 ) -> Result:
@@ -223,8 +230,10 @@ def optimize(
     `target` is one of `TARGETS`: `onnxruntime` raises Loops to Scans, moves work out of them, and
     simplifies what is left; `scan-only` does the same, for runtimes without Loop; `loop-only`
     leaves no Scan; `no-control-flow` unrolls loops and inlines Ifs, up to `max_nodes` nodes.
-    `dims` fixes symbolic dims of the whole model first. Loops that stay what they are are in the
-    report's refusals. The other arguments and errors are those of `hoist`, and:
+    `dims` fixes symbolic dims of the whole model first. With `allow_reassociation`, a loop that
+    only sums, multiplies or compares floats becomes an op that does so in another order. Loops
+    that stay what they are are in the report's refusals. The other arguments and errors are those
+    of `hoist`, and:
 
     Raises:
         UnknownDim: no input has a dim of a name in `dims`.
@@ -237,6 +246,8 @@ def optimize(
         **_chosen(only, rules, skip),
         "dims": tuple((dims or {}).items()),
         "max_nodes": max_nodes,
+        "max_bytes": max_bytes,
+        "allow_reassociation": allow_reassociation,
     }
     if target == "no-control-flow":
         own |= {"flat": True, "bounded": "select"}  # to unroll into Ifs would not do away with it

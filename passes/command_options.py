@@ -116,6 +116,21 @@ MaxNodes = Annotated[
     int,
     typer.Option(min=1, help="The most nodes that all loops together unroll to.", metavar="N"),
 ]
+MaxBytes = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="The most bytes of values that may move out of one loop, and live on while it runs.",
+        metavar="N",
+    ),
+]
+Reassociation = Annotated[
+    bool,
+    typer.Option(
+        "--allow-reassociation",
+        help="Sum, multiply and compare floats in another order, where a loop only does that.",
+    ),
+]
 Factor = Annotated[
     int | None,
     typer.Option(

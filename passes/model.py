@@ -26,6 +26,8 @@ from passes.external_data import ExternalTensor, check_external_data
 from passes.inference import ValueTypes
 from passes.scope import Owner
 
+_MOST_QUOTED = 300  # characters of a parser's message
+
 
 @dataclass
 class Model:
@@ -150,11 +152,17 @@ def _read(path: Path) -> ModelProto:
     except OSError as error:
         raise BadModel(f"cannot be read ({error.strerror or error})", file=file) from error
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:
-        reason = " ".join(str(error).split())
+        reason = _in_short(error)
         raise BadModel(f"is no ONNX model, or is cut short ({reason})", file=file) from error
     except (json_format.ParseError, text_format.ParseError, ValueError) as error:
-        reason = " ".join(str(error).split())
+        reason = _in_short(error)
         raise BadModel(f"is no ONNX model ({reason})", file=file) from error
     if not proto.HasField("graph"):
         raise BadModel("is no ONNX model (it has no graph)", file=file)
     return proto
+
+
+def _in_short(error: Exception) -> str:
+    """The message in one line; parsers quote whole lines of what they could not read."""
+    reason = " ".join(str(error).split())
+    return reason if len(reason) <= _MOST_QUOTED else f"{reason[:_MOST_QUOTED]}..."

@@ -14,6 +14,7 @@ from onnx import (
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
+    TypeProto,
     ValueInfoProto,
     helper,
 )
@@ -34,11 +35,15 @@ class CannotCut(Exception):
 
 @dataclass(frozen=True)
 class Region:
-    """Both sides of an Edit as models with the same inputs and outputs, and input hints."""
+    """Both sides of an Edit as models with the same inputs and outputs, and input hints.
+
+    `guessed`: inference knows no shape of some input, so what is drawn for it need not fit.
+    """
 
     before: ModelProto
     after: ModelProto
     hints: Mapping[str, Hint]
+    guessed: bool = False
 
     def identity(self) -> bytes:
         """Equal for regions that differ in the names of their inputs and outputs at most."""
@@ -76,7 +81,20 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     constants |= _fixed_of(round_, rewritten, {*reads, *constants})
     after = _model(round_.proto, top, after_it, list(constants.values()), *ends)
     opset = round_.model.opset(top.owner)
-    return Region(before, after, hints_for(place.node, opset, inputs, seen))
+    known = [round_.types.of(place.scope, one.name) for one in inputs]
+    return Region(
+        before,
+        after,
+        hints_for(place.node, opset, inputs, seen),
+        guessed=not all(one is not None and _has_shape(one) for one in known),
+    )
+
+
+def _has_shape(known: TypeProto) -> bool:
+    """Whether the rank is known, where it is a tensor."""
+    if known.WhichOneof("value") != "tensor_type":
+        return is_known(known)
+    return bool(known.tensor_type.HasField("shape"))
 
 
 def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str, TensorProto]:
@@ -110,7 +128,7 @@ def _input(
     value = ValueInfoProto(name=name)
     if known is not None and is_known(known):
         value.type.CopyFrom(known)
-        if known.WhichOneof("value") != "tensor_type" or known.tensor_type.HasField("shape"):
+        if _has_shape(known):
             return value
     sample = next((one[name] for one in seen if isinstance(one.get(name), np.ndarray)), None)
     if sample is not None:

@@ -78,7 +78,8 @@ class Edit:
     rewrite rests: when it is verified, both sides have them. `tidies`: outputs that nobody reads
     may be left undefined, and initializers that only the nodes that go have read go too.
     `annotations` say how new values are quantized. `limit`: the loop may run another number of
-    times than the Edit.
+    times than the Edit. `entered`: an If around the site sees to it that what the site scans is
+    not empty, so it is not verified on empty inputs; the whole model is.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -91,6 +92,7 @@ class Edit:
     tidies: bool = False
     annotations: tuple[TensorAnnotation, ...] = ()
     limit: Limit | None = None
+    entered: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from onnx import ModelProto
 
 from passes import scope as scoping
-from passes.assumptions import VALID_INPUTS, accepting
+from passes.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.engine import Rewritten, Round
 from passes.errors import PassesError
 from passes.input_hints import model_hints
@@ -209,7 +209,8 @@ class _Task:
             region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
         except CannotCut as reason:
             return rewritten, Verification("not-compared", str(reason)), None
-        key = region.identity()
+        entered = rewritten.edit.entered
+        key = region.identity() + bytes([entered])
         if key not in self._known:
             base_dir, assume = self.model.base_dir, self.verifying.assume
             self._known[key] = verify(
@@ -221,10 +222,10 @@ class _Task:
                 exact=rewritten.edit.exact,
                 budget=budget,
                 base_dir=base_dir,
-                accept=accepting(assume, region.hints),
+                accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
                 sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
                 promise=promise_of(region, rewritten, assume),
-                lenient=VALID_INPUTS in assume,
+                lenient=region.guessed or VALID_INPUTS in assume,
             )
         verification = self._known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None

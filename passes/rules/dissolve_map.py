@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.rule import Edit, Site, register
+from passes.rule import Edit, Refused, Site, register
 from passes.rules.dissolving import Dissolving
 from passes.rules.time_body import TimeBody
 
@@ -58,4 +58,12 @@ def dissolve_map(site: Site) -> Edit:
     - `not-worth-it`: the values of all iterations do not stay in the cache, which costs more
     - `over-budget`: a value takes more than `--max-bytes` for all iterations
     """
-    return Dissolving(TimeBody.of(site)).edit()
+    try:
+        return Dissolving(TimeBody.of(site)).edit()
+    except Refused as reason:
+        if reason.code not in _FROM_RULES_OF_OPS:
+            raise
+        raise Refused("no-rule", reason.sentence, reason.culprits) from None
+
+
+_FROM_RULES_OF_OPS = ("unknown-rank", "unknown-type", "no-batching-rule")

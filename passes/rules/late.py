@@ -127,6 +127,8 @@ def _only_collected(body: TimeBody, taken: Collection[int]) -> set[int]:
 
 
 def _has_types(body: TimeBody, node: NodeProto) -> bool:
-    """Whether what a node reads can be collected, should it stay."""
+    """Whether what a node reads can be collected, should it stay, and what it gives be placed."""
     known = [body.rows.types.get(name) for name in scoping.free_names(node)]
-    return all(elem_type_of(one) and dims_of(one) is not None for one in known)
+    turned = {one.body_output for one in body.form.collected if one.axis}
+    placed = all(body.row_rank(name) is not None for name in node.output if name in turned)
+    return placed and all(elem_type_of(one) and dims_of(one) is not None for one in known)

@@ -11,7 +11,8 @@ from passes import spelling
 from passes.author import Author
 from passes.loop_form import Scanned
 from passes.repeated import replace_all
-from passes.rule import Edit
+from passes.rule import Edit, Refused
+from passes.rules.rank_pairs import without_pairs
 from passes.rules.tidy import Tidy
 from passes.rules.time_body import TimeBody
 from passes.rules.time_length import Length
@@ -95,9 +96,21 @@ def time_first(body: TimeBody, author: Author, one: Scanned, length: Length) -> 
 
 
 def place_of_time(body: TimeBody, one: Scanned) -> tuple[int, int]:
-    """The axis of time, counted from the front, and the rank; (0, 0) where that needs no rank."""
+    """The axis of time, counted from the front, and the rank; (0, 0) where that needs no rank.
+
+    Raises:
+        Refused: `no-rule` where it needs one that nothing tells.
+    """
     rank = known_rank(body, one)
-    return (one.axis % rank, rank) if rank is not None else (0, 0)
+    if rank is not None:
+        return one.axis % rank, rank
+    if one.axis:
+        raise Refused(
+            "no-rule",
+            f"{one.tensor!r} is scanned on axis {one.axis}, but nothing tells its rank",
+            [body.site.path, one.tensor],
+        )
+    return 0, 0
 
 
 def known_rank(body: TimeBody, one: Scanned) -> int | None:
@@ -160,12 +173,13 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
     nodes, constants = tidy.clean()
     annotations = tuple(outside.annotations)
     return Edit(
-        tuple(nodes),
+        tuple(without_pairs(nodes, tidy.keep)),
         tuple(constants),
         note=note,
         exact=exact,
         tidies=True,
         annotations=annotations,
+        entered=body.entered,
     )
 
 

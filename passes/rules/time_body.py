@@ -14,6 +14,7 @@ from passes.author import Author
 from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
 from passes.rule import Constants, Refused, Site
+from passes.rules.entered import runs_in_its_branch
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
@@ -113,7 +114,13 @@ class TimeBody:
         """Whether the loop may run no iteration."""
         assumed = "non-empty" in self.site.options.get("assume", ())
         sized = self.form.kind is Kind.SCAN
-        return not self.trips and not (assumed and sized and self.trips is None)
+        proven = (assumed and sized and self.trips is None) or self.entered
+        return not self.trips and not proven
+
+    @cached_property
+    def entered(self) -> bool:
+        """Whether only an If around the loop sees to it that it runs an iteration."""
+        return self.trips is None and runs_in_its_branch(self.site, self.form)
 
     def axis(self, size: str) -> Axis:
         """Time, whose length `size` names."""

@@ -7,6 +7,7 @@ trip count) is found by trying: `Drawer.case` takes the number of the attempt.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,9 @@ from passes.verify.draw_dims import Dims
 from passes.verify.draw_lengths import fill_behind, lengths
 from passes.verify.draw_plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
 from passes.verify.executor import Array, Feeds, Value
+
+#: Elements of the largest input that is drawn: 2 GB of floats.
+_MOST_ELEMENTS = 1 << 29
 
 
 class CannotDraw(Exception):
@@ -135,6 +139,8 @@ class Drawer:
         reason = why_not(value)
         if reason is not None:
             raise CannotDraw(reason)
+        if math.prod(shape) > _MOST_ELEMENTS:
+            raise CannotDraw(f"input {value.name} of shape {list(shape)} is too large to draw")
         if hint.length_of is not None or hint.index_below is not None:
             mode = attempt.lengths if plan.lengths == "ragged" else plan.lengths
             return _bounded(rng, value, hint, mode, shape, sizes)

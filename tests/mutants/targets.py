@@ -61,10 +61,7 @@ class Target:
 def target(rule: str) -> Target:
     """What tries a rule; models that it refuses are among them: it must go on refusing them."""
     pipeline, module = RULES[rule]
-    models = (
-        *GOLDEN.glob(f"{pipeline}/*.before.onnxtxt"),
-        *GOLDEN.glob(f"{pipeline}/*.refused.onnxtxt"),
-    )
+    models = [path for path in GOLDEN.glob(f"{pipeline}/*.onnxtxt") if _is_tried(path)]
     return Target(rule, pipeline, tuple(_written_in(module)), tuple(sorted(models)))
 
 

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from random_scans import check_random_scan
 
+from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.executor import Feeds, ModelFailed
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
@@ -199,6 +200,24 @@ def test_a_function_that_the_body_calls_is_no_operator() -> None:
                 { t = own.f (n) }> (x) }
         <domain: "own", opset_import: ["" : 18]> f (a) => (b) { b = Exp (a) }"""
     assert_refused(text, "no-rule", pipeline="dissolve-map")
+
+
+@pytest.mark.parametrize("attribute", ["scan_input_axes = [1]", "scan_output_axes = [1]"])
+def test_an_axis_of_unknown_rank(attribute: str) -> None:
+    text = f"""{HEAD} g (float[2,3] v, int64[K] shape) => (float[N] out) {{
+        x = Reshape (v, shape)
+        y = Scan <num_scan_inputs = 1, {attribute}, body = one (float[] n) => (float[] t)
+            {{ t = Exp (n) }}> (x)
+        flat = Constant <value = int64[1] {{-1}}> ()
+        out = Reshape (y, flat) }}"""
+    model = as_model(text)
+    (body,) = (one.g for one in model.graph.node[1].attribute if one.name == "body")
+    for value in (*body.input, *body.output):
+        value.type.tensor_type.ClearField("shape")
+    assert_refused(model, "no-rule", pipeline="dissolve-map")
+    for pipeline in ("batch-inputs", "batch-outputs"):
+        outcome = Session(pipeline, None, {}, None).run(model).model
+        assert "Scan" in [node.op_type for node in outcome.graph.node]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,0 +1,52 @@
+"""Loops that stand in the branch of an If which is taken only where they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from passes import scope as scoping
+from passes.loop_form import Kind, LoopForm
+from passes.rule import Site
+from passes.rules.affine import Affine
+from passes.rules.integers import Integers
+from passes.scope import Place
+
+
+def runs_in_its_branch(site: Site, form: LoopForm) -> bool:
+    """Whether a Scan runs at least once where it stands, since an If around it sees to that.
+
+    The condition must compare the size of the very axis that is scanned with a number of 0 or
+    more, as `raise-loop` writes it. What rests on this holds in the branch only: an Edit says so
+    by `entered`.
+    """
+    if form.kind is not Kind.SCAN:
+        return False
+    integers = Integers(site)
+    sizes = [integers.size(one.tensor, one.axis) for one in form.scanned]
+    return any(
+        size is not None and (size - least).never_negative
+        for least in _least_sizes(site)
+        for size in sizes
+    )
+
+
+def _least_sizes(site: Site) -> Iterator[Affine]:
+    """Numbers above 0 in every run that gets to the site."""
+    for at in site.scope.chain():
+        if at.outer is None:
+            return
+        index, attribute = at.key[-2:]
+        assert isinstance(index, int)
+        node = at.outer.owner.node[index]
+        if node.op_type != "If" or attribute != "then_branch":
+            continue
+        test = site.model.producer(at.outer.owner, node.input[0])
+        if test is None or test.op_type != "Greater" or not scoping.is_onnx_domain(test.domain):
+            continue
+        outside = Integers(replace(site, place=Place(node, index, at.outer)))
+        count, bound = (outside.outside(name) for name in test.input)
+        if count is None or bound is None or count.single is None or bound.single is None:
+            continue
+        if bound.single.never_negative:
+            yield count.single
