@@ -34,6 +34,8 @@ def versions_between(op: str, opset: int, target: int) -> tuple[int, ...] | None
     """
     if not defs.has(op, opset):
         return None
+    if target <= opset:  # where onnx may not know the op yet
+        return ()
     found: list[int] = []
     version = defs.get_schema(op, target).since_version
     while version > opset:

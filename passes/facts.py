@@ -150,11 +150,17 @@ def invariant_nodes(form: LoopForm) -> list[NodeProto]:
     return invariant
 
 
-def keeps_shape(site: Site, form: LoopForm) -> dict[str, bool]:
-    """For each carried value (body input) whether inference shows that its shape is stable."""
+def keeps_shape(site: Site, form: LoopForm, *, symbols: bool = True) -> dict[str, bool]:
+    """For each carried value (body input) whether inference shows that its shape is stable.
+
+    `symbols`: sizes that are called alike count as equal. A run may still give other sizes than
+    the symbols say: where that must be noticed, only sizes that are known are a proof.
+    """
     stable = {}
     for one in form.carried:
         before = dims_of(site.body_type_of("body", one.body_input))
         after = dims_of(site.body_type_of("body", one.body_output))
-        stable[one.body_input] = before is not None and None not in before and before == after
+        told = before is not None and None not in before and before == after
+        fixed = before is not None and all(isinstance(dim, int) for dim in before)
+        stable[one.body_input] = told and (symbols or fixed)
     return stable

@@ -165,3 +165,11 @@ def test_an_omitted_output_is_no_name() -> None:
 def test_types_are_inferred_once(proto: ModelProto) -> None:
     model = Model(proto)
     assert model.types is model.types
+
+
+def test_what_a_parser_quotes_is_cut_short(tmp_path: Path) -> None:
+    path = tmp_path / "model.textproto"
+    path.write_text("[" * 5000)
+    with pytest.raises(BadModel) as caught:
+        Model.load(path)
+    assert len(str(caught.value)) < 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto
+from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.rule import Edit, NothingToDo, Site
@@ -27,7 +27,8 @@ def hoist_common_work(site: Site) -> Edit:
     node = NodeProto()
     node.CopyFrom(site.node)
     levels = [Level.of(site, graph, part) for part, graph in scoping.subgraphs(node)]
-    common = _Common(levels[0], *_numbered(levels[0].graph, levels[1].graph))
+    numbers = Numbering(levels[0].graph)
+    common = _Common(levels[0], numbers, Numbering(levels[1].graph, beside=numbers))
     common.find(levels[1])
     choice = Choice(common.candidates, common.read(), _NO_LIMIT)
     if not choice.moving:
@@ -48,15 +49,6 @@ def hoist_common_work(site: Site) -> Edit:
         note=f"{count} node{'s' * (count != 1)} of both branches",
         annotations=tuple(plain.annotations),
     )
-
-
-def _numbered(then: GraphProto, other: GraphProto) -> tuple[Numbering, Numbering]:
-    """Equal numbers for equal values of both branches; what is sparse equals nothing."""
-    sparse = [one.values.name for one in then.sparse_initializer]
-    first = Numbering(then, {}, {name: -2 - at for at, name in enumerate(sparse)})
-    more = [one.values.name for one in other.sparse_initializer]
-    alone = {name: -2 - len(sparse) - at for at, name in enumerate(more)}
-    return first, Numbering(other, {}, alone, first._known)
 
 
 @dataclass

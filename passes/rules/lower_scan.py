@@ -259,7 +259,7 @@ class _Body:
         condition = inner.op("Identity", go)
         outputs = [helper.make_value_info(condition, tensor_type(TensorProto.BOOL, ()))]
         computed = {name for node in self.body.node for name in node.output}
-        stable = facts.keeps_shape(site, form)
+        stable = facts.keeps_shape(site, form, symbols=False)
         listed: set[str] = set()
         for position, value in enumerate(self.body.output):
             result = ValueInfoProto()

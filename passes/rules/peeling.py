@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 from onnx import NodeProto, helper
 
 from passes import spelling
@@ -175,8 +176,8 @@ class Peeling(EitherWay):
         node.metadata_props.extend(source.metadata_props)
         node.metadata_props.add(key=ITERATION_KEY, value="rest")
         node.metadata_props.add(key=PEELED_KEY, value="last" if self.last else "first")
-        node.input.extend([*self._head(author, go_on), *states])
-        node.input.extend(self._part(author, one, peeled=False) for one in form.scanned)
+        fed = [*states, *(self._part(author, one, peeled=False) for one in form.scanned)]
+        node.input.extend([*self._head(author, go_on, alone=not fed), *fed])
         given = Given(
             [self.author.fresh(f"{one.body_output}/rest") for one in form.carried],
             [self.author.fresh(f"{one.body_output}/rest") for one in form.collected],
@@ -185,13 +186,20 @@ class Peeling(EitherWay):
         author.adopt([node])
         return given
 
-    def _head(self, author: Author, go_on: str) -> list[str]:
-        """The trip count and the condition of the loop, where it is a Loop."""
+    def _head(self, author: Author, go_on: str, *, alone: bool) -> list[str]:
+        """The trip count and the condition of the loop, where it is a Loop.
+
+        `alone`: nothing follows them: onnxruntime drops an omitted input at the end where it
+        inlines a branch or function, and then cannot load the Loop.
+        """
         condition = self.form.condition
         if condition is None:
             return []
         count = self._before(author, self.length) if self.form.trip_count else ""
-        return [count, go_on if condition.initial and not self.last else condition.initial]
+        initial = go_on if condition.initial and not self.last else condition.initial
+        if alone and not initial:
+            initial = self.author.constant(np.array(True), "true")
+        return [count, initial]
 
     def _joined(self, author: Author, early: list[str], late: list[str]) -> list[str]:
         """Rows of earlier and later iterations together; a loop that did not run knows only some

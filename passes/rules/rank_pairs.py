@@ -34,7 +34,7 @@ class _Pairs:
         self.nodes, self.keep = nodes, keep
         self.makers = {name: node for node in nodes for name in node.output if name}
         reads = [name for node in nodes for name in scoping.free_names(node)]
-        self.reads = {name: 0 for name in reads} | {name: 2 for name in keep}
+        self.reads = dict.fromkeys(reads, 0) | dict.fromkeys(keep, 2)
         for name in reads:
             self.reads[name] += 1
 

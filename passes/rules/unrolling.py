@@ -26,7 +26,9 @@ _CONSTANT_OF_SHAPE = 9  # the opset that came with it
 class Unrolling:
     """Writes `trips` iterations of a loop in the place of its node.
 
-    `careful`: sizes are equal where they are known, not where they are called alike.
+    `careful`: sizes are equal where they are known, not where they are called alike. A Scan fails
+    where a state changes its shape: unless all of these are known, writing it out is careful, and
+    checks each state.
     """
 
     careful = False
@@ -45,9 +47,11 @@ class Unrolling:
         self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
         read = scoping.all_reads(self.form.body.node)
         self._counts = form.iteration in read.union(scoping.output_names(self.form.body))
-        self._stable = facts.keeps_shape(site, form)
-        if self.careful:
-            self._stable = {name: self._stable[name] and self._fixed(name) for name in self._stable}
+        self._stable = facts.keeps_shape(site, form, symbols=False)
+        self._guards = form.kind is Kind.SCAN and not self._valid_inputs
+        known = facts.keeps_shape(site, form, symbols=not self.careful)
+        self._typed = all(known.values())
+        self.careful = self.careful or (self._guards and not all(self._stable.values()))
         self._symbols = frozenset(
             dim.dim_param
             for value in site.model.proto.graph.input
@@ -125,15 +129,10 @@ class Unrolling:
             self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
         return written
 
-    def _fixed(self, name: str) -> bool:
-        dims = dims_of(self.site.body_type_of("body", name))
-        return dims is not None and all(isinstance(dim, int) for dim in dims)
-
     def _kept_shape(self, author: Author, position: int, new: str, old: str) -> str:
         """The state, or a failure where it changes its shape, as a Scan fails."""
         body_input = self.form.carried[position].body_input
-        stable = self._stable[body_input]
-        if stable or self.form.kind is Kind.LOOP or self._valid_inputs or new == old:
+        if self._stable[body_input] or not self._guards or new == old:
             return new
         elem_type = elem_type_of(self.site.body_type_of("body", body_input))
         return spelling.same_shape(author, new, old, elem_type)
@@ -222,7 +221,7 @@ class Unrolling:
         """The type of a value, None where iterations may differ in it."""
         if name not in self._origin:
             return self.site.type_of(name)
-        if not all(self._stable.values()):
+        if not self._typed:
             return None
         return self.site.body_type_of("body", self._origin[name])
 

@@ -30,20 +30,26 @@ _NO_TENSORS = frozenset(
 class Numbering:
     """Numbers for the values of a body: equal numbers, equal values, bit for bit.
 
-    `labels` say which inputs of the body are taken for equal. Values of impure nodes, and of nodes
-    with bodies, equal nothing.
+    `labels` say which inputs of the body are taken for equal. Values of impure nodes, of nodes
+    with bodies, and what is sparse, equal nothing. `beside` numbers another body, whose numbers
+    go on here: a value of either that equals one of the other has its number.
     """
 
     body: GraphProto
     labels: Mapping[str, Hashable] = field(default_factory=dict)
+    beside: Numbering | None = None
     _numbers: dict[str, int] = field(default_factory=dict)
     _known: dict[Hashable, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.beside is not None:
+            self._known = self.beside._known
         for name in scoping.input_names(self.body):
             self._give(name, ("input", self.labels.get(name, ("own", name))))
         for tensor in self.body.initializer:
             self._give(tensor.name, _content(tensor))
+        for sparse in self.body.sparse_initializer:
+            self._give(sparse.values.name, self._alone())
         for node in self.body.node:
             self._number(node)
 
@@ -67,12 +73,16 @@ class Numbering:
         if tensor is not None:
             return _content(tensor)
         if scoping.holds_graphs(node) or not is_pure(node) or node.op_type in _NO_TENSORS:
-            return ("only", len(self._known))
+            return self._alone()
         said = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
         inputs = tuple(self.of(name) if name else -1 for name in node.input)
         written = tuple(map(bool, node.output))
         domain = "" if scoping.is_onnx_domain(node.domain) else node.domain
         return (domain, node.op_type, inputs, written, *said)
+
+    def _alone(self) -> Hashable:
+        """What nothing else is."""
+        return ("only", len(self._known))
 
     def _give(self, name: str, key: Hashable) -> None:
         self._numbers[name] = self._known.setdefault(key, len(self._known))

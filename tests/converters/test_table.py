@@ -125,3 +125,7 @@ def test_the_rule_considers_only_what_changes() -> None:
 def test_a_scan_of_opset_8_is_left_to_its_own_rule() -> None:
     assert STEPS["Scan", 9] == ByRule("Scan", 9, "scan-8")
     assert not considers(onnx.NodeProto(op_type="Scan"), 8, 9)
+
+
+def test_there_are_no_versions_towards_an_older_opset() -> None:
+    assert table.versions_between("Trilu", 21, 13) == ()

@@ -151,7 +151,7 @@ def check_random_scan(seed: int, pipeline: str) -> None:
     """Rewrite a random Scan; what is rewritten must agree, unless all of it is empty."""
     options = {"allow_reassociation": bool(seed % 2)}
     try:
-        assert_rewrite(random_scan(seed), pipeline=pipeline, options=options, budget=8)
+        assert_rewrite(random_scan(seed), pipeline=pipeline, options=options)
     except (AssertionError, NotVerified) as error:
         if "every compared output was empty" not in str(error):
             raise

@@ -16,7 +16,7 @@ HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 
 def moved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified."""
-    return assert_rewrite(model, pipeline="batch-outputs", options=options, budget=5).model
+    return assert_rewrite(model, pipeline="batch-outputs", options=options).model
 
 
 def ops(model: onnx.ModelProto) -> list[str]:

@@ -19,7 +19,7 @@ FLOATS = {"allow_reassociation": True}
 
 def dissolved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified, in which no loop is left."""
-    result = assert_rewrite(model, pipeline="dissolve-map", options=options, budget=5)
+    result = assert_rewrite(model, pipeline="dissolve-map", options=options)
     found = [node.op_type for node in result.model.graph.node]
     assert "Scan" not in found, [one.sentence for one in result.report.refusals]
     return result.model

@@ -24,7 +24,7 @@ def branch_of(nodes: str, constants: str = "", function: str = "") -> str:
 
 def folded(text: str) -> dict[str, np.ndarray]:
     """What is constant in the branch afterwards, and so was folded."""
-    result = assert_rewrite(text, pipeline="hoist", options=FOLDING, budget=20)
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
     return {node.output[0]: value_of(node) for node in nodes_of(result.model) if is_constant(node)}
 
 
@@ -85,7 +85,7 @@ def test_what_executors_may_round_or_decide_otherwise_stays(node: str, constants
         branch_of(f"{node} l = Mul (x, k) m = Shape (x) y = Reshape (l, m)", constants)
     )
     before = len(nodes_of(model))
-    after = assert_rewrite(model, pipeline="hoist", options=FOLDING, budget=10).model
+    after = assert_rewrite(model, pipeline="hoist", options=FOLDING).model
     assert len(nodes_of(after)) == before
     assert not any(map(is_constant, nodes_of(after)))
 
@@ -98,7 +98,7 @@ def test_a_long_chain_takes_one_round() -> None:
 
 def test_the_weights_that_only_folded_nodes_read_go() -> None:
     model = as_model(branch_of("k = Add (w, w) y = Mul (x, k)", "float[1] w = {1}"))
-    after = assert_rewrite(model, pipeline="hoist", options=FOLDING, budget=10).model
+    after = assert_rewrite(model, pipeline="hoist", options=FOLDING).model
     branches: list[GraphProto] = [one.g for one in after.graph.node[0].attribute]
     assert not any(graph.initializer for graph in branches)
 
@@ -126,7 +126,7 @@ def test_an_attribute_of_a_function_is_no_constant() -> None:
           else_branch = b () => (q) { q = Neg (x) }>
     }
     """
-    result = assert_rewrite(text, pipeline="hoist", options=FOLDING, budget=10)
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
     assert result.report.records == []
 
 

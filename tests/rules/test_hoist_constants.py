@@ -36,7 +36,7 @@ def body_of(model: ModelProto) -> GraphProto:
 
 
 def hoisted(model: ModelProto | str) -> ModelProto:
-    return assert_rewrite(model, pipeline="hoist", options=CONSTANTS, budget=20).model
+    return assert_rewrite(model, pipeline="hoist", options=CONSTANTS).model
 
 
 def names(model: ModelProto) -> list[str]:

@@ -33,7 +33,7 @@ def loop_of(
 
 def pruned(model: str | ModelProto, **options: object) -> NodeProto:
     """The loop that is left."""
-    after = assert_rewrite(model, pipeline="simplify", options={**PRUNING, **options}, budget=20)
+    after = assert_rewrite(model, pipeline="simplify", options={**PRUNING, **options})
     (node,) = [one for one in after.model.graph.node if one.op_type in ("Loop", "Scan")]
     return node
 
@@ -166,7 +166,6 @@ def test_inner_bodies_that_use_a_name_for_something_else() -> None:
         text.replace("b_out = Neg (b)", "b_out = Neg (b) k = Neg (b)"),
         pipeline="simplify",
         options={"rules": ("prune-loop", "share-subexpressions")},
-        budget=20,
     )
     assert after.report.records
 
@@ -219,7 +218,6 @@ def test_in_a_function() -> None:
     """,
         pipeline="simplify",
         options=PRUNING,
-        budget=20,
     )
     assert list(after.model.functions[0].node[0].input) == ["n", "", "h"]
 
@@ -295,4 +293,4 @@ def test_a_loop_that_nobody_reads(loop: str, gone: bool) -> None:
     after = Session("simplify", None, PRUNING, None).run(as_model(text))
     assert (len(after.model.graph.node) == 1) == gone
     if gone:
-        assert_rewrite(text, pipeline="simplify", options=PRUNING, budget=10)
+        assert_rewrite(text, pipeline="simplify", options=PRUNING)

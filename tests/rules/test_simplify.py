@@ -13,7 +13,7 @@ from passes.testing import as_model, assert_refused, assert_rewrite
 
 
 def simplified(text: str, *rules: str, **options: Any) -> Result:
-    return assert_rewrite(text, pipeline="simplify", options={"rules": rules, **options}, budget=20)
+    return assert_rewrite(text, pipeline="simplify", options={"rules": rules, **options})
 
 
 def ops(nodes: Any) -> list[str]:

@@ -31,7 +31,7 @@ def body_of(model: ModelProto) -> GraphProto:
 
 
 def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
-    return assert_rewrite(model, pipeline="unroll", options=options, budget=20).model
+    return assert_rewrite(model, pipeline="unroll", options=options).model
 
 
 def iteration_of(node: NodeProto) -> str:
@@ -200,5 +200,5 @@ def test_what_could_fail_is_not_dropped_though_nobody_reads_it() -> None:
 
 
 def test_the_library_function_unrolls() -> None:
-    result = passes.unroll(scan_of("", "t = Add (s, n)"), opset=21, verify_budget=5)
+    result = passes.unroll(scan_of("", "t = Add (s, n)"), opset=21)
     assert "Scan" not in {node.op_type for node in result.model.graph.node}

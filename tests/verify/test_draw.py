@@ -13,7 +13,7 @@ from onnx import TensorProto, ValueInfoProto, helper, parser
 from passes.verify.draw import CannotDraw, Case, Drawer, Hint, draw, why_not
 from passes.verify.draw_arrays import DYADIC, Manner, array, numpy_dtype, specials
 from passes.verify.draw_lengths import fill_behind, lengths
-from passes.verify.draw_plans import ATTEMPTS
+from passes.verify.draw_plans import ATTEMPTS, Plan
 
 LENGTHS = {"lens": Hint(length_of="T")}
 
@@ -246,3 +246,9 @@ class TestValues:
 
     def test_strings_hold_the_empty_one_and_unicode(self) -> None:
         assert {"", "é", "日本"} < set(self.draw(TensorProto.STRING, "exact").flat)
+
+
+def test_an_input_of_an_absurd_size_is_not_drawn() -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1 << 40, 3])
+    with pytest.raises(CannotDraw, match="too large to draw"):
+        Drawer((value,)).case(Plan("ordinary", "exact values"))

@@ -1,0 +1,30 @@
+"""`python -m tests.generate --seed N [-o model.onnx | --text]`: write one random model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import onnx
+
+from tests.generate.choices import Choices
+from tests.generate.model import generate
+
+
+def main() -> None:
+    """Print the model as ONNX text, or write it."""
+    parser = argparse.ArgumentParser(prog="python -m tests.generate", description=__doc__)
+    parser.add_argument("--seed", type=int, required=True, metavar="N")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("-o", "--output", type=Path, metavar="FILE")
+    where.add_argument("--text", action="store_true", help="print ONNX text (the default)")
+    options = parser.parse_args()
+    model = generate(Choices.of_seed(options.seed)).model
+    if options.output is None:
+        print(onnx.printer.to_text(model))
+    else:
+        onnx.save(model, options.output)
+
+
+if __name__ == "__main__":
+    main()

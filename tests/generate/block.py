@@ -1,0 +1,243 @@
+"""A list of nodes that grows: of the main graph, of a body, or of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx.shape_inference import InferenceError, infer_node_outputs
+
+from tests.generate.choices import Choices
+from tests.generate.exact import rounds
+from tests.generate.program import Program
+from tests.generate.values import INT64, Dim, Shape, Value, array_of
+
+
+class NotHere(Exception):
+    """What was to be written does not exist for these types, this opset or this place."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The iteration number of the loop around a block, and the dims that it stays below."""
+
+    number: Value
+    below: tuple[Dim, ...]
+
+
+@dataclass
+class Block:
+    """Nodes, and the values that nodes to come may read: own ones and captured ones."""
+
+    program: Program
+    depth: int = 0
+    function: bool = False
+    visible: list[Value] = field(default_factory=list)
+    iteration: Iteration | None = None
+    nodes: list[NodeProto] = field(default_factory=list)
+    initializers: list[TensorProto] = field(default_factory=list)
+    symbols: int = 0  # dims u0, u1, ... below this one are known outside, too
+    names: int = 0
+    taken: set[str] = field(default_factory=set)  # names of the inputs of this body
+
+    @property
+    def choices(self) -> Choices:
+        return self.program.choices
+
+    def inner(self, hidden: Sequence[str] = ()) -> Block:
+        """A body of a node of this block, which captures all but the hidden values."""
+        visible = [value for value in self.visible if value.name not in hidden]
+        symbols = self.program.symbols
+        inner = Block(self.program, self.depth + 1, self.function, visible, symbols=symbols)
+        inner.iteration = self.iteration
+        if self.iteration is not None and self.iteration.number.name in hidden:
+            inner.iteration = None
+        return inner
+
+    def name(self) -> str:
+        """A name that is free here; bodies side by side may use the same ones."""
+        if not self.program.reuses_names:
+            return self.program.name("v")
+        self.names += 1
+        return f"{'abcdefgh'[self.depth]}{self.names}"
+
+    def attempt(self, write: Callable[[Block], None]) -> bool:
+        """Write something, all of it or, where it is not possible here, nothing."""
+        mark = len(self.nodes), len(self.visible), len(self.initializers)
+        try:
+            write(self)
+        except NotHere:
+            del self.nodes[mark[0] :], self.visible[mark[1] :], self.initializers[mark[2] :]
+            return False
+        return True
+
+    # What there is to read.
+
+    def pick(self, fits: Callable[[Value], bool]) -> Value:
+        """A visible value that fits, a recent one by preference. Raises NotHere."""
+        fitting = [value for value in reversed(self.visible) if fits(value)]
+        if not fitting:
+            raise NotHere
+        return fitting[min(self.choices.below(len(fitting)), self.choices.below(len(fitting)))]
+
+    def want(self, elem: int, shape: Shape, *, smooth: bool = False) -> Value:
+        """A value of this type: one there is, a constant, or a new input of the model.
+
+        `smooth`: not a rounded one. Raises NotHere where a function would need an input.
+        """
+        there = [one for one in self.visible if one.like(elem, shape) and not smooth * one.rough]
+        if there and not self.choices.one_in(4):
+            return self.pick(there.__contains__)
+        fixed = all(isinstance(dim, int) for dim in shape)
+        if fixed and (self.function or self.choices.one_in(3)):
+            return self.drawn_constant(elem, shape)
+        return self.input(elem, shape)
+
+    def input(self, elem: int, shape: Shape, role: str = "", sequence: bool = False) -> Value:
+        """A new input of the model. Raises NotHere in a function, and where a dim depends on
+        what the model computes."""
+        if self.function or any(isinstance(dim, str) and dim[0] == "u" for dim in shape):
+            raise NotHere
+        value = self.program.input(elem, shape, role, sequence)
+        self.visible.append(value)
+        return value
+
+    def drawn_constant(self, elem: int, shape: Shape) -> Value:
+        sizes = [int(dim) for dim in shape]
+        numbers = [self.choices.below(9) - 4 for _ in range(min(4, int(np.prod(sizes))))]
+        return self.constant(array_of(elem, sizes, numbers))
+
+    def ints(self, *numbers: int) -> Value:
+        """A constant int64 vector."""
+        return self.constant(np.array(numbers, np.int64))
+
+    def scalar(self, number: int, elem: int = INT64) -> Value:
+        return self.constant(array_of(elem, (), [number]) if elem != INT64 else np.int64(number))
+
+    def constant(self, array: npt.NDArray[Any] | np.generic) -> Value:
+        """A Constant node, an initializer here, or one of the main graph that others share."""
+        tensor = onnx.numpy_helper.from_array(np.asarray(array))
+        place = 0 if self.function else self._place(tensor)
+        name = self.program.name("w") if place == 2 else self.name()
+        if place == 0:
+            self.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
+        named = TensorProto()
+        named.CopyFrom(tensor)
+        named.name = name
+        if place == 1:
+            self.initializers.append(named)
+        elif place == 2:
+            self.program.initializers.append(named)
+        value = Value(name, tensor.data_type, tuple(tensor.dims), data=named)
+        self.visible.append(value)
+        return value
+
+    def _place(self, tensor: TensorProto) -> int:
+        """0: a node, 1: an initializer here, 2: one of the main graph."""
+        place = self.choices.below(3)
+        if place == 0 and self.program.opset < 9 and tensor.data_type != TensorProto.FLOAT:
+            return 2  # Constant-1 holds floats only
+        if place == 1 and self.program.ir < 4 and self.depth and not self.program.careless:
+            return 2  # onnx's own checks do not count such initializers of bodies right
+        return place
+
+    # What is written.
+
+    def version(self, op: str) -> int:
+        """The version of an operator here. Raises NotHere where there is none."""
+        return int(self._schema(op).since_version)
+
+    def _schema(self, op: str) -> onnx.defs.OpSchema:
+        try:
+            schema = onnx.defs.get_schema(op, self.program.opset, "")
+        except onnx.defs.SchemaError:
+            raise NotHere from None
+        if schema.deprecated:
+            raise NotHere
+        return schema
+
+    def op(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
+        """Write a node with one output, and see it. Raises NotHere where types do not fit."""
+        (value,) = self.ops(op, 1, *inputs, **attributes)
+        return value
+
+    def ops(self, op: str, count: int, *inputs: Value | None, **attributes: Any) -> list[Value]:
+        """Write a node with `count` outputs; inference tells their types."""
+        schema = self._schema(op)
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        if not set(attributes) <= set(schema.attributes):
+            raise NotHere
+        names = [self.name() for _ in range(count)]
+        node = helper.make_node(op, [one.name if one else "" for one in inputs], names)
+        node.attribute.extend(helper.make_attribute(*one) for one in sorted(attributes.items()))
+        types = self._inferred(schema, node, [one for one in inputs if one])
+        if any(name not in types for name in names):
+            raise NotHere
+        rough = rounds(node, [one for one in inputs if one])
+        made = [replace(self.value_of(name, types[name]), rough=rough) for name in names]
+        self.add(node, made)
+        return made
+
+    def _inferred(
+        self, schema: onnx.defs.OpSchema, node: NodeProto, inputs: Sequence[Value]
+    ) -> dict[str, TypeProto]:
+        try:
+            return infer_node_outputs(
+                schema,
+                node,
+                {one.name: one.type() for one in inputs},
+                {one.name: one.data for one in inputs if one.data is not None},
+                opset_imports=[helper.make_opsetid("", self.program.opset)],
+                ir_version=self.program.ir,
+            )
+        except (InferenceError, RuntimeError, onnx.checker.ValidationError):
+            raise NotHere from None
+
+    def value_of(self, name: str, said: TypeProto) -> Value:
+        """A value as inference describes it; dims that it leaves open get a new symbol."""
+        sequence = said.HasField("sequence_type")
+        inner = said.sequence_type.elem_type if sequence else said
+        if not inner.tensor_type.HasField("shape"):
+            raise NotHere
+        dims = [
+            dim.dim_value if dim.HasField("dim_value") else dim.dim_param or self.program.symbol()
+            for dim in inner.tensor_type.shape.dim
+        ]
+        return Value(name, inner.tensor_type.elem_type, tuple(dims), sequence)
+
+    def add(self, node: NodeProto, made: Sequence[Value]) -> None:
+        """Enter a node and what it makes."""
+        self.program.decorate(node)
+        self.nodes.append(node)
+        self.visible.extend(made)
+
+    def outside(self, dim: Dim) -> bool:
+        """Whether a dim means the same outside of this body."""
+        return isinstance(dim, int) or dim[0] != "u" or int(dim[1:]) < self.symbols
+
+    def returned(self, value: Value) -> str:
+        """The name under which a body returns a value: one of its own, as onnxruntime wants it,
+        but in careless models."""
+        if self.program.careless and value.name in self.own() and self.choices.one_in(3):
+            return value.name
+        return self.op("Identity", value).name
+
+    def own(self) -> set[str]:
+        """What this block takes and makes itself."""
+        return self.taken | {name for node in self.nodes for name in node.output}
+
+    def graph(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> GraphProto:
+        """The body; `outputs` under the names that they are returned by."""
+        listed = [value.info() for value in inputs]
+        if self.program.ir < 4:  # there, an initializer must be an input, too
+            listed += [
+                helper.make_tensor_value_info(one.name, one.data_type, one.dims)
+                for one in self.initializers
+            ]
+        ends = [value.info() for value in outputs]
+        return helper.make_graph(self.nodes, name, listed, ends, self.initializers)

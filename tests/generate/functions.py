@@ -1,0 +1,76 @@
+"""Functions of the model: written once, called from several places, from each other too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import NodeProto, helper
+
+from tests.generate.block import Block, NotHere
+from tests.generate.bodies import dtype, fill, made_by, nested, op_count
+from tests.generate.program import Signature
+from tests.generate.values import FLOAT, Value
+
+DOMAIN = "local"
+FUNCTIONS_SINCE_IR = 8
+
+
+@nested
+def call(b: Block) -> None:
+    """Call a function there is, or a new one. Before opset 9 it could hold no whole numbers."""
+    program = b.program
+    if program.ir < FUNCTIONS_SINCE_IR or program.opset < 9 or b.function:
+        raise NotHere
+    if not program.functions or (len(program.functions) < 3 and b.choices.one_in(3)):
+        program.functions.append(_written(b))
+    _call(b, b.choices.pick(program.functions))
+
+
+def _call(b: Block, signature: Signature) -> None:
+    fed = [b.want(one.elem, one.shape) for one in signature.inputs]
+    rough = any(one.rough for one in fed)
+    results = [replace(one, name=b.name(), rough=rough or one.rough) for one in signature.outputs]
+    names = [one.name for one in fed], [one.name for one in results]
+    node = helper.make_node(signature.proto.name, *names, domain=DOMAIN)
+    if signature.attributes:
+        node.attribute.append(helper.make_attribute("alpha", 0.25 * b.choices.below(4)))
+    b.add(node, results)
+
+
+def _written(b: Block) -> Signature:
+    """A function of fixed shapes, whose slope its callers choose at times."""
+    program, choices = b.program, b.choices
+    block = Block(program, depth=1, function=True)
+    inputs = [Value(block.name(), FLOAT if not n else dtype(b), (2, 3)) for n in range(2)]
+    block.visible.extend(inputs)
+    chosen = choices.one_in(2)
+    if chosen:
+        result = replace(inputs[0], name=block.name())
+        block.add(_with_slope(inputs[0], result), [result])
+    if program.functions and choices.one_in(2):
+        block.attempt(lambda inner: _call(inner, choices.pick(program.functions)))
+    fill(block, op_count(b))
+    ends = [one for one in made_by(block) if not one.sequence and all(map(_fixed, one.shape))]
+    if not ends:
+        raise NotHere
+    outputs = [block.op("Identity", one) for one in ends[-2:]]
+    proto = helper.make_function(
+        DOMAIN,
+        f"f{len(program.functions)}",
+        [one.name for one in inputs],
+        [one.name for one in outputs],
+        block.nodes,
+        [helper.make_opsetid("", program.opset), helper.make_opsetid(DOMAIN, 1)],
+        ["alpha"] if chosen else [],
+    )
+    return Signature(proto, inputs, outputs, {"alpha": 0.5} if chosen else {})
+
+
+def _with_slope(value: Value, result: Value) -> NodeProto:
+    node = helper.make_node("LeakyRelu", [value.name], [result.name])
+    node.attribute.add(name="alpha", type=1, ref_attr_name="alpha")
+    return node
+
+
+def _fixed(dim: object) -> bool:
+    return isinstance(dim, int)

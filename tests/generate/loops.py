@@ -1,0 +1,208 @@
+"""Loop in its modes: for, while, do-while, both, and forever where it is never reached."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import helper
+
+from tests.generate.block import Block, Iteration, NotHere
+from tests.generate.bodies import (
+    a_shape,
+    body_of,
+    carried,
+    dtype,
+    fill,
+    nested,
+    op_count,
+    some_of,
+    updated,
+)
+from tests.generate.ops_shapes import with_axes
+from tests.generate.templates import template
+from tests.generate.values import BOOL, INT64, Dim, Value
+
+_SEQUENCES_ARE_CARRIED = 13
+
+
+@nested
+def counted(b: Block) -> None:
+    """A for: a trip count, no condition."""
+    trips, dim, below = _trips(b)
+    _loop(b, trips, None, dim, below, "")
+
+
+@nested
+def conditional(b: Block) -> None:
+    """A while, with a trip count as well or without."""
+    trips, _, below = _trips(b)
+    ends = b.choices.pick(["iteration", "data", "same"])
+    start = condition(b)
+    if b.choices.one_in(2):
+        _loop(b, None, start, b.program.symbol(), (), "limited")
+    else:
+        _loop(b, trips, start, b.program.symbol(), below, ends)
+
+
+@nested
+def forever(b: Block) -> None:
+    """A Loop without trip count and condition, in a branch that is never taken."""
+    if not b.choices.one_in(4) or b.function:
+        raise NotHere
+    yes, state = b.scalar(1, BOOL), Value("", INT64, ())
+    then, other = b.inner(), b.inner()
+    taken = replace(state, name=then.op("Identity", b.want(INT64, ())).name)
+    body, (number, going, held) = body_of(other, [Value("", INT64, ()), Value("", BOOL, ()), state])
+    ends = [body.op("Identity", going), body.op("Add", held, number)]
+    result = replace(state, name=other.name())
+    loop = helper.make_node(
+        "Loop",
+        ["", "", b.want(INT64, ()).name],
+        [result.name],
+        body=body.graph("endless", [number, going, held], ends),
+    )
+    other.add(loop, [result])
+    made = replace(state, name=b.name())
+    node = helper.make_node(
+        "If",
+        [yes.name],
+        [made.name],
+        then_branch=then.graph("then", [], [taken]),
+        else_branch=other.graph("else", [], [result]),
+    )
+    b.add(node, [made])
+
+
+def condition(b: Block) -> Value:
+    """A bool to decide by, never a rounded one."""
+    kind = b.choices.below(4)
+    if kind == 0 or (kind == 1 and b.function):
+        return b.scalar(1 - b.choices.one_in(4), BOOL)
+    if kind == 1:
+        return b.want(BOOL, (), smooth=True)
+    if b.program.opset < 9:
+        return b.op("Equal", b.want(INT64, (), smooth=True), b.want(INT64, (), smooth=True))
+    return b.op("Less", b.want(INT64, (), smooth=True), b.want(INT64, (), smooth=True))
+
+
+def _trips(b: Block) -> tuple[Value, Dim, tuple[Dim, ...]]:
+    """A trip count, the dim of what is collected, and the dims that iterations stay below."""
+    kind = b.choices.below(4)
+    if kind == 0 or b.function:
+        count = b.choices.pick((2, 1, 3, 5, 0, -1) if b.choices.one_in(3) else (2, 1, 3))
+        dims = tuple(range(count, 6)) if count > 0 else ()
+        value = b.ints(count) if b.choices.one_in(4) else b.scalar(count)
+        return value, max(0, count), dims
+    if kind == 1:
+        return b.input(INT64, (), "count"), b.program.symbol(), ()
+    read = b.pick(lambda v: not v.sequence and v.rank > 0)
+    axis = b.choices.below(read.rank)
+    size = b.op("Gather", b.op("Shape", read), b.scalar(axis))
+    return size, read.shape[axis], (read.shape[axis],)
+
+
+def _loop(
+    b: Block,
+    trips: Value | None,
+    start: Value | None,
+    dim: Dim,
+    below: tuple[Dim, ...],
+    ends: str,
+) -> None:
+    fewest = b.program.opset < 11  # Loop-1 must carry something
+    states = [carried(b) for _ in range(max(fewest, b.choices.below(4)))]
+    initial = [b.want(one.elem, one.shape, smooth=not one.rough) for one in states]
+    growing = _Growing(b) if b.choices.one_in(4) else None
+    head = [Value("", INT64, ()), Value("", BOOL, ())]
+    taken = [*head, *states, *([growing.before] if growing else [])]
+    inner, inputs = body_of(b, taken)
+    number, going, *held = inputs
+    inner.iteration = Iteration(number, below)
+    if start is None:  # what a body reads where there is no condition, is not said
+        inner.visible.remove(going)
+    fill(inner, op_count(b))
+    outputs = [_going_on(inner, number, going, ends)]
+    outputs += [updated(inner, state) for state in held[: len(states)]]
+    if growing:
+        outputs.append(growing.write(inner, held[-1]))
+    wanted = b.choices.below(3) + (not held)
+    collected = [some_of(inner, lambda value: True) for _ in range(wanted)]
+    outputs = [replace(one, name=inner.returned(one)) for one in (*outputs, *collected)]
+    if len({one.name for one in outputs}) < len(outputs):
+        raise NotHere
+    results = [replace(one, name=b.name()) for one in states]
+    if growing:
+        initial.append(growing.initial)
+        results.append(replace(growing.after, name=b.name()))
+    results += [
+        replace(one, name=b.name(), shape=(dim, *one.shape), data=None) for one in collected
+    ]
+    fed = [one.name if one else "" for one in (trips, start, *initial)]
+    body = inner.graph("body", inputs, outputs)
+    b.add(helper.make_node("Loop", fed, [one.name for one in results], body=body), results)
+
+
+def _going_on(b: Block, number: Value, going: Value, ends: str) -> Value:
+    """The condition that a body returns."""
+    if ends == "iteration":
+        return _less(b, number, b.want(INT64, (), smooth=True))
+    if ends == "data":
+        return b.pick(lambda v: v.like(BOOL, ()) and not v.rough)
+    if ends == "limited":  # nothing else ends the loop
+        limit = _less(b, number, b.scalar(b.choices.below(4)))
+        if b.choices.one_in(2):
+            return limit
+        return b.op("And", limit, b.pick(lambda v: v.like(BOOL, ()) and not v.rough))
+    return going
+
+
+def _less(b: Block, left: Value, right: Value) -> Value:
+    """left < right; whole numbers are compared as floats where the opset knows no better."""
+    if b.program.opset >= 9:
+        return b.op("Less", left, right)
+    return b.op("Less", b.op("Cast", left, to=1), b.op("Cast", right, to=1))
+
+
+class _Growing:
+    """A carried value that grows: a tensor that rows are joined to, or a sequence."""
+
+    def __init__(self, b: Block) -> None:
+        self.sequence = b.program.opset >= _SEQUENCES_ARE_CARRIED and b.choices.one_in(2)
+        self.element = Value("", dtype(b), a_shape(b), rough=True)
+        element = self.element
+        if self.sequence:
+            empty = replace(element, name=b.name(), sequence=True)
+            b.add(helper.make_node("SequenceEmpty", [], [empty.name], dtype=element.elem), [empty])
+            self.initial, self.before, self.after = empty, empty, empty
+        else:
+            shape = element.shape
+            self.initial = b.want(element.elem, (b.choices.below(2), *shape))
+            self.before = replace(element, shape=(b.program.symbol(), *shape))
+            self.after = replace(element, shape=(b.program.symbol(), *shape))
+
+    def write(self, b: Block, held: Value) -> Value:
+        element = b.want(self.element.elem, self.element.shape)
+        if self.sequence:
+            return b.op("SequenceInsert", held, element)
+        row = with_axes(b, "Unsqueeze", 13, element, [0])
+        pair = [row, held] if b.choices.one_in(4) else [held, row]
+        return b.op("Concat", *pair, axis=0)
+
+
+@template(3)
+def read_at_the_iteration(b: Block) -> None:
+    """A slice that the iteration number finds: forwards, backwards, or by Slice."""
+    if b.iteration is None:
+        raise NotHere
+    number, below = b.iteration.number, b.iteration.below
+    x = b.pick(lambda v: not v.sequence and any(dim in below for dim in v.shape))
+    axis = next(at for at, dim in enumerate(x.shape) if dim in below)
+    kind = b.choices.below(3)
+    if kind == 2 and b.program.opset >= 13:
+        first = b.op("Unsqueeze", number, b.ints(0))
+        b.op("Slice", x, first, b.op("Add", first, b.ints(1)), b.ints(axis))
+        return
+    if kind == 1:
+        size = b.op("Gather", b.op("Shape", x), b.scalar(axis))
+        number = b.op("Sub", b.op("Sub", size, b.scalar(1)), number)
+    b.op("Gather", x, number, axis=axis)

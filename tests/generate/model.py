@@ -1,0 +1,146 @@
+"""A whole model: inputs, weights, some ops and loops, outputs, and one part to leave alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper
+
+from tests.generate import (
+    functions,
+    ifs,
+    loops,
+    ops_elementwise,
+    ops_sequences,
+    ops_shapes,
+    ops_sums,
+    scans,
+)
+from tests.generate.block import Block
+from tests.generate.bodies import fill
+from tests.generate.choices import Choices
+from tests.generate.functions import DOMAIN, FUNCTIONS_SINCE_IR
+from tests.generate.program import Program
+from tests.generate.values import FLOAT, INT64, Value
+
+#: By how often they are drawn. Above the last, onnxruntime runs nothing.
+_OPSETS = (8, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26)
+_MOST_OUTPUTS = 8
+_OVERRIDABLE_SINCE_IR = 4
+#: The files that enter what a block may write. Add a new one here.
+FAMILIES = (functions, ifs, loops, ops_elementwise, ops_sequences, ops_shapes, ops_sums, scans)
+LOOPS = (scans.scan, loops.counted, loops.conditional)
+
+
+@dataclass(frozen=True)
+class Generated:
+    """A model, and what its inputs mean (see `Program`); `drawn` makes it again."""
+
+    model: ModelProto
+    roles: dict[str, str]
+    drawn: list[int]
+
+
+def generate(choices: Choices) -> Generated:
+    """A model that onnx's checker accepts and that runs on inputs of `feeds.draw`."""
+    program = _program(choices)
+    main = Block(program)
+    for _ in range(1 + choices.below(2)):
+        main.input(FLOAT, choices.pick([("B", "T", 2), ("T", 2), (2, 3), ("B", 3)]))
+    fill(main, choices.below(4))
+    for _ in range(3):
+        if main.attempt(choices.pick(LOOPS)):
+            break
+    fill(main, choices.below(6))
+    return Generated(_assembled(main), dict(program.roles), list(choices.drawn))
+
+
+def _program(choices: Choices) -> Program:
+    opset = choices.pick(_OPSETS)
+    (smallest,) = {ir for _, ir, one, *_ in helper.VERSION_TABLE if one == opset} or {8}
+    ir = smallest if choices.one_in(2) else max(smallest, choices.pick((4, 8, 10)))
+    return Program(
+        choices,
+        opset,
+        ir,
+        reuses_names=choices.one_in(2),
+        careless=choices.one_in(8),
+        budget=10 + choices.below(60),
+    )
+
+
+def _assembled(main: Block) -> ModelProto:
+    program = main.program
+    witness = _left_alone(main)
+    outputs = [witness, *_unread(main)]
+    graph = helper.make_graph(
+        main.nodes,
+        "generated",
+        [one.info() for one in program.inputs],
+        [one.info() for one in outputs],
+        [*program.initializers, *main.initializers],
+        doc_string="a random model",
+    )
+    _drop_unread(graph)
+    if program.ir < _OVERRIDABLE_SINCE_IR or program.choices.one_in(8):
+        for one in graph.initializer:
+            graph.input.append(helper.make_tensor_value_info(one.name, one.data_type, one.dims))
+    if program.choices.one_in(3):
+        names = {one.name for one in outputs}
+        known = {name for node in main.nodes for name in node.output} - names
+        graph.value_info.extend(one.info() for one in main.visible if one.name in known)
+    return _model(program, graph)
+
+
+def _model(program: Program, graph: onnx.GraphProto) -> ModelProto:
+    opsets = [helper.make_opsetid("", program.opset)]
+    if program.functions and program.ir >= FUNCTIONS_SINCE_IR:
+        opsets.append(helper.make_opsetid(DOMAIN, 1))
+    model = helper.make_model(
+        graph,
+        opset_imports=opsets,
+        ir_version=program.ir,
+        producer_name="tests.generate",
+        functions=[one.proto for one in program.functions],
+    )
+    model.metadata_props.add(key="kept", value="as it is")
+    return model
+
+
+def _left_alone(main: Block) -> Value:
+    """A node beside all else, which no rewrite of control flow may touch."""
+    value = main.program.input(INT64, ("B",))
+    made = Value("left_alone", INT64, ("B",))
+    node = helper.make_node("Identity", [value.name], [made.name], name="witness")
+    node.doc_string = "to be left as it is"
+    main.nodes.append(node)
+    return made
+
+
+def _unread(main: Block) -> list[Value]:
+    """The outputs: what nobody reads, the last first."""
+    read = {name for node in main.nodes for name in _reads(node)}
+    made = {name for node in main.nodes for name in node.output}
+    ends = [one for one in main.visible if one.name in made and one.name not in read]
+    return ends[::-1][:_MOST_OUTPUTS]
+
+
+def _reads(node: NodeProto) -> set[str]:
+    """Every name that a node or its bodies read."""
+    names = set(node.input)
+    for attribute in node.attribute:
+        for inner in attribute.g.node:
+            names |= _reads(inner)
+        names.update(one.name for one in attribute.g.output)
+    return names
+
+
+def _drop_unread(graph: onnx.GraphProto) -> None:
+    """Drop inputs and weights of statements that were given up."""
+    read = {name for node in graph.node for name in _reads(node)}
+    inputs = [one for one in graph.input if one.name in read]
+    weights: list[TensorProto] = [one for one in graph.initializer if one.name in read]
+    del graph.input[:], graph.initializer[:]
+    graph.input.extend(inputs)
+    graph.initializer.extend(weights)

@@ -1,0 +1,41 @@
+"""The bytes that commands write, in short: to compare those of two processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+
+from tests.generate.choices import Choices
+from tests.generate.model import generate
+from tests.soak.commands import commands
+
+
+def digest(seeds: Iterable[int]) -> str:
+    """A hash over the models of these seeds and all that the commands make of them."""
+    total = hashlib.sha256()
+    for seed in seeds:
+        model = generate(Choices.of_seed(seed)).model
+        total.update(model.SerializeToString(deterministic=True))
+        for command in commands(model):
+            try:
+                made = command.run(model).model.SerializeToString(deterministic=True)
+            except Exception as error:  # the sentence must be the same, too
+                made = str(error).encode()
+            total.update(made)
+    return total.hexdigest()
+
+
+def digest_elsewhere(first: int, count: int, hash_seed: int) -> str:
+    """The same in a process of its own, whose sets iterate in another order."""
+    command = [sys.executable, "-m", "tests.soak", "--digest", "--seed", str(first)]
+    outcome = subprocess.run(
+        [*command, "--models", str(count)],
+        env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return outcome.stdout.strip()

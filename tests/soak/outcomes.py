@@ -1,0 +1,183 @@
+"""Running a model before and after, and comparing: written apart from the tool's own judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import ModelProto, helper
+
+from passes.verify.executor import CannotRun, Executor, ModelFailed, Outcome
+from tests.generate.feeds import SIZES, draw
+from tests.generate.model import Generated
+
+_SECONDS = 10.0
+#: How far rounded floats may lie apart, relative to the largest number of the tensor.
+_NEAR = 1e-5
+_NEAR_NARROW = 3e-2
+#: What is onnxruntime's own: kernels it lacks; a Scan on a later axis over empty elements.
+_MISSING = ("NOT_IMPLEMENTED", "Could not find an implementation", "no sequence", "SIGFPE")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run gave: an outcome, a failure of the model, or one of the executor."""
+
+    outcome: Outcome | None = None
+    failed: str = ""
+    unable: str = ""
+
+
+def run(executor: Executor, model: ModelProto, feeds: dict[str, Any]) -> Ran:
+    try:
+        return Ran(executor.run(model, feeds, timeout=_SECONDS))
+    except ModelFailed as error:
+        return Ran(failed=str(error))
+    except CannotRun as error:
+        return Ran(unable=str(error))
+
+
+class Oracle:
+    """What the original answers on its cases; run once, asked for every command."""
+
+    def __init__(self, generated: Generated, executors: Sequence[Executor]) -> None:
+        self._generated = generated
+        self._executors = executors
+        self._known: dict[tuple[str, int, bool], Ran] = {}
+        self._tolerance = _NEAR_NARROW if _has_narrow(generated.model) else _NEAR
+
+    def differences(
+        self,
+        after: ModelProto,
+        cases: Sequence[int],
+        tally: Counter[str],
+        *,
+        assumed: Sequence[str] = (),
+        before: ModelProto | None = None,
+    ) -> list[str]:
+        """How the outcome of a command differs, in sentences that begin with a kind.
+
+        `assumed`: what the command took for granted: nothing is drawn empty, and it need not
+        fail where the original fails. `before`: compare with that model, not the original.
+        """
+        found = []
+        may_answer, positive = bool(assumed), "non-empty" in assumed
+        for case in cases:
+            feeds = draw(self._generated, case, positive=positive)
+            told: tuple[Ran, Ran] | None = None
+            for executor in self._executors:
+                one = self._before(executor, (case, positive), feeds, before)
+                other = run(executor, after, feeds)
+                what = self._judge(one, other, told, may_answer)
+                tally[f"{executor.name}: {what.partition(':')[0]}"] += 1
+                if what not in _FINE:
+                    found.append(f"{what} ({executor.name}, case {case})")
+                told = told or (one, other)
+        return found
+
+    def _before(
+        self,
+        executor: Executor,
+        case: tuple[int, bool],
+        feeds: dict[str, Any],
+        model: ModelProto | None,
+    ) -> Ran:
+        if model is not None:
+            return run(executor, model, feeds)
+        key = (executor.name, *case)
+        if key not in self._known:
+            self._known[key] = run(executor, self._generated.model, feeds)
+        return self._known[key]
+
+    def _judge(self, one: Ran, other: Ran, told: tuple[Ran, Ran] | None, may_answer: bool) -> str:
+        """What two runs say. `told`: what the reference executor gave; its word counts, where
+        another executor is wrong on the original."""
+        if one.unable:
+            return "not run"
+        if other.unable:
+            missing = any(sign in other.unable for sign in _MISSING)
+            return "kernel missing" if missing else f"cannot-run: {other.unable}"
+        if one.outcome is None:
+            if other.outcome is None:
+                return "both failed"
+            foreign = told is not None
+            return "original failed" if may_answer or foreign else f"answers: {one.failed}"
+        if told is not None and told[0].outcome is None:
+            return "not run"
+        right = one.outcome if told is None else told[0].outcome
+        assert right is not None
+        if told is not None and self._unlike(right, one.outcome):
+            return "wrong on the original"
+        if other.outcome is None:
+            return f"fails: {other.failed}"
+        sentence = self._unlike(right, other.outcome)
+        return f"wrong: {sentence}" if sentence else "equal"
+
+    def _unlike(self, expected: Outcome, actual: Outcome) -> str:
+        """How two outcomes differ, or nothing."""
+        guessed = expected.guessed_shapes or actual.guessed_shapes
+        if list(expected.outputs) != list(actual.outputs):
+            return f"outputs {list(expected.outputs)}, then {list(actual.outputs)}"
+        for name, value in expected.outputs.items():
+            if not _alike(value, actual.outputs[name], guessed, self._tolerance):
+                return f"{name} is {_short(value)}, then {_short(actual.outputs[name])}"
+        return ""
+
+
+_FINE = {
+    *("equal", "not run", "both failed", "original failed"),
+    *("kernel missing", "wrong on the original"),
+}
+
+
+def whole_cases(*, empty: bool) -> list[int]:
+    """The numbers of the cases; those with a size of 0 where `empty`."""
+    return [n for n, sizes in enumerate(SIZES) if empty or 0 not in sizes.values()]
+
+
+def _alike(one: Any, other: Any, guessed: bool, tolerance: float) -> bool:
+    if isinstance(one, list):
+        pairs = zip(one, other, strict=False)
+        same = isinstance(other, list) and len(one) == len(other)
+        return same and all(_alike(*pair, guessed, tolerance) for pair in pairs)
+    if one is None or other is None or isinstance(other, list):
+        return one is other
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype != other.dtype:
+        return False
+    if guessed and not one.size and not other.size and one.ndim == other.ndim:
+        return True
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind in "biuOSU":
+        return bool(np.all(one == other))
+    return _near(one.astype(np.float64), other.astype(np.float64), one.dtype, tolerance)
+
+
+def _near(one: Any, other: Any, dtype: Any, tolerance: float) -> bool:
+    finite = np.isfinite(one) & np.isfinite(other)
+    odd = (one == other) | (np.isnan(one) & np.isnan(other))
+    scale = max(1.0, float(np.abs(one[np.isfinite(one)]).max(initial=0.0)))
+    allowed = max(tolerance, 4 * float(ml_dtypes.finfo(dtype).eps)) * scale
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(np.where(finite, np.abs(one - other) <= allowed, odd)))
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    array = np.asarray(value)
+    return f"{array.dtype}{list(array.shape)} " + str(array.flatten()[:6])
+
+
+def _has_narrow(model: ModelProto) -> bool:
+    """Whether float16 or bfloat16 occurs: seen in the text, which shows every type."""
+    text = model.SerializeToString()
+    narrow = (10, 16)
+    marks = [bytes((8, kind)) for kind in narrow]
+    types = [helper.make_tensor_type_proto(kind, None) for kind in narrow]
+    return any(one.SerializeToString() in text for one in types) or any(m in text for m in marks)
