@@ -13,7 +13,17 @@ from pathlib import Path
 from benchmarks.harness import Bench, cpu_seconds, table
 
 #: Modules of this package, each with `measure(bench)`.
-NAMES = ("startup", "noop", "linear", "memory", "scan8", "vectorize", "raised", "unroll", "optimize")
+NAMES = (
+    "startup",
+    "noop",
+    "linear",
+    "memory",
+    "scan8",
+    "vectorize",
+    "raised",
+    "unroll",
+    "optimize",
+)
 
 
 def main() -> None:

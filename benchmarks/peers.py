@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -29,7 +30,8 @@ PEERS = {
     "onnxsim": "import onnxsim; made, fine = onnxsim.simplify(onnx.load(before)); "
     "assert fine, 'it says that its own check failed'; onnx.save(made, after)",
     "onnxslim": "import onnxslim; onnx.save(onnxslim.slim(onnx.load(before)), after)",
-    "onnxscript": "import onnxscript.optimizer as o; onnx.save(o.optimize(onnx.load(before)), after)",
+    "onnxscript": "from onnxscript import optimizer; "
+    "onnx.save(optimizer.optimize(onnx.load(before)), after)",
     "onnxruntime offline": f"import onnxruntime\n{_SAVED}",
 }
 _RUN = """
@@ -54,6 +56,8 @@ def optimized(
     Raises:
         Failed: it is not installed, fails, takes too long, or its model fails or answers otherwise.
     """
+    if importlib.util.find_spec(peer.partition(" ")[0]) is None:
+        raise Failed("not installed")
     with tempfile.TemporaryDirectory() as folder:
         paths = {
             name: str(Path(folder) / file)
@@ -87,8 +91,6 @@ def _run(program: str, what: str) -> None:
     if done.returncode == 0:
         return
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    if "ModuleNotFoundError" in last:
-        raise Failed("not installed")
     crashed = f"crashed (signal {-done.returncode}) " if done.returncode < 0 else ""
     raise Failed(f"{what}: {crashed}{last[:120]}")
 

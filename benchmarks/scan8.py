@@ -56,7 +56,7 @@ def _feeds(batch: int, width: int, steps: int, ragged: bool) -> dict[str, Any]:
 def session_run(
     model: ModelProto, feeds: Mapping[str, Any], repeat: int, answers: list[Any] | None = None
 ) -> Run:
-    """Runs a model in onnxruntime on one thread, `repeat` times a call; `answers` get its outputs."""
+    """Runs a model in onnxruntime on one thread, `repeat` times a call; `answers` get outputs."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

@@ -1,4 +1,4 @@
-"""The loop models that `optimize` is measured on: each with inputs, and what a person would write."""
+"""The loop models that `optimize` is measured on, with inputs, and as a person would write them."""
 
 from __future__ import annotations
 

@@ -35,6 +35,9 @@ def cases(quick: bool) -> Iterator[Case]:
     lstm = _Cell("LSTM", sizes)
     feeds = {**_feeds("LSTM", sizes), "on": np.array(True)}
     hand, scan = lstm.in_branch(lstm.hand_nodes()), lstm.in_branch(lstm.scan_nodes())
+    branch = hand.graph.node[0].attribute[0].g  # where onnxruntime finds the weights
+    branch.initializer.extend(hand.graph.initializer)
+    del hand.graph.initializer[:]
     yield Case(f"LSTM-{sizes.width}, Scan in an If", scan, feeds, hand)
 
 
@@ -125,7 +128,8 @@ class _Cell:
             nought = Sub (bias, bias)  both = Concat <axis = 0> (bias, nought)
             Bo = Unsqueeze (both, first)  {initials}
             yd, {", ".join(f"{name}E" for name in self.states)} =
-                {self.cell} <hidden_size = {self.sizes.width}{extra}> ({self.x}, Wo, Ro, Bo, "", hs{c0})
+                {self.cell} <hidden_size = {self.sizes.width}{extra}>
+                    ({self.x}, Wo, Ro, Bo, "", hs{c0})
             {self.y} = Squeeze (yd, second)  {ends}"""
 
     def in_branch(self, nodes: str) -> ModelProto:

@@ -113,7 +113,7 @@ def _crf(batch: int, steps: int, tags: int, width: int) -> Case:
 
 def _beam(beams: int, steps: int, places: int, width: int, words: int) -> Case:
     """Each step picks the best words of all beams: what is read of the input is the same."""
-    state = f"float[K,{width}]"
+    state, column, picked = f"float[{beams},{width}]", f"float[{beams},1]", f"int64[{beams}]"
     keys = "k = MatMul (memory, Wk)  kt = Transpose <perm = [1, 0]> (k)  v = MatMul (memory, Wv)"
     step = f"""on = Identity (go)  e = Gather (E, word)  p = MatMul (e, Wx)
         r = MatMul (h_in, R)  pr = Add (p, r)  h1 = Tanh (pr)
@@ -124,15 +124,16 @@ def _beam(beams: int, steps: int, places: int, width: int, words: int) -> Case:
         top, at = TopK (flat, many)  from = Div (at, count)  word_out = Mod (at, count)
         score_out = Unsqueeze (top, minus)  h_out = Gather (h2, from)
         word_t = Identity (word_out)  from_t = Identity (from)"""
-    head = f"""beam ({state} h0, int64[K] word0, float[K,1] score0, float[S,{width}] memory)
-        => (float[K,1] score_T, int64[T,K] y, int64[T,K] parents)"""
+    head = f"""beam ({state} h0, {picked} word0, {column} score0, float[S,{width}] memory)
+        => ({column} score_T, int64[T,{beams}] y, int64[T,{beams}] parents)"""
 
     def loop(front: str, inside: str) -> str:
         return f"""{head} {{ trips = Constant <value = int64 {{{steps}}}> ()
             yes = Constant <value = bool {{1}}> ()  {front}
             hT, wT, score_T, y, parents = Loop <body = step (int64 now, bool go, {state} h_in,
-                int64[K] word, float[K,1] score) => (bool on, {state} h_out, int64[K] word_out,
-                float[K,1] score_out, int64[K] word_t, int64[K] from_t) {{ {inside} {step} }}>
+                {picked} word, {column} score) => (bool on, {state} h_out,
+                {picked} word_out, {column} score_out, {picked} word_t, {picked} from_t) {{
+                {inside} {step} }}>
                 (trips, yes, h0, word0, score0) }}"""
 
     square = (width, width)

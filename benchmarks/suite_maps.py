@@ -15,7 +15,8 @@ _TRIPS = """shape = Shape <start = 0, end = 1> (x)  zero = Constant <value_ints 
 
 def cases(quick: bool) -> Iterator[Case]:
     """The maps, then the invariants."""
-    yield from _neighbours(4, 5, 3) if quick else _neighbours(500, 1_000, 16)
+    for queries in (1, 4) if quick else (1, 500):
+        yield from _neighbours(queries, *((5, 3) if quick else (1_000, 16)))
     yield _frames(4, 3, 5) if quick else _frames(256, 256, 512)
     yield _regions(3, 4, 5) if quick else _regions(64, 32, 7)
     yield _rows(2, 3, 4) if quick else _rows(16, 64, 128)
@@ -53,7 +54,7 @@ def _neighbours(queries: int, known: int, width: int) -> Iterator[Case]:
             s = Add (xx0, kk)  dt = Sub (s, xk2)  {best} }}"""
         others = {"as a MatMul": model(matrix, weights, 15)} if name == "Euclid" else {}
         yield Case(
-            f"KNN {name}",
+            f"KNN {name}, {queries}",
             model(original, weights, 15),
             drawn(1, x=(queries, width)),
             model(by_hand, weights, 15),

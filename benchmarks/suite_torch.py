@@ -73,7 +73,8 @@ def _recurrence(steps: int, batch: int, width: int) -> Case:
 
 def _stacked(steps: int, width: int) -> Case:
     """A state that is appended to a list."""
-    original = _exported("script_list_stacked.opset13", {"x0_d0,3]": f"x0_d0,{width}]"})
+    sizes = {"x0_d0,3]": f"x0_d0,{width}]", 'float[3] "h.11"': f'float[{width}] "h.11"'}
+    original = _exported("script_list_stacked.opset13", sizes)
     (zeros,) = (node for node in original.graph.node if "onnx::Loop_3" in node.output)
     zeros.attribute[0].t.CopyFrom(numpy_helper.from_array(_nought((width,))))
     by_hand = f"""stacked (float[T,{width}] x0) => (float[T,{width}] y0) {{

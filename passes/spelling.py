@@ -200,6 +200,16 @@ def guarded(
     return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
 
 
+def same_sizes(author: Author, new: str, old: str) -> str:
+    """`new`, or a failure where its sizes are not those of `old`; of one rank, and no strings.
+
+    Read as the only row of a list, at the number of sizes that differ.
+    """
+    differ = author.op("Not", author.op("Equal", author.op("Shape", new), author.op("Shape", old)))
+    count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
+    return author.op("Gather", unsqueeze(author, new, 0), count, axis=0)
+
+
 def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:
     """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
     shapes = [author.op("Shape", value) for value in (new, old)]

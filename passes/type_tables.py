@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes.scope import Key, Scope
+from passes.shape_inference import infer_shapes
 from passes.value_types import is_known, tensor_type
 
 
@@ -92,7 +93,6 @@ _GIVES_UP = (
 def inferred(model: ModelProto) -> ModelProto:
     """The model with every type that onnx can infer; as it was where inference gives up."""
     try:
-        found: ModelProto = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        return infer_shapes(model)
     except _GIVES_UP:
         return model  # a model that inference rejects still has its declared types
-    return found

@@ -59,6 +59,7 @@ def _check_form(model: Model) -> list[Place]:
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
     signature.check_element_types(model.proto, places)
+    signature.check_sizes(model.proto, places)
     loops.check_form(loops.loop_sites(model, places))
     _run_checker(model, places)
     tensors.check_tensors(model.proto, places)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import onnx
@@ -11,6 +12,8 @@ from passes import scope as scoping
 from passes.check.wording import describe, element
 from passes.errors import BadModel
 from passes.scope import Owner, Place
+
+_MOST = 1 << 40  # elements
 
 
 def check_signature(model: ModelProto) -> None:
@@ -41,6 +44,32 @@ def _check_declared(owner: Owner, path: str) -> None:
                 raise BadModel(
                     f"{what} {value.name!r} has element type {declared}, which the installed onnx "
                     f"{onnx.__version__} does not know",
+                    path=path,
+                )
+
+
+def check_sizes(model: ModelProto, places: Iterable[Place]) -> None:
+    """No tensor is declared larger than a machine can hold; of bodies at `places` too.
+
+    Such sizes are garbage, and arithmetic on them overflows.
+    """
+    _check_sizes(model.graph, scoping.MAIN)
+    for place in places:
+        for inner in place.scope.inner(place.index):
+            _check_sizes(inner.owner, inner.path)
+
+
+def _check_sizes(owner: Owner, path: str) -> None:
+    if isinstance(owner, FunctionProto):
+        return
+    values = (("input", owner.input), ("output", owner.output), ("value", owner.value_info))
+    for what, listed in values:
+        for value in listed:
+            dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            if math.prod(max(dim, 1) for dim in dims) > _MOST:
+                raise BadModel(
+                    f"{what} {value.name!r} has static sizes {[dim for dim in dims if dim]}, more "
+                    "elements than any machine can hold",
                     path=path,
                 )
 

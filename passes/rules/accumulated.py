@@ -11,7 +11,7 @@ from passes.author import Author
 from passes.rule import Refused
 from passes.rules.accumulators import Accumulator, Joined
 from passes.rules.body_types import without_made_up
-from passes.rules.element_sizes import shape_of_none, size_of
+from passes.rules.element_sizes import shape_of_none, told_size
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising
 from passes.rules.trailing import Placed, placed
@@ -116,12 +116,20 @@ class Rows:
         return spelling.zeros(author, shape, self.element.tensor_type.elem_type)
 
     def _size(self, author: Author, dim: Dim, declared: Dim) -> str:
-        """A dim of an element: static, or that of an outer value; 0 where none tells it."""
+        """A dim of an element: static, or that of an outer value; 0 where none tells it.
+
+        That 0 is computed from the trip count: onnxruntime would infer it from a constant, and
+        load no If whose other branch it knows another size of.
+        """
         form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
             read = [*filter(None, form.inputs), *form.captured]
-            return size_of(author, site, read, dim if isinstance(dim, int) else declared)
+            told = told_size(author, site, read, dim if isinstance(dim, int) else declared)
+            if told:
+                return told
+            count = self.raising.trips.scalar(author)
+            return spelling.unsqueeze(author, author.op("Sub", count, count), 0)
         return spelling.size_of_axis(author, atom.tensor, atom.axis)
 
 

@@ -13,6 +13,7 @@ from passes.rule import Site
 from passes.rules.affine import Affine, Atom
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Read
+from passes.shape_inference import infer_shapes
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
 
 Dims = tuple[Dim, ...]
@@ -192,7 +193,7 @@ class _Inference:
         """Infer the body with these shapes of its carried values."""
         model = self._model(carried)
         try:
-            graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+            graph = infer_shapes(model).graph
         except (RuntimeError, ValueError, onnx.checker.ValidationError):
             graph = model.graph
         values = (*graph.value_info, *graph.output, *graph.input)

@@ -9,7 +9,7 @@ from passes.author import Author
 from passes.rule import Site
 from passes.value_types import Dim, dims_of
 
-_MADE_UP = "unk__"  # how shape inference calls a dim that it knows nothing of
+MADE_UP = "unk__"  # how shape inference calls a dim that it knows nothing of
 
 
 def size_of(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
@@ -17,14 +17,19 @@ def size_of(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
 
     `read` are values of any type that are seen at the site; 0 where none of them tells it.
     """
+    return told_size(author, site, read, dim) or author.ints(0)
+
+
+def told_size(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
+    """The same, but "" where none of the values tells it."""
     if isinstance(dim, int):
         return author.ints(dim)
-    if dim is not None and not dim.startswith(_MADE_UP):
+    if dim is not None and not dim.startswith(MADE_UP):
         for name in read:
             dims = dims_of(site.type_of(name)) or ()
             if dim in dims:
                 return spelling.size_of_axis(author, name, dims.index(dim))
-    return author.ints(0)
+    return ""
 
 
 def shape_of_none(author: Author, sizes: list[str], axis: int) -> str:

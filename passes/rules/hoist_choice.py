@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from passes.rules.invariants import Candidate
-from passes.value_types import elem_type_of
 
 
 @dataclass
@@ -17,12 +16,15 @@ class Choice:
 
     `outside` holds (candidate, output) for all that is read by what does not move. The outputs
     of what moves that are read so are kept while the loop runs: they are at most `most` bytes.
-    Keeping a candidate back keeps back what reads it, and what is cheap and only fed it.
+    `can_stand_in` says of an output of a guarded candidate whether something can stand for it
+    where the loop does not run. Keeping a candidate back keeps back what reads it, and what is
+    cheap and only fed it.
     """
 
     candidates: Sequence[Candidate]
     outside: set[tuple[int, str]]
     most: int
+    can_stand_in: Callable[[int, str], bool] = lambda at, name: True
     moving: set[int] = field(default_factory=set)
     kept: dict[int, str] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ class Choice:
         size, one = self._size(at, name), self.candidates[at]
         self._bytes += size
         heapq.heappush(self._largest, (-size, at))
-        if one.guarded and not _is_typed(one, name):
+        if one.guarded and not self.can_stand_in(at, name):
             self._untyped.append(at)
 
     def _keep_back(self, at: int, code: str) -> None:
@@ -106,10 +108,6 @@ class Choice:
                     pending.append(source)
 
     def _keep_untyped(self) -> None:
-        """What is guarded and read outside needs a type, for where the loop does not run."""
+        """What is guarded and read outside needs a stand-in for where the loop does not run."""
         while self._untyped:
             self._keep_back(self._untyped.pop(), "unknown-type")
-
-
-def _is_typed(one: Candidate, name: str) -> bool:
-    return bool(elem_type_of(one.level.type_of(name))) and one.level.dims_of(name) is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from onnx import TypeProto, ValueInfoProto, helper
@@ -11,16 +11,21 @@ from passes import spelling
 from passes.author import Author
 from passes.rules.hoisting import Moved
 from passes.rules.running import Running
+from passes.rules.stand_ins import Place
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 
 @dataclass(frozen=True)
 class Exposed:
-    """A value that the loop reads: its name where it is computed, and its name outside."""
+    """A value that the loop reads: its name where it is computed, and its name outside.
+
+    `sizes` are those of what stands for it where the loop does not run.
+    """
 
     inside: str
     outside: str
     type: TypeProto
+    sizes: Sequence[int | Place]
 
     @property
     def elem_type(self) -> int:
@@ -44,8 +49,7 @@ def write_guard(
 ) -> list[ValueInfoProto]:
     """Write the If; answers with the types of what it gives.
 
-    Where the loop does not run, nobody reads what the other branch gives: zeros, of a size of 0
-    where a dim is not known.
+    Where the loop does not run, nobody reads what the other branch gives: zeros.
     """
     values = list(exposed)
     computing = author.inside(f"{author.prefix}/some")
@@ -54,10 +58,7 @@ def write_guard(
     some.value_info.extend(moved.value_info)
     some.quantization_annotation.extend(moved.annotations)
     idle = author.inside(f"{author.prefix}/none")
-    zeros = [
-        spelling.zeros(idle, idle.ints(*(dim or 0 for dim in one.dims)), one.elem_type)
-        for one in values
-    ]
+    zeros = [spelling.zeros(idle, _shape(idle, one.sizes), one.elem_type) for one in values]
     outputs = [one.info(name) for one, name in zip(values, zeros, strict=True)]
     node = helper.make_node(
         "If",
@@ -68,3 +69,15 @@ def write_guard(
     )
     author.adopt([node])
     return [one.info(one.outside) for one in values]
+
+
+def _shape(author: Author, sizes: Sequence[int | Place]) -> str:
+    """Sizes as an int64 vector."""
+    fixed = [size for size in sizes if isinstance(size, int)]
+    if len(fixed) == len(sizes):
+        return author.ints(*fixed)
+    parts = [
+        author.ints(size) if isinstance(size, int) else spelling.size_of_axis(author, *size)
+        for size in sizes
+    ]
+    return author.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]

@@ -17,9 +17,11 @@ from passes.rules.hoist_choice import Choice
 from passes.rules.hoist_guard import Exposed, write_guard
 from passes.rules.hoisted_names import HoistedNames
 from passes.rules.hoisting import Hoisting
+from passes.rules.inferred import complete
 from passes.rules.invariants import Invariants
 from passes.rules.levels import Level, typed
 from passes.rules.running import Running
+from passes.rules.stand_ins import StandIns
 
 MOST_BYTES = 1 << 28
 
@@ -54,9 +56,10 @@ def hoist_invariants(site: Site) -> Edit:
     one after the other, innermost first. A carried value that the body returns unchanged is read
     from outside. What may fail moves as it is only where an iteration is proven to run; else it
     moves into an If on the trip count and the initial condition, whose other branch gives zeros
-    that nobody reads. Whether ops fit the shapes they read counts, too: symbolic dims are no
-    proof of it. `--assume non-empty` takes scanned inputs for not empty, `--assume
-    valid-inputs` sizes of one symbol for equal.
+    that nobody reads: of the same shape where what is collected gets its shape from them, and
+    before opset 11, where an If has one shape. Whether ops fit the shapes they read counts, too:
+    symbolic dims are no proof of it. `--assume non-empty` takes scanned inputs for not empty,
+    `--assume valid-inputs` sizes of one symbol for equal.
 
     Work in the branches of an If in a loop of more than one iteration moves in front of the loop
     if it cannot fail: it runs once, where it ran in each iteration that took the branch. Outside
@@ -72,7 +75,7 @@ def hoist_invariants(site: Site) -> Edit:
     - `random`: what would be the same each time draws random numbers
     - `unknown-operator`: of what reads only what never changes, it is not known what it does
     - `may-fail`: what is the same each time may fail where the original does not run it
-    - `unknown-type`: a value has no known tensor type, so nothing can stand in for it
+    - `unknown-type`: a value has no known tensor type or shape, so nothing can stand in for it
     - `strings`: a Loop that collects strings keeps them, for onnxruntime empties outer ones
     - `over-budget`: the values would take more bytes than are allowed
     """
@@ -87,10 +90,11 @@ def hoist_invariants(site: Site) -> Edit:
     level = Level.of(site, form.body, "body", state.origin, captured)
     found = Invariants.of(level, form, running)
     most = max(0, int(site.options.get("max_bytes", MOST_BYTES)))
-    choice = Choice(found.candidates, found.outside, most)
+    stand_ins = StandIns(level, form, found.candidates)
+    choice = Choice(found.candidates, found.outside, most, stand_ins.is_known)
     if not choice.moving and not state.captured:
         raise _refusal(site, found, choice) or NothingToDo
-    return _Writing(site, state, running, choice, level).edit()
+    return _Writing(site, state, running, choice, level, stand_ins).edit()
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ class _Writing:
     running: Running
     choice: Choice
     level: Level
+    stand_ins: StandIns
 
     def edit(self) -> Edit:
         """What moves, the loop without it, and what hands on values that the loop had carried."""
@@ -109,10 +114,12 @@ class _Writing:
         for number, one in moving.items():
             names.give(number, one, choice.read_outside(number))
         exposed = [
-            Exposed(names.inside[number, name], outside, known)
+            Exposed(names.inside[number, name], outside, known, self.stand_ins.sizes(number, name))
             for (number, name), outside in names.outside.items()
             if moving[number].guarded and (known := moving[number].level.type_of(name))
         ]
+        if moving:
+            self._declare_collected()
         hoisting = Hoisting(site, moving, names)
         hoisting.run(self.level)
         author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
@@ -126,9 +133,17 @@ class _Writing:
             tuple(author.constants),
             tuple(value_info) if typed(site) else (),
             note=self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes)),
-            context=context_of(site) if self.running.sure else (),
+            context=context_of(site) if self.running.rests_on_proof else (),
             annotations=tuple(hoisting.plain.annotations),
         )
+
+    def _declare_collected(self) -> None:
+        """Say what a loop that runs no iteration collects, once inference may not tell it."""
+        form = self.stand_ins.form
+        collected = {one.body_output for one in form.collected}
+        for value in self.level.graph.output:
+            if value.name in collected:
+                complete(value, self.level.type_of(value.name))
 
     def _note(self, plain: int, guarded: int) -> str:
         parts = []
@@ -146,7 +161,7 @@ class _Writing:
 
 _SENTENCES = {
     "over-budget": "what {0} gives would take more than max_bytes",
-    "unknown-type": "what {0} gives has no known tensor type, so nothing can stand in for it",
+    "unknown-type": "what {0} gives has no known tensor type or shape: nothing can stand for it",
     "may-fail": "{0} may fail where the original does not run it",
     "strings": "{0} gives strings, and the Loop collects some: onnxruntime would empty outer ones",
     "random": "{0} draws random numbers",

@@ -6,13 +6,13 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes.rule import Site
+from passes.rules.element_sizes import MADE_UP
 from passes.rules.lifting import constants_of
 from passes.scope import Scope
 from passes.value_types import dims_of
 
 #: Of axes, sizes and indices onnx's inference wants the values, in the body itself.
 _WHOLE = (TensorProto.INT64, TensorProto.INT32)
-_MADE_UP = "unk__"  # how inference calls a dim that it knows nothing of
 
 
 def write_types(site: Site, node: NodeProto) -> None:
@@ -56,10 +56,14 @@ def _write(site: Site, scope: Scope, graph: GraphProto, outer: frozenset[str]) -
 def _complete(site: Site, scope: Scope, graph: GraphProto) -> None:
     """Declare what the body returns: where it never runs, nothing else tells its shape."""
     for value in graph.output:
-        told = site.types.within(scope, value.name)
-        declared, known = dims_of(value.type), dims_of(told)
-        if told is not None and known is not None and (declared is None or None in declared):
-            value.type.CopyFrom(_declared(told))
+        complete(value, site.types.within(scope, value.name))
+
+
+def complete(value: ValueInfoProto, told: TypeProto | None) -> None:
+    """Declare what is told of a value, where that says more than is declared."""
+    declared, known = dims_of(value.type), dims_of(told)
+    if told is not None and known is not None and (declared is None or None in declared):
+        value.type.CopyFrom(_declared(told))
 
 
 def _is_whole(constant: TensorProto | NodeProto) -> bool:
@@ -71,6 +75,6 @@ def _declared(told: TypeProto) -> TypeProto:
     copy = TypeProto()
     copy.CopyFrom(told)
     for dim in copy.tensor_type.shape.dim:
-        if dim.dim_param.startswith(_MADE_UP):
+        if dim.dim_param.startswith(MADE_UP):
             dim.ClearField("dim_param")
     return copy

@@ -10,9 +10,12 @@ from passes import scope as scoping
 from passes.rule import Site
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_around
+from passes.rules.shape_checks import Reading
+from passes.rules.shapes_fit import fits
 from passes.speculation import SPECULATABLE
+from passes.value_types import dims_of
 
-_CANNOT_FAIL = SPECULATABLE | {"SequenceEmpty", "Squeeze", "Unsqueeze"}
+_FAILS_ON_SHAPES_ONLY = SPECULATABLE | {"Squeeze", "Unsqueeze"}
 
 
 def leftovers(
@@ -25,13 +28,14 @@ def leftovers(
     owner, readers = site.scope.owner, readers_around(site)
     gone = {site.place.index, *covered}
     still = {name for node in written for name in scoping.free_names(node)}
+    reading = _reading(site)
     makers = {name: at for at, node in enumerate(owner.node) for name in node.output if name}
     pending = list(gone)
     while pending:
         node = owner.node[pending.pop()]
         for name in scoping.free_names(node):
             at = makers.get(name)
-            if at is None or at in gone or not _may_go(integers, owner.node[at]):
+            if at is None or at in gone or not _may_go(integers, owner.node[at], reading):
                 continue
             outputs = [one for one in owner.node[at].output if one]
             if any(one in still or not gone.issuperset(readers.get(one, ())) for one in outputs):
@@ -41,10 +45,17 @@ def leftovers(
     return tuple(sorted(gone - {site.place.index}))
 
 
-def _may_go(integers: Integers, node: NodeProto) -> bool:
+def _reading(site: Site) -> Reading:
+    trusted = "valid-inputs" in site.options.get("assume", ())
+    return Reading(site.opset, lambda name: dims_of(site.type_of(name)), site.constant, trusted)
+
+
+def _may_go(integers: Integers, node: NodeProto, reading: Reading) -> bool:
     if any(True for _ in scoping.subgraphs(node)) or not scoping.is_onnx_domain(node.domain):
         return False
-    if node.op_type in _CANNOT_FAIL:
+    if node.op_type == "SequenceEmpty":
+        return True
+    if node.op_type in _FAILS_ON_SHAPES_ONLY and fits(node, reading):
         return True
     found = integers.outside(node.output[0])
     return found is not None and all(

@@ -13,6 +13,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site, register
+from passes.rules.kept_state import kept_state
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 _LOOP_MAY_CARRY_NOTHING = 11
@@ -268,7 +269,8 @@ class _Body:
             if known is not None and dims_of(result.type) is None:
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
-                result.name = spelling.same_shape(inner, value.name, states[position])
+                carried = form.carried[position]
+                result.name = kept_state(inner, site, carried, value.name, states[position])
             elif value.name not in computed or value.name in listed:
                 result.name = inner.op("Identity", value.name)
             listed.add(result.name)

@@ -18,6 +18,8 @@ from passes.rules.randomness import first_random
 from passes.rules.truth import Truth
 from passes.rules.unrolling import Unrolling
 
+_COMPARES_WHOLE_NUMBERS = 9  # Less
+
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
@@ -55,6 +57,7 @@ def peel(site: Site) -> Edit:
     - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
     - `not-a-tensor`: a sequence or optional is carried, which no If of this opset hands on
     - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
+    - `opset-too-old`: a trip count says whether the loop runs, and the opset is below 9
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
     """
     form = LoopForm.from_node(site.node, site.opset)
@@ -111,6 +114,13 @@ def _refuse(site: Site, form: LoopForm, known: Known, last: bool) -> None:
         raise Refused("endless", "the loop has no trip count and nothing ends it", [site.path])
     if not known.follows:
         refuse_two_shapes(site, form)
+    if not known.starts and form.trip_count and site.target < _COMPARES_WHOLE_NUMBERS:
+        raise Refused(
+            "opset-too-old",
+            f"whether {form.trip_count!r} is above 0 cannot be asked at opset {site.target}, which "
+            f"compares no whole numbers; opset {_COMPARES_WHOLE_NUMBERS} does",
+            [site.path, form.trip_count],
+        )
     if not known.starts:
         for one in form.carried:
             refuse_uncopied(site, one)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
+from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
@@ -169,10 +170,21 @@ class RaisedScan:
                 for one, result, name in zip(self.rows, self.results[count:], raw, strict=True)
             ),
         )
-        author.adopt([_inheriting(form.to_node(), self.raising.site.node)])
+        author.adopt([self._uncovered(_inheriting(form.to_node(), self.raising.site.node))])
         for one, name, final in zip(self.rows, raw, rows, strict=True):
             if one.finishes:
                 one.finish(author, name, final)
+
+    def _uncovered(self, node: NodeProto) -> NodeProto:
+        """The Scan, no name of whose body hides an outer one: where onnxruntime takes the If
+        around apart, it takes a hidden name for the one that hides it."""
+        site = self.raising.site
+        fresh = site.names.fresh
+        ((_, body),) = scoping.subgraphs(node)
+        hidden = {name for name in scoping.defined(body) if site.is_visible(name)}
+        if hidden:
+            scoping.rename_all(body, lambda name: fresh(name) if name in hidden else name)
+        return node
 
     def _backwards(self) -> list[bool]:
         return [window is not None and window.read.backwards for window, _ in self.scanned]

@@ -51,6 +51,15 @@ class Running:
         """Whether the model can compute in front of the loop whether it runs."""
         return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
 
+    @property
+    def rests_on_proof(self) -> bool:
+        """Whether nodes in front of the loop tell whether it runs, or a part of that."""
+        if self.sure or self.trips is None:
+            return self.sure
+        condition = self.form.condition
+        starts = condition is not None and condition.initial and not self.trips.starts
+        return bool(starts) or self.trips.size.number is not None
+
     def condition(self, author: Author) -> str:
         """Write whether an iteration runs, a bool scalar; where that `is_told`."""
         if self.form.kind is Kind.SCAN:

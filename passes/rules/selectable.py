@@ -35,7 +35,7 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
     fixed += [one.name for one in form.body.initializer]
     fixed += [node.output[0] for node in form.body.node if node.op_type == "Constant"]
     found = speculatable(form.body, fixed, types)
-    value = _constants(site)
+    value = constants_in_body(site)
     culprits = [
         node
         for node in found
@@ -101,13 +101,13 @@ def _fits_always(site: Site, node: NodeProto, types: Mapping[str, TypeProto]) ->
     reading = Reading(
         site.target,
         lambda name: dims_of(types.get(name)),
-        _constants(site),
+        constants_in_body(site),
         trusted,
     )
     return alone or fits(node, reading)
 
 
-def _constants(site: Site) -> Callable[[str], Array | None]:
+def constants_in_body(site: Site) -> Callable[[str], Array | None]:
     """The values that are fixed, as seen from the body."""
     key = (*site.scope.key, site.place.index, "body")
     graph = next(graph for part, graph in scoping.subgraphs(site.node) if part == "body")

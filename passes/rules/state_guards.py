@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -14,23 +15,26 @@ from passes.loop_form import Carried, LoopForm
 from passes.repeated import replace_all
 from passes.rule import Site
 from passes.rules.guards import Producer, conjuncts, guarded
+from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_in
+from passes.value_types import dims_of
 
 Constant = Callable[[str], npt.NDArray[Any] | None]
 
 
 def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozenset[str]]:
-    """The loop without the guards that `spelling.same_shape` wrote for what it carries.
+    """The loop without the guards that `same_shape` and `same_sizes` of `spelling` wrote.
 
     Answers also with the carried values (body inputs) that had one: a Scan itself requires
     that they have the same shape in each iteration (operator document of Scan 9).
     """
     constant = Integers(site, form.body).constant_inside
+    ranks = partial(_have_one_rank, site)
     makers = {name: node for node in form.body.node for name in node.output if name}
     bare: dict[str, str] = {}
     for one in form.carried:
-        found = _unguarded(one, makers.get, constant)
+        found = _unguarded(one, makers.get, constant, ranks)
         if found is not None:
             bare[one.body_output] = found
     if not bare:
@@ -47,11 +51,22 @@ def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozense
     return replace(form, body=body, carried=tuple(carried)), frozenset(guarded_inputs)
 
 
-def _unguarded(one: Carried, producer: Producer, constant: Constant) -> str | None:
+def _have_one_rank(site: Site, *names: str) -> bool:
+    dims = [dims_of(site.body_type_of("body", name)) for name in names]
+    return None not in dims and len({len(one or ()) for one in dims}) == 1
+
+
+def _unguarded(
+    one: Carried, producer: Producer, constant: Constant, one_rank: Callable[[str, str], bool]
+) -> str | None:
     """What a carried value is where its guard lets it through, None where it has no guard."""
     node = producer(one.body_output)
     if node is None:
         return None
+    row = _counted(node, producer, constant, one.body_input)
+    if row is not None:
+        # what the guard gives has the rank of what it guards, and is declared
+        return row if one_rank(one.body_output, one.body_input) else None
     guard = guarded(node, producer, constant)
     if guard is None and node.op_type == "Squeeze":  # a list of one, reshaped
         inner = producer(node.input[0])
@@ -64,6 +79,21 @@ def _unguarded(one: Carried, producer: Producer, constant: Constant) -> str | No
         return None
     compares = _Compares([guard.value, one.body_input], producer, constant)
     return guard.value if compares.shapes(guard.condition) else None
+
+
+def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) -> str | None:
+    """The value that `spelling.same_sizes` guards, None where a node is another one."""
+    if node.op_type != "Gather" or attribute(node, "axis", 0):
+        return None
+    rows = producer(node.input[0])
+    if rows is None or rows.op_type != "Unsqueeze":
+        return None
+    axes = constant(rows.input[1]) if len(rows.input) > 1 else None
+    first = [0] if axes is None else axes.tolist()
+    if axes is None and any(list(one.ints) != [0] for one in rows.attribute):
+        return None
+    compares = _Compares([rows.input[0], old], producer, constant)
+    return rows.input[0] if first == [0] and compares.counts(node.input[1]) else None
 
 
 @dataclass(frozen=True)
@@ -86,8 +116,12 @@ class _Compares:
     def _sizes(self, node: NodeProto) -> bool:
         """The sum of what differs is 0."""
         zero = self.constant(node.input[1])
-        differ = self.producer(self._behind(node.input[0], ("ReduceSum", "Cast", "Not")))
-        if zero is None or zero.any() or differ is None or differ.op_type != "Equal":
+        return zero is not None and not zero.any() and self.counts(node.input[0])
+
+    def counts(self, name: str) -> bool:
+        """Whether a number is that of the sizes in which they differ."""
+        differ = self.producer(self._behind(name, ("ReduceSum", "Cast", "Not")))
+        if differ is None or differ.op_type != "Equal":
             return False
         return [self._behind(name, ("Shape",)) for name in differ.input] == self.values
 

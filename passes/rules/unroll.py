@@ -15,6 +15,8 @@ from passes.rules.randomness import first_random
 from passes.rules.selectable import objection
 from passes.rules.unrolling import Unrolling
 
+_SELECTS = 9  # Where and ConstantOfShape; Less compares whole numbers
+
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later."""
@@ -62,6 +64,7 @@ def unroll(site: Site) -> Edit:
     - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
     - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
     - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
+    - `opset-too-old`: the loop may end before its bound, and the opset is below 9
     """
     form = LoopForm.from_node(site.node, site.opset)
     bound = bound_of(site, form)
@@ -77,6 +80,13 @@ def unroll(site: Site) -> Edit:
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
+    if site.target < _SELECTS:
+        raise Refused(
+            "opset-too-old",
+            f"the loop may end before its bound, but opset {site.target} has no Where and no "
+            f"ConstantOfShape, which came with opset {_SELECTS}",
+            [site.path],
+        )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.get("check_output"):
         raise Refused("inner-check", "the loop stands in a body or function", [site.path])

@@ -16,6 +16,7 @@ from passes.rule import Edit, Refused, Site
 from passes.rules.element_sizes import shape_of_none, size_of
 from passes.rules.folding import Array
 from passes.rules.iteration import Iteration, write_iteration
+from passes.rules.kept_state import kept_state
 from passes.rules.shared_body import SharedBody
 from passes.rules.tidy import Tidy, small
 from passes.value_types import dims_of, elem_type_of
@@ -131,11 +132,10 @@ class Unrolling:
 
     def _kept_shape(self, author: Author, position: int, new: str, old: str) -> str:
         """The state, or a failure where it changes its shape, as a Scan fails."""
-        body_input = self.form.carried[position].body_input
-        if self._stable[body_input] or not self._guards or new == old:
+        carried = self.form.carried[position]
+        if self._stable[carried.body_input] or not self._guards or new == old:
             return new
-        elem_type = elem_type_of(self.site.body_type_of("body", body_input))
-        return spelling.same_shape(author, new, old, elem_type)
+        return kept_state(author, self.site, carried, new, old)
 
     @property
     def _valid_inputs(self) -> bool:

@@ -31,8 +31,8 @@ class Numbering:
     """Numbers for the values of a body: equal numbers, equal values, bit for bit.
 
     `labels` say which inputs of the body are taken for equal. Values of impure nodes, of nodes
-    with bodies, and what is sparse, equal nothing. `beside` numbers another body, whose numbers
-    go on here: a value of either that equals one of the other has its number.
+    with bodies, and what is sparse or large, equal nothing. `beside` numbers another body, whose
+    numbers go on here: a value of either that equals one of the other has its number.
     """
 
     body: GraphProto
@@ -47,7 +47,7 @@ class Numbering:
         for name in scoping.input_names(self.body):
             self._give(name, ("input", self.labels.get(name, ("own", name))))
         for tensor in self.body.initializer:
-            self._give(tensor.name, _content(tensor))
+            self._give(tensor.name, self._content(tensor))
         for sparse in self.body.sparse_initializer:
             self._give(sparse.values.name, self._alone())
         for node in self.body.node:
@@ -71,7 +71,7 @@ class Numbering:
     def _key(self, node: NodeProto) -> Hashable:
         tensor = constant_tensor(node)
         if tensor is not None:
-            return _content(tensor)
+            return self._content(tensor)
         if scoping.holds_graphs(node) or not is_pure(node) or node.op_type in _NO_TENSORS:
             return self._alone()
         said = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
@@ -80,19 +80,18 @@ class Numbering:
         domain = "" if scoping.is_onnx_domain(node.domain) else node.domain
         return (domain, node.op_type, inputs, written, *said)
 
+    def _content(self, tensor: TensorProto) -> Hashable:
+        if byte_size(tensor) > _LARGE:
+            return self._alone()
+        kept = Kept(tensor)
+        return ("constant", kept.kind, kept.digest)
+
     def _alone(self) -> Hashable:
         """What nothing else is."""
         return ("only", len(self._known))
 
     def _give(self, name: str, key: Hashable) -> None:
         self._numbers[name] = self._known.setdefault(key, len(self._known))
-
-
-def _content(tensor: TensorProto) -> Hashable:
-    if byte_size(tensor) > _LARGE:
-        return ("large", tensor.name)
-    kept = Kept(tensor)
-    return ("constant", kept.kind, kept.digest)
 
 
 def is_identity(node: NodeProto) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from passes import scope
+from passes.rules.value_numbers import Numbering
 from passes.session import Session, Verifying
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -465,6 +466,28 @@ def test_sparse_weights_of_the_branches_are_not_taken_for_one() -> None:
         values = helper.make_tensor("c", TensorProto.FLOAT, [1], [2.0])
         indices = helper.make_tensor("at", TensorProto.INT64, [1], [number])
         attribute.g.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
+    assert Session("hoist-invariants", None, {}, None).run(model).model == model
+
+
+def test_a_sparse_weight_of_one_branch_is_not_the_outer_value_of_its_name() -> None:
+    own, outer = GraphProto(), GraphProto()
+    for body in (own, outer):
+        body.node.append(helper.make_node("Neg", ["c"], ["t"]))
+    values = helper.make_tensor("c", TensorProto.FLOAT, [1], [2.0])
+    indices = helper.make_tensor("at", TensorProto.INT64, [1], [0])
+    own.sparse_initializer.append(helper.make_sparse_tensor(values, indices, [2]))
+    numbers = Numbering(own)
+    assert Numbering(outer, beside=numbers).of("t") != numbers.of("t")
+    assert Numbering(own, beside=numbers).of("t") != numbers.of("t")
+    captured = Numbering(outer)
+    assert Numbering(outer, beside=captured).of("t") == captured.of("t")
+
+
+def test_large_weights_of_the_branches_are_not_taken_for_one() -> None:
+    model = if_of("{ s = ReduceSum (c) t = Mul (h, s) }", "{ s = ReduceSum (c) e = Mul (h, s) }")
+    for number, attribute in enumerate(model.graph.node[0].attribute):
+        weight = np.full(1 << 15, number, np.float32)
+        attribute.g.initializer.append(numpy_helper.from_array(weight, "c"))
     assert Session("hoist-invariants", None, {}, None).run(model).model == model
 
 

@@ -46,9 +46,11 @@ g (float[2] h, float[LENGTH,2] x) => (float[2] y, float[2,LENGTH] z, float[LENGT
 ENDS = pytest.mark.parametrize("end", ["first", "last"])
 
 
-def peeled(model: ModelProto | str, end: str, **options: object) -> ModelProto:
+def peeled(
+    model: ModelProto | str, end: str, *, budget: float = 60.0, **options: object
+) -> ModelProto:
     said = {"peel": end, **options}
-    return assert_rewrite(model, pipeline="peel", options=said).model
+    return assert_rewrite(model, pipeline="peel", options=said, budget=budget).model
 
 
 def ran(model: ModelProto, feeds: dict[str, object]) -> list[np.ndarray]:
@@ -75,7 +77,7 @@ def test_a_scan_in_both_directions(end: str, length: str, backwards: str) -> Non
 
 def test_a_while_has_a_first_iteration() -> None:
     before = as_model(WHILE)
-    after = peeled(before, "first")
+    after = peeled(before, "first", budget=15)  # on some drawn limits it never ends
     assert [node.op_type for node in after.graph.node].count("Loop") == 1
     for trips in (1, 2, 5):
         limit = np.array(2.0**trips, np.float32)

@@ -15,6 +15,7 @@ from onnx import (
     shape_inference,
 )
 
+from passes.shape_inference import infer_shapes
 from passes.verify.executor import Value
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import known_dtype, known_shape, type_of
@@ -84,7 +85,7 @@ def _declare(graph: GraphProto, name: str, value: Value) -> None:
 def _inferred(model: ModelProto, count: int) -> list[TypeProto]:
     """What shape inference says of the outputs; nothing where it gives up."""
     try:
-        graph = shape_inference.infer_shapes(model, data_prop=True).graph
+        graph = infer_shapes(model).graph
     except (shape_inference.InferenceError, RuntimeError, ValueError):
         return [TypeProto()] * count
     types = {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}

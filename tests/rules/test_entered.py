@@ -1,0 +1,88 @@
+"""A Scan in the branch of an If that is taken only where the Scan runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.session import Session
+from passes.testing import as_model, assert_rewrite
+
+TEXT = """
+<ir_version: 8, opset_import: ["" : 18]>
+best (float[N,4] x, bool yes) => (float[N,2] y)
+   <int64 zero = {0}, int64 minus = {-1}, int64[1] two = {2}, int64[1] first = {0}> {
+   size = Shape <start = 0, end = 1> (x)
+   wide = Shape <start = 1, end = 2> (x)
+   count = Squeeze (size, first)
+   width = Squeeze (wide, first)
+   some = Greater (count, zero)
+   y = If (some) <
+      then_branch = run () => (float[N,2] top) {
+         read = Softmax (x)
+         top = Scan <num_scan_inputs = 1, body = each (float[4] x_t) => (float[2] top_t) {
+            top_t, at = TopK (x_t, two)
+         }> (x)
+      },
+      else_branch = none () => (float[N,2] nothing) {
+         shape = Constant <value_ints = [0, 2]> ()
+         nothing = ConstantOfShape (shape)
+      }>
+}
+"""
+
+
+def codes(text: str) -> set[str]:
+    result = Session("dissolve-map", None, {}, None).run(as_model(text))
+    return {record.code for record in result.report.refusals}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("> (x)\n      },", "> (x)\n      },"),
+        ("}> (x)", "}> (read)"),
+        ("Greater (count, zero)", "Greater (count, first)"),
+    ],
+    ids=["the size itself", "of the same shape", "a bound of one item"],
+)
+def test_it_runs(old: str, new: str) -> None:
+    assert old in TEXT
+    result = assert_rewrite(TEXT.replace(old, new), pipeline="dissolve-map", budget=20)
+    assert "Scan" not in str(result.model)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Greater (count, zero)", "Greater (count, minus)"),
+        ("Greater (count, zero)", "Less (zero, count)"),
+        ("Greater (count, zero)", "Greater (width, zero)"),
+        ("Greater (count, zero)", "Equal (count, zero)"),
+        ("If (some)", "If (yes)"),
+        ("then_branch", "BRANCH"),
+    ],
+    ids=[
+        "may be 0",
+        "another spelling",
+        "another axis",
+        "another op",
+        "an input",
+        "the other branch",
+    ],
+)
+def test_it_may_not_run(old: str, new: str) -> None:
+    text = TEXT.replace(old, new)
+    if new == "BRANCH":
+        text = text.replace("else_branch", "then_branch").replace("BRANCH", "else_branch")
+    assert codes(text) == {"may-be-empty"}
+
+
+def test_an_outer_if_counts_too() -> None:
+    text = TEXT.replace(
+        "top = Scan", "top = If (yes) <then_branch = go () => (float[N,2] t) { t = Scan"
+    )
+    text = text.replace(
+        "}> (x)\n      },",
+        "}> (x) }, else_branch = no () => (float[N,2] u) { u, v = TopK (x, two) }>\n      },",
+    )
+    assert codes(text) == set()
