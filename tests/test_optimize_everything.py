@@ -30,6 +30,12 @@ QUICK = {
     ("optimize-loop-only", "lower/two_lengths"),
     ("optimize", "exported/torch/script_cell"),
 }
+#: What goes wrong still: the verification stops these models, and nothing is written.
+KNOWN = {
+    ("optimize-loop-only", "dissolve-map/non_zero"): "no iteration: the rank of a row is guessed",
+    ("optimize", "hoist-invariants/unknown_shape"): "no iteration: the size of a row is guessed",
+    ("optimize", "unroll-partial/unread_but_may_fail"): "an unread node that fails is dropped",
+}
 UPGRADED_TO = 21  # the opset that a model with a Scan-8 is brought to
 
 
@@ -44,10 +50,18 @@ def cases() -> list[object]:
             command,
             path,
             id=f"{command}-{name_of(path)}",
-            marks=[] if (command, name_of(path)) in QUICK else [pytest.mark.slow],
+            marks=marks_of(command, name_of(path)),
         )
         for command, path in pairs
     ]
+
+
+def marks_of(command: str, name: str) -> list[pytest.MarkDecorator]:
+    marks = [] if (command, name) in QUICK else [pytest.mark.slow]
+    if (command, name) in KNOWN:
+        reason = KNOWN[command, name]
+        marks.append(pytest.mark.xfail(raises=Mismatch, strict=True, reason=reason))
+    return marks
 
 
 def assumed(model: ModelProto) -> tuple[str, ...]:
