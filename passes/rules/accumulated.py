@@ -11,6 +11,7 @@ from passes.author import Author
 from passes.rule import Refused
 from passes.rules.accumulators import Accumulator, Joined
 from passes.rules.body_types import without_made_up
+from passes.rules.branch_types import SHAPES_MAY_DIFFER
 from passes.rules.element_sizes import shape_of_none, told_size
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising
@@ -112,15 +113,13 @@ class Rows:
         if declared is None or len(declared) != len(known):
             declared = known
         sizes = [self._size(author, *dims) for dims in zip(known, declared, strict=True)]
-        shape = shape_of_none(author, sizes, self.axis)
+        seen_by_both = author.opset < SHAPES_MAY_DIFFER
+        nothing = self._computed_zero(author) if seen_by_both else ""
+        shape = shape_of_none(author, sizes, self.axis, nothing)
         return spelling.zeros(author, shape, self.element.tensor_type.elem_type)
 
     def _size(self, author: Author, dim: Dim, declared: Dim) -> str:
-        """A dim of an element: static, or that of an outer value; 0 where none tells it.
-
-        That 0 is computed from the trip count: onnxruntime would infer it from a constant, and
-        load no If whose other branch it knows another size of.
-        """
+        """A dim of an element: static, or that of an outer value; 0 where none tells it."""
         form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
@@ -128,9 +127,14 @@ class Rows:
             told = told_size(author, site, read, dim if isinstance(dim, int) else declared)
             if told:
                 return told
-            count = self.raising.trips.scalar(author)
-            return spelling.unsqueeze(author, author.op("Sub", count, count), 0)
+            return self._computed_zero(author)
         return spelling.size_of_axis(author, atom.tensor, atom.axis)
+
+    def _computed_zero(self, author: Author) -> str:
+        """A 0 of the trip count: onnxruntime would infer it from a constant, and load no If whose
+        other branch it knows another size of."""
+        count = self.raising.trips.scalar(author)
+        return spelling.unsqueeze(author, author.op("Sub", count, count), 0)
 
 
 def rows_of(raising: Raising, body: RaisedBody, author: Author) -> list[Rows]:

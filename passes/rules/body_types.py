@@ -176,9 +176,16 @@ class _Inference:
         return None
 
     def declared_alike(self, one: Carried) -> bool:
-        """Whether the model itself says that a shape stays."""
+        """Whether the model itself says that a shape stays.
+
+        A symbol is a promise, which a run need not keep.
+        """
         before, after = self.declared(one.body_input), self.declared(one.body_output)
-        return before is not None and None not in before and before == after
+        promised = "valid-inputs" in self.site.options.get("assume", ())
+        told = before is not None and all(
+            isinstance(dim, int) or (promised and dim is not None) for dim in before
+        )
+        return told and before == after
 
     def widen(self, name: str, before: Dims | None, after: Dims | None) -> Dims | None:
         """The shape that both are, with new symbols for the dims that differ."""

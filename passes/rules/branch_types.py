@@ -9,7 +9,7 @@ from passes.rule import Refused, Site
 from passes.rules.body_outputs import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES
 from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
 
-_SHAPES_MAY_DIFFER = 11  # between the branches of an If
+SHAPES_MAY_DIFFER = 11  # between the branches of an If
 
 
 def state_type(site: Site, one: Carried) -> TypeProto | None:
@@ -72,10 +72,10 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
         Refused: `old-if`.
     """
     collects = any(one.tensor for one in form.collected)
-    if site.target < _SHAPES_MAY_DIFFER and collects:
+    if site.target < SHAPES_MAY_DIFFER and collects:
         raise Refused(
             "old-if",
-            f"the branches of an If give one shape before opset {_SHAPES_MAY_DIFFER}, and "
+            f"the branches of an If give one shape before opset {SHAPES_MAY_DIFFER}, and "
             "what the loop collects may be empty",
             [site.path],
         )

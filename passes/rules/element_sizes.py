@@ -32,7 +32,10 @@ def told_size(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
     return ""
 
 
-def shape_of_none(author: Author, sizes: list[str], axis: int) -> str:
-    """The shape of no elements of these sizes, collected on an axis: an int64 vector."""
-    sizes.insert(axis % (len(sizes) + 1), author.ints(0))
+def shape_of_none(author: Author, sizes: list[str], axis: int, nothing: str = "") -> str:
+    """The shape of no elements of these sizes, collected on an axis: an int64 vector.
+
+    `nothing` is a computed 0 (int64 [1]), where inference should not see it.
+    """
+    sizes.insert(axis % (len(sizes) + 1), nothing or author.ints(0))
     return author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.kept_state import kept_state
-from passes.value_types import dims_of, elem_type_of, tensor_type
+from passes.rules.lowered_body import LoweredBody
+from passes.value_types import dims_of, elem_type_of
 
 _LOOP_MAY_CARRY_NOTHING = 11
 _SLICES_BACKWARDS = 10
@@ -86,7 +86,9 @@ class _Lowering:
         last = ""
         if any(one.reversed for one in self.form.scanned):
             last = self.author.op("Sub", trips, self.author.int(1))
-        body = _Body(self, self._renamed_body()).graph(last)
+        body = LoweredBody(
+            self.site, self.form, self.author, self._renamed_body(), self.needs_company
+        ).graph(last)
         placed = [one.axis != 0 or one.reversed for one in self.form.collected]
         raw = [
             self.author.fresh(f"{one.body_output}/rows") if moved else self._output(one.tensor)
@@ -212,97 +214,3 @@ class _Lowering:
         perm = list(range(1, rank))
         perm.insert(axis, 0)
         return perm
-
-
-@dataclass(frozen=True)
-class _Body:
-    """The body of the Loop: the Scan's, with its scanned elements read by the iteration."""
-
-    lowering: _Lowering
-    body: GraphProto
-
-    def graph(self, last: str) -> GraphProto:
-        """Write it; `last` is the last iteration number where some input is reversed."""
-        form, site = self.lowering.form, self.lowering.site
-        inner = self.lowering.author.inside(f"{self.lowering.author.prefix}/step")
-        iteration, go = inner.fresh("iteration"), inner.fresh("go")
-        names = scoping.input_names(self.body)
-        count = len(form.carried)
-        backwards = inner.op("Sub", last, iteration) if last else ""
-        for one, name in zip(form.scanned, names[count:], strict=False):
-            _read(inner, one, backwards if one.reversed else iteration, name, site)
-        inner.adopt(self.body.node, self.body.initializer)
-        outputs = self._outputs(inner, go, names[:count])
-        inputs = [
-            helper.make_value_info(iteration, tensor_type(TensorProto.INT64, ())),
-            helper.make_value_info(go, tensor_type(TensorProto.BOOL, ())),
-            *self.body.input[:count],
-        ]
-        if self.lowering.needs_company:
-            company = helper.make_value_info(
-                inner.fresh("company"), tensor_type(TensorProto.INT64, ())
-            )
-            kept = helper.make_value_info(inner.op("Identity", company.name), company.type)
-            inputs.append(company)
-            outputs.insert(1, kept)
-        made = inner.graph(self.body.name, inputs, outputs)
-        made.doc_string = self.body.doc_string
-        made.metadata_props.extend(self.body.metadata_props)
-        made.sparse_initializer.extend(self.body.sparse_initializer)
-        made.quantization_annotation.extend(self.body.quantization_annotation)
-        listed = {value.name for value in made.output}
-        made.value_info.extend(one for one in self.body.value_info if one.name not in listed)
-        return made
-
-    def _outputs(self, inner: Author, go: str, states: Sequence[str]) -> list[ValueInfoProto]:
-        """The condition, then what the Scan's body returns, each a node's output of its own."""
-        site, form = self.lowering.site, self.lowering.form
-        condition = inner.op("Identity", go)
-        outputs = [helper.make_value_info(condition, tensor_type(TensorProto.BOOL, ()))]
-        computed = {name for node in self.body.node for name in node.output}
-        stable = facts.keeps_shape(site, form, symbols=False)
-        listed: set[str] = set()
-        for position, value in enumerate(self.body.output):
-            result = ValueInfoProto()
-            result.CopyFrom(value)
-            known = site.body_type_of("body", form.body_outputs[position])
-            if known is not None and dims_of(result.type) is None:
-                result.type.CopyFrom(known)
-            if position < len(form.carried) and not self._is_stable(stable, position):
-                carried = form.carried[position]
-                result.name = kept_state(inner, site, carried, value.name, states[position])
-            elif value.name not in computed or value.name in listed:
-                result.name = inner.op("Identity", value.name)
-            listed.add(result.name)
-            outputs.append(result)
-        return outputs
-
-    def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
-        name = self.lowering.form.carried[position].body_input
-        return self.lowering.valid_inputs or stable[name]
-
-
-def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> None:
-    """The element of a scanned tensor in this iteration, under the name the body knows."""
-    elem_type = elem_type_of(site.type_of(one.tensor))
-    if not elem_type:
-        raise Refused(
-            "unknown-type",
-            f"the type of the scanned {one.tensor!r} is neither declared nor inferred",
-            [site.path, one.tensor],
-        )
-    if elem_type != TensorProto.STRING:
-        inner.op("Gather", one.tensor, index, outputs=[name], axis=one.axis)
-        return
-    # onnxruntime's Gather copies only the first string of a row.
-    dims = dims_of(site.type_of(one.tensor))
-    if dims is None:
-        raise Refused(
-            "unknown-rank",
-            f"the rank of the scanned strings {one.tensor!r} is neither declared nor inferred",
-            [site.path, one.tensor],
-        )
-    axis = one.axis % len(dims)
-    perm = [axis, *(other for other in range(len(dims)) if other != axis)]
-    rows = inner.op("Transpose", one.tensor, perm=perm) if axis else one.tensor
-    inner.op("Identity", spelling.row(inner, rows, index, elem_type), outputs=[name])

@@ -47,7 +47,7 @@ def raise_loop(site: Site) -> Edit:
     from end to end. A Transpose or reversal behind the loop becomes the axis or direction of the
     output. Where the trip count may exceed a tensor, the new model fails as the read would have.
     `--assume non-empty` leaves out the If; `--assume valid-inputs` takes sizes that inputs
-    declare with one symbol for equal.
+    and bodies declare with one symbol for equal.
 
     Refuses:
     - `condition`: the body computes whether the loop goes on
@@ -66,6 +66,7 @@ def raise_loop(site: Site) -> Edit:
     - `accumulator-read`: the body reads what it collects in a carried value
     - `element-shape`: what is collected in a carried value may differ in its size
     - `not-filled`: a buffer is not proven to be written from end to end
+    - `old-if`: before opset 11 an If has one shape, and a tensor of known size is scanned or not
     - `sequence-initial`: a collected sequence may not be empty at first
     - `sequence-read`: a collected sequence is used as one behind the loop
     """

@@ -14,6 +14,7 @@ from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused
 from passes.rules.accumulated import Rows, rows_of
 from passes.rules.body_types import without_made_up
+from passes.rules.branch_types import SHAPES_MAY_DIFFER
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising, check_carried
 from passes.rules.readers import readers_around
@@ -126,6 +127,7 @@ class RaisedScan:
         if self.raising.non_empty:
             self._scan(self.author, [name for _, name in finals], [name for _, name in rows])
             return
+        self._refuse_known_length()
         running = self.author.inside(f"{self.author.prefix}/some")
         names = [running.fresh(name) for _, name in (*finals, *rows)]
         self._scan(running, names[: len(finals)], names[len(finals) :])
@@ -142,6 +144,21 @@ class RaisedScan:
             then_branch=_branch(running, names, types),
             else_branch=_branch(idle, untouched, types),
         )
+
+    def _refuse_known_length(self) -> None:
+        """Before opset 11 an If has the sizes of one branch: none may tell how much it collects."""
+        site = self.raising.site
+        if site.target >= SHAPES_MAY_DIFFER or not self.rows:
+            return
+        for window, _ in self.scanned:
+            size = window and (dims_of(site.type_of(window.read.tensor)) or ())[window.read.axis]
+            if window and window.whole and isinstance(size, int):
+                raise Refused(
+                    "old-if",
+                    f"{window.read.tensor!r} has {size} elements to scan or none, and the branches "
+                    f"of an If give one shape before opset {SHAPES_MAY_DIFFER}",
+                    [site.path, window.read.tensor],
+                )
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
         """Write the Scan, known to run, under these names."""
