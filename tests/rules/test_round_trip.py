@@ -48,8 +48,8 @@ def refused(result: Result) -> list[str]:
 def isomorphic(one: ModelProto, other: ModelProto) -> bool:
     """Whether two models are the same but for names and the order of independent nodes.
 
-    Nor do Identities, copies and nodes that nobody reads make a difference, or names for outputs that
-    nobody reads (onnxruntime wants them on a Loop), or whether axes are counted from the end.
+    Nor do Identities, copies and nodes that nobody reads make a difference, or names for outputs
+    that nobody reads (onnxruntime wants them on a Loop), or whether axes are counted from the end.
     """
     both = [told(drawn(model)) for model in (one, other)]
     return bool(nx.vf2pp_is_isomorphic(*both, node_label="label"))
