@@ -8,8 +8,9 @@ from functools import cache
 
 from onnx import NodeProto, defs
 
-from converters import repeats, table
+from converters import table
 from converters.conversion import Conversion
+from converters.repeats import template_of
 from converters.steps import Adapter, Identical, Refusal
 from passes.rule import Edit, Site, register
 from passes.scope import is_onnx_domain
@@ -45,20 +46,17 @@ def rewrite(site: Site) -> Edit:
     node = site.node
     if _calls_function(site):
         return Edit((node,), note="a call of a model-local function")
-    key, pattern = repeats.known(site)
-    if pattern is not None:
-        return pattern.edit(site)
     steps = _Steps(Conversion(site, site.opset))
-    nodes = tuple(steps.take(node, site.opset))
+    nodes = list(steps.take(node, site.opset))
     made = steps.start.made
-    edit = Edit(
+    note = f"{node.op_type}-{_version(node.op_type, site.opset)} to opset {site.target}"
+    return Edit(
         nodes=(*made.leading, *nodes),
         initializers=tuple(made.initializers.values()),
-        note=f"{node.op_type}-{_version(node.op_type, site.opset)} to opset {site.target}",
+        note=note,
         exact=steps.exact,
+        template=template_of(node, nodes, made, note, steps.exact),
     )
-    repeats.remember(key, site, made, edit)
-    return edit
 
 
 @dataclass

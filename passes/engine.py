@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.errors import BadModel, PassesError
 from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
-from passes.repeated import replace_all
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
 from passes.scope import Owner, Place, Scope
+from passes.splicing import FREE_INITIALIZERS, drop_unread, list_initializers, splice
+from passes.template import Filled, Template, likeness
 
 _MOST_ROUNDS = 32
 _MANY = 64  # nodes of an Edit, of which there should not be two copies
-FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
 
 
 class NotConverging(PassesError):
@@ -29,11 +30,19 @@ class NotConverging(PassesError):
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A site that a rule rewrote: where it was in the model as it was read, and the Edit."""
+    """A site that a rule rewrote: where it was in the model as it was read, and the Edit, or the
+    template that was written in its place."""
 
     rule: Rule
     place: Place
-    edit: Edit
+    written: Edit | Filled
+
+    @cached_property
+    def edit(self) -> Edit:
+        """What took the place of the site's node."""
+        return (
+            self.written if isinstance(self.written, Edit) else self.written.edit(self.place.node)
+        )
 
     @property
     def replaced(self) -> list[NodeProto]:
@@ -103,8 +112,8 @@ class Engine:
                 with bodies: what one loop does in vain may only show once the next one is gone.
         """
         rounds: list[Round] = []
-        holders = sum(scoping.holds_graphs(one.node) for one in scoping.walk_model(model.proto))
-        while len(rounds) < _MOST_ROUNDS + holders:
+        first = model
+        while len(rounds) < _MOST_ROUNDS or len(rounds) < _MOST_ROUNDS + _holders(first):
             rounds.append(self.round(model))
             if self.target is not None or not rounds[-1].rewritten:
                 return rounds
@@ -121,11 +130,13 @@ class Engine:
         copy = ModelProto()
         copy.CopyFrom(model.proto)
         names = Names(scoping.all_names(owner for _, owner in scoping.owners(copy)))
+        templates: dict[Hashable, Template] = {}
         for scope, (_, owner) in zip(
             scoping.scopes(model.proto), scoping.owners(copy), strict=True
         ):
             opset = model.opset(scope.owner)
-            _Pass(self, outcome, names, opset, self.target or opset).rewrite(scope, owner)
+            target = self.target or opset
+            _Pass(self, outcome, names, opset, target, templates).rewrite(scope, owner)
         if outcome.rewritten:
             outcome.proto = copy
         return outcome
@@ -145,6 +156,29 @@ class Engine:
         return False
 
 
+def _holders(model: Model) -> int:
+    """How many nodes have bodies."""
+    return sum(scoping.holds_graphs(one.node) for one in scoping.walk_model(model.proto))
+
+
+@dataclass
+class _Found:
+    """What becomes of the nodes of one graph.
+
+    `edits` are by the index of their nodes, `large` says where the large ones are recorded.
+    `constants`: Edits that share one each bring it along. `filled` are the templates in use.
+    """
+
+    edits: dict[int, Edit] = field(default_factory=dict)
+    large: dict[int, int] = field(default_factory=dict)
+    constants: dict[str, TensorProto] = field(default_factory=dict)
+    filled: dict[Hashable, Filled] = field(default_factory=dict)
+
+    def add(self, tensors: Sequence[TensorProto]) -> None:
+        """Add constants to the graph."""
+        self.constants.update((tensor.name, tensor) for tensor in tensors)
+
+
 @dataclass(frozen=True)
 class _Pass:
     """One round over the main graph or one function."""
@@ -154,60 +188,84 @@ class _Pass:
     names: Names
     opset: int
     target: int
+    templates: dict[Hashable, Template]
 
     def rewrite(self, scope: Scope, owner: Owner) -> set[str]:
         """Rewrite `owner`, the copy of what `scope` shows as it was read.
 
         Answers with what is read less often now, by Edits that tidy: it may be unread outside.
         """
-        edits: dict[int, Edit] = {}
-        places: dict[int, int] = {}
+        found = _Found()
+        spare = self._collect(scope, owner, found)
         starts: dict[int, int] = {}
-        spare = self._collect(scope, owner, edits, places)
-        if edits:
-            read, starts = _splice(owner, edits)
+        if found.edits:
+            read, starts = splice(owner, found.edits, found.constants)
             spare |= read
-            edits.clear()  # they hold copies of what stands in the graph now
-            for index, position in places.items():
+            found.edits.clear()  # they hold copies of what stands in the graph now
+            for index, position in found.large.items():
                 self._share(position, owner, starts[index])
+        elif found.constants and isinstance(owner, GraphProto):
+            owner.initializer.extend(found.constants.values())
         listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
         if spare and isinstance(owner, GraphProto):
-            _drop_unread(owner, spare, listed)
+            drop_unread(owner, spare, listed)
         if starts and listed and self.engine.target is None:  # else it leaves IR 3 with its opset
             list_initializers(owner)
         return spare
 
-    def _collect(
-        self, scope: Scope, owner: Owner, edits: dict[int, Edit], places: dict[int, int]
-    ) -> set[str]:
-        """Find the Edits of a graph, by the index of their nodes, its bodies rewritten before.
+    def _collect(self, scope: Scope, owner: Owner, found: _Found) -> set[str]:
+        """Find what becomes of the nodes of a graph, its bodies rewritten before.
 
-        `places` says where the large ones are recorded. Answers with what bodies read less often.
+        Answers with what bodies read less often.
         """
         covered: set[int] = set()
         spare: set[str] = set()
         for index, node in enumerate(owner.node):
             if index in covered:
                 continue  # an Edit in front takes its place
-            if scoping.holds_graphs(node):
+            holds = scoping.holds_graphs(node)
+            if holds:
                 inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
                     spare |= self.rewrite(before, graph)
             rules = self.engine.rules_for(node, self.opset, self.target)
-            if rules and self._wanted(place := Place(node, index, scope)):
+            if not rules or not self._wanted(place := Place(node, index, scope)):
+                continue
+            if holds or len(rules) > 1 or isinstance(owner, FunctionProto):
                 edit = self._first_edit(rules, place)
-                if edit is not None:
-                    edits[index] = edit
-                    covered.update(edit.covered)
-                    if len(edit.nodes) >= _MANY:
-                        places[index] = len(self.outcome.rewritten) - 1
+            else:
+                edit = self._edit_or_template(rules[0], place, found)
+            if edit is not None:
+                found.edits[index] = edit
+                found.add(edit.initializers)
+                covered.update(edit.covered)
+                if len(edit.nodes) >= _MANY:
+                    found.large[index] = len(self.outcome.rewritten) - 1
         return spare
+
+    def _edit_or_template(self, rule: Rule, place: Place, found: _Found) -> Edit | None:
+        """The Edit of a rule; None, too, where a template is written in place."""
+        key = likeness(place.node, self.opset)
+        if key not in self.templates:
+            edit = self._first_edit([rule], place)
+            if edit is None or edit.template is None:
+                return edit
+            self.templates[key] = edit.template
+            self.outcome.rewritten.pop()
+        filled = found.filled.get(key)
+        if filled is None:
+            filled = found.filled[key] = self.templates[key].at(self._site(place))
+            found.add(filled.tensors)
+        self._record(rule, place, filled)
+        filled.write(place.node)
+        return None
 
     def _share(self, position: int, owner: Owner, start: int) -> None:
         """Let a large Edit refer to its nodes where they stand now, not to copies of them."""
         one = self.outcome.rewritten[position]
         nodes = tuple(owner.node[start : start + len(one.edit.nodes)])
-        self.outcome.rewritten[position] = replace(one, edit=replace(one.edit, nodes=nodes))
+        edit = replace(one.edit, nodes=nodes)
+        self.outcome.rewritten[position] = Rewritten(one.rule, one.place, edit)
 
     def _wanted(self, place: Place) -> bool:
         """Whether the option `only` leaves this site to the rules."""
@@ -216,11 +274,34 @@ class _Pass:
 
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
         """The Edit of the first rule that does not refuse."""
-        edits = (self._apply(rule, place) for rule in rules)
-        return next((edit for edit in edits if edit is not None), None)
+        for rule in rules:
+            edit = self._apply(rule, place)
+            if edit is not None:
+                self._record(rule, place, edit)
+                return edit
+        return None
 
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
-        site = Site(
+        try:
+            edit = rule.rewrite(self._site(place))
+        except NothingToDo:
+            return None
+        except Refused as refused:
+            self.outcome.refused.append(Refusal(rule, _original(place), refused))
+            return None
+        except BadModel as error:
+            raise error.at(path=place.path, file=self.outcome.model.file) from error
+        if not isinstance(edit, Edit):
+            raise TypeError(
+                f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
+            )
+        return edit
+
+    def _record(self, rule: Rule, place: Place, written: Edit | Filled) -> None:
+        self.outcome.rewritten.append(Rewritten(rule, _original(place), written))
+
+    def _site(self, place: Place) -> Site:
+        return Site(
             self.outcome.model,
             place,
             self.opset,
@@ -229,110 +310,8 @@ class _Pass:
             self.outcome.types,
             self.engine.options,
         )
-        original = Place(place.scope.owner.node[place.index], place.index, place.scope)
-        try:
-            edit = rule.rewrite(site)
-        except NothingToDo:
-            return None
-        except Refused as refused:
-            self.outcome.refused.append(Refusal(rule, original, refused))
-            return None
-        except BadModel as error:
-            raise error.at(path=place.path, file=self.outcome.model.file) from error
-        if not isinstance(edit, Edit):
-            raise TypeError(
-                f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
-            )
-        self.outcome.rewritten.append(Rewritten(rule, original, edit))
-        return edit
 
 
-def _splice(owner: Owner, edits: Mapping[int, Edit]) -> tuple[set[str], dict[int, int]]:
-    """Rebuild a node list with the Edits in the place of their nodes.
-
-    Answers with what the nodes that went have read, where their Edits tidy, and with where each
-    Edit begins.
-    """
-    nodes: list[NodeProto] = []
-    starts: dict[int, int] = {}
-    constants: dict[str, TensorProto] = {}  # Edits that share a constant each bring it along
-    spare: set[str] = set()
-    covered = {index for edit in edits.values() for index in edit.covered}
-    for tidy in edits.values():
-        if tidy.tidies:
-            gone = (owner.node[index] for index in tidy.covered)
-            spare.update(name for node in gone for name in node.input)
-    for index, node in enumerate(owner.node):
-        edit = edits.get(index)
-        if edit is None and index not in covered:
-            nodes.append(node)
-        if edit is not None:
-            if edit.tidies:
-                spare.update(scoping.free_names(node))
-            starts[index] = len(nodes)
-            nodes.extend(edit.nodes)
-            constants.update((tensor.name, tensor) for tensor in edit.initializers)
-            owner.value_info.extend(edit.value_info)
-            if isinstance(owner, GraphProto):
-                owner.quantization_annotation.extend(edit.annotations)
-    if isinstance(owner, GraphProto):
-        owner.initializer.extend(constants.values())
-    else:
-        nodes = [_constant_node(tensor) for tensor in constants.values()] + nodes
-        starts = {index: start + len(constants) for index, start in starts.items()}
-    _tell_apart(nodes, [node for edit in edits.values() for node in edit.nodes])
-    del owner.node[:]
-    owner.node.extend(nodes)
-    return spare, starts
-
-
-def _tell_apart(nodes: Sequence[NodeProto], made: Sequence[NodeProto]) -> None:
-    """Give those that Edits made names of their own: onnxruntime wants that within a graph."""
-    new = {id(node) for node in made}
-    names = Names(node.name for node in nodes if id(node) not in new)
-    for node in made:
-        if node.name:
-            node.name = names.fresh(node.name)
-
-
-def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
-    """Drop those of the named initializers that nothing reads, and that no caller can give.
-
-    `listed`: the graph is of IR 3, where initializers are inputs too, and constant all the same.
-    """
-    unread = names.intersection(tensor.name for tensor in graph.initializer)
-    if not unread:
-        return
-    unread -= scoping.all_reads(graph.node)
-    unread.difference_update(scoping.output_names(graph))
-    unread.difference_update(
-        entry.value
-        for annotation in graph.quantization_annotation
-        for entry in annotation.quant_parameter_tensor_names
-    )
-    if listed:
-        replace_all(graph.input, [one for one in graph.input if one.name not in unread])
-    unread.difference_update(scoping.input_names(graph))
-    if unread:
-        kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
-        replace_all(graph.initializer, kept)
-
-
-def list_initializers(owner: Owner) -> None:
-    """Up to IR 3, every initializer must also be an input, in bodies too."""
-    for graph in scoping.graphs_below(owner):
-        if isinstance(graph, GraphProto):
-            listed = set(scoping.input_names(graph))
-            graph.input.extend(
-                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-                for tensor in graph.initializer
-                if tensor.name not in listed
-            )
-
-
-def _constant_node(tensor: TensorProto) -> NodeProto:
-    """A constant for a function, which has no initializers."""
-    value = TensorProto()
-    value.CopyFrom(tensor)
-    value.name = ""  # onnx's text format cannot read back a name here
-    return helper.make_node("Constant", [], [tensor.name], value=value)
+def _original(place: Place) -> Place:
+    """The same place in the model as it was read."""
+    return Place(place.scope.owner.node[place.index], place.index, place.scope)

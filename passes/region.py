@@ -20,10 +20,11 @@ from onnx import (
 )
 
 from passes import scope as scoping
-from passes.engine import FREE_INITIALIZERS, Rewritten, Round, list_initializers
+from passes.engine import Rewritten, Round
 from passes.input_hints import hints_for
 from passes.rule import Constants
 from passes.scope import Owner, Scope
+from passes.splicing import FREE_INITIALIZERS, list_initializers
 from passes.value_types import is_known, tensor_type
 from passes.verify.draw import Hint
 from passes.verify.executor import Value

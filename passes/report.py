@@ -74,9 +74,9 @@ class Record:
     @classmethod
     def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
         """The record of a rewrite."""
-        place, edit = one.place, one.edit
+        place, note = one.place, one.written.note
         return cls(
-            one.rule.name, place.path, place.node.op_type, "rewritten", edit.note, checked=checked
+            one.rule.name, place.path, place.node.op_type, "rewritten", note, checked=checked
         )
 
     @classmethod

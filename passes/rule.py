@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 from onnx import (
@@ -26,6 +26,9 @@ from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
 from passes.scope import Place, Scope
+
+if TYPE_CHECKING:
+    from passes.template import Template
 
 _MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not weights
 
@@ -79,7 +82,8 @@ class Edit:
     may be left undefined, and initializers that only the nodes that go have read go too.
     `annotations` say how new values are quantized. `limit`: the loop may run another number of
     times than the Edit. `entered`: an If around the site sees to it that what the site scans is
-    not empty, so it is not verified on empty inputs; the whole model is.
+    not empty, so it is not verified on empty inputs; the whole model is. `template` is the same
+    rewrite for all nodes without bodies that differ from the site's in nothing but their names.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -93,6 +97,7 @@ class Edit:
     annotations: tuple[TensorAnnotation, ...] = ()
     limit: Limit | None = None
     entered: bool = False
+    template: Template | None = None
 
 
 @dataclass(frozen=True)
