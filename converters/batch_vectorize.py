@@ -138,12 +138,11 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
             Scanned(mask, inputs[-1]),
         ),
         collected=tuple(
-            Collected(inside, result, 1)
-            for inside, result in zip(names[count:], results, strict=True)
+            Collected(inside, result) for inside, result in zip(names[count:], results, strict=True)
         ),
     )
     node = form.to_node()
     node.name = name
     author.adopt([node])
     for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
-        ragged.finish(result, output, element)
+        ragged.rows.padded(result, element.elem_type, output)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
-from converters.batched_scan import BatchedScan, RowType
+from converters.batched_scan import BatchedScan
+from converters.ragged_rows import RaggedRows
 from converters.sequence_lens import Lengths
 from passes import spelling
 from passes.author import Author
@@ -40,6 +40,11 @@ class Ragged:
         if self.lengths.padded:
             longest = self.author.op("Max", longest, self.author.ints(1))
         return longest
+
+    @cached_property
+    def rows(self) -> RaggedRows:
+        """What takes apart what the loop collects."""
+        return RaggedRows(self.author, self.lengths, self.longest)
 
     def scanned_mask(self) -> str:
         """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of
@@ -144,22 +149,3 @@ class Ragged:
             inner.op("Identity", fed, outputs=[name])
             kept.append(own)
         return kept
-
-    def finish(self, value: str, output: str, element: RowType) -> None:
-        """Zero behind the length of each row, up to the full time: [batch, time, ...]."""
-        author = self.author
-        mask = row_mask(author, self._mask, len(element.dims), 2)
-        zero = _zero(author, element.elem_type)
-        kept = choose(author, mask, value, zero, element.elem_type)
-        batch = spelling.size_of_axis(author, value, 0)
-        missing = author.op("Sub", self.lengths.time, self.longest)
-        rest = spelling.rest_of_shape(author, value, 2)
-        shape = author.op("Concat", batch, missing, rest, axis=0)
-        padding = spelling.zeros(author, shape, element.elem_type)
-        author.op("Concat", kept, padding, outputs=[output], axis=1)
-
-
-def _zero(author: Author, elem_type: int) -> str:
-    if elem_type == TensorProto.STRING:
-        return author.strings([""], ())
-    return author.constant(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")

@@ -16,7 +16,6 @@ from onnx import GraphProto, helper
 from converters.batched_scan import BatchedScan, RowType
 from converters.ragged_batch import Ragged
 from passes import scope as scoping
-from passes import spelling
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.vectorize.selection import choose, row_mask
 
@@ -62,8 +61,7 @@ class RunOn:
                 for tensor, inside in zip(fed, inputs[count:], strict=True)
             ),
             collected=tuple(
-                Collected(result, kept, 1)
-                for result, kept in zip(results[count:], raw, strict=True)
+                Collected(result, kept) for result, kept in zip(results[count:], raw, strict=True)
             ),
         )
         node = form.to_node()
@@ -75,7 +73,7 @@ class RunOn:
         for result, output, element in zip(
             raw[: len(elements)], outputs[count:], elements, strict=True
         ):
-            ragged.finish(result, output, element)
+            ragged.rows.padded(result, element.elem_type, output)
 
     def _with_histories(self, body: GraphProto) -> tuple[GraphProto, list[int]]:
         """The body, with every state collected, too, and where among the collected values.
@@ -107,7 +105,7 @@ class RunOn:
     def _last(self, history: str, index: int, state: RowType, output: str) -> None:
         """The state after the last valid iteration of each row; the initial one at length 0."""
         ragged, author = self.ragged, self.ragged.author
-        final = author.op("GatherND", history, self._last_index(), batch_dims=1)
+        final = ragged.rows.last(history)
         if ragged.lengths.may_be_zero:
             zero = author.constant(np.zeros(1, np.int64), "ints")
             ran = author.op("Greater", ragged.lengths.vector, zero)
@@ -115,9 +113,3 @@ class RunOn:
             initial = ragged.scan.initials[index]
             final = choose(author, mask, final, initial, state.elem_type)
         author.op("Identity", final, outputs=[output])
-
-    def _last_index(self) -> str:
-        """Where the last valid iteration of each row is, int64 [batch, 1]."""
-        author, one = self.ragged.author, self.ragged.author.ints(1)
-        before = author.op("Sub", author.op("Max", self.ragged.lengths.vector, one), one)
-        return spelling.unsqueeze(author, before, 1)

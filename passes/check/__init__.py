@@ -16,6 +16,7 @@ from passes.check import (
     tensors,
 )
 from passes.check.lookup import Lookup
+from passes.check.site import Site
 from passes.check.survey import survey
 from passes.errors import BadModel
 from passes.model import Model
@@ -47,23 +48,24 @@ def check(model: Model) -> None:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
-        places = _check_form(model)
-        loops.check_types(loops.loop_sites(model, places), Lookup(model))
+        loops.check_types(_check_form(model), Lookup(model))
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check_form(model: Model) -> list[Place]:
+def _check_form(model: Model) -> list[Site]:
+    """All that needs no types; answers with the loops and branches."""
     header.check_header(model.proto)
     places = survey(model)
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
     signature.check_element_types(model.proto, places)
     signature.check_sizes(model.proto, places)
-    loops.check_form(loops.loop_sites(model, places))
+    sites = loops.loop_sites(model, places)
+    loops.check_form(sites)
     _run_checker(model, places)
     tensors.check_tensors(model.proto, places)
-    return places
+    return sites
 
 
 def _run_checker(model: Model, places: list[Place]) -> None:
