@@ -12,7 +12,7 @@ from onnx import ModelProto
 import passes
 from benchmarks.harness import Bench, Run, Side
 from benchmarks.models import rnn
-from passes.api import BATCH_STRATEGIES
+from passes.choices import Batch
 
 _OPSET = 13  # the oldest that every strategy writes
 
@@ -33,8 +33,8 @@ def _strategies(bench: Bench, batch: int, width: int, steps: int, ragged: bool) 
     model = rnn(batch, width, steps, ragged=ragged)
     feeds = _feeds(batch, width, steps, ragged)
     original = Side("Scan-8", session_run(model, feeds, repeat=1 if bench.quick else 20))
-    for strategy in BATCH_STRATEGIES:
-        if strategy == "auto":
+    for strategy in Batch:
+        if strategy is Batch.auto:
             continue
         upgraded = passes.upgrade(model, opset=_OPSET, batch=strategy, verify=False).model
         run = session_run(upgraded, feeds, repeat=1 if bench.quick else 20)

@@ -15,7 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import DEFAULT_OPSET, hoist, lower, optimize, raise_, simplify, unroll, upgrade
+    from passes.api import hoist, lower, optimize, raise_, simplify, unroll, upgrade
+    from passes.choices import DEFAULT_OPSET
     from passes.errors import BadModel, PassesError
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DEFAULT_OPSET": "passes.api",
+    "DEFAULT_OPSET": "passes.choices",
     "hoist": "passes.api",
     "lower": "passes.api",
     "optimize": "passes.api",

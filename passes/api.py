@@ -2,46 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from typing import TypedDict, Unpack
+from typing import Unpack
 
-from passes.assumptions import ASSUMPTIONS
-from passes.session import Progress, Result, Session, Source, Verifying
+from passes.choices import DEFAULT_OPSET, MOST_BYTES, MOST_NODES, Batch, Target
+from passes.options import Options, check_choice, check_unrolling, chosen, session_of
+from passes.session import Result, Source
 
-#: The opset that `upgrade` goes to where none is named: the newest that onnxruntime loads.
-DEFAULT_OPSET = 26
-#: The most that moves out of one loop where nothing else is said: 256 MiB.
-MOST_BYTES = 1 << 28
-#: The ways of upgrading a Scan-8; see `python -m passes explain scan-8`.
-BATCH_STRATEGIES = ("auto", "vectorize", "nest", "unroll")
-#: How an iteration is written that may not take place, and which one is peeled.
-BOUNDED_STRATEGIES = ("auto", "select", "if")
-PEELED = ("first", "last")
-#: What `optimize` can make a model fit for.
-TARGETS = ("onnxruntime", "no-control-flow", "loop-only", "scan-only")
-EXECUTORS = ("reference", "onnxruntime", "both")
-
-
-class Options(TypedDict, total=False):
-    """What every rewriting function takes by keyword.
-
-    `verify` (on by default) executes before and after: `executor` (reference, onnxruntime, both)
-    runs both models on `inputs` (an .npz or a folder of test data) and on inputs drawn from
-    `seed`, for at most `verify_budget` seconds (60). `allow_unverified` lets rewrites pass that
-    could not be compared. `assume=["valid-inputs"]` leaves out the guards that make the new
-    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `progress` is
-    told what goes on.
-    """
-
-    verify: bool
-    executor: str
-    inputs: str | os.PathLike[str] | None
-    verify_budget: float
-    seed: int
-    allow_unverified: bool
-    assume: Sequence[str]
-    progress: Progress | None
+__all__ = [
+    "DEFAULT_OPSET",
+    "Options",
+    "hoist",
+    "lower",
+    "optimize",
+    "raise_",
+    "simplify",
+    "unroll",
+    "upgrade",
+]
 
 
 def upgrade(
@@ -63,9 +41,8 @@ def upgrade(
         Mismatch: a rewrite disagrees with the original.
         ValueError: an option has a value that is not known.
     """
-    if batch not in BATCH_STRATEGIES:
-        raise ValueError(f"batch is {batch!r}, not one of {', '.join(BATCH_STRATEGIES)}")
-    return _session("upgrade", opset, {"batch": batch}, options).run(model)
+    check_choice("batch", batch, Batch)
+    return session_of("upgrade", opset, {"batch": batch}, options).run(model)
 
 
 def lower(
@@ -80,7 +57,7 @@ def lower(
     `only` are patterns for the paths of the loops to rewrite (`main/*/scan_0`). Raises what
     `upgrade` raises.
     """
-    return _session("lower", opset, {"only": tuple(only)}, options).run(model)
+    return session_of("lower", opset, {"only": tuple(only)}, options).run(model)
 
 
 def raise_(
@@ -94,14 +71,14 @@ def raise_(
 
     Loops that stay are in the report's refusals. Arguments and errors are those of `lower`.
     """
-    return _session("raise", opset, {"only": tuple(only)}, options).run(model)
+    return session_of("raise", opset, {"only": tuple(only)}, options).run(model)
 
 
 def unroll(
     model: Source,
     *,
     only: Sequence[str] = (),
-    max_nodes: int = 100_000,
+    max_nodes: int = MOST_NODES,
     dims: Mapping[str, int] | None = None,
     factor: int | None = None,
     max_trips: int | None = None,
@@ -138,37 +115,10 @@ def unroll(
         "check_output": check_output,
     }
     if peel is not None:
-        return _session("peel", opset, {**own, "peel": peel}, options).run(model)
+        return session_of("peel", opset, {**own, "peel": peel}, options).run(model)
     if factor is not None:
-        return _session("unroll-partial", opset, {**own, "factor": factor}, options).run(model)
-    return _session("unroll", opset, own, options).run(model)
-
-
-def check_unrolling(
-    factor: int | None,
-    max_trips: int | None,
-    bounded: str,
-    check_output: str | None,
-    peel: str | None,
-) -> None:
-    """See that the options of `unroll` make sense together.
-
-    Raises:
-        ValueError: they do not.
-    """
-    for name, number in (("factor", factor), ("max_trips", max_trips)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} is {number}, it must be 1 or more")
-    if bounded not in BOUNDED_STRATEGIES:
-        raise ValueError(f"bounded is {bounded!r}, not one of {', '.join(BOUNDED_STRATEGIES)}")
-    if peel not in (None, *PEELED):
-        raise ValueError(f"peel is {peel!r}, not one of {', '.join(PEELED)}")
-    whole = {"factor": factor, "peel": peel, "max_trips": max_trips}
-    said = [name for name, value in whole.items() if value is not None]
-    if len(said) > 1:
-        raise ValueError(f"{said[0]} and {said[1]} do not go together")
-    if check_output is not None and (max_trips is None or not check_output):
-        raise ValueError("check_output is the name of an output that goes with max_trips")
+        return session_of("unroll-partial", opset, {**own, "factor": factor}, options).run(model)
+    return session_of("unroll", opset, own, options).run(model)
 
 
 def hoist(
@@ -191,8 +141,8 @@ def hoist(
     Raises:
         UnknownRule: there is no rule of a name, or only `upgrade` can run it.
     """
-    own = {**_chosen(only, rules, skip), "max_bytes": max_bytes}
-    return _session("hoist", opset, own, options).run(model)
+    own = {**chosen(only, rules, skip), "max_bytes": max_bytes}
+    return session_of("hoist", opset, own, options).run(model)
 
 
 def simplify(
@@ -208,7 +158,7 @@ def simplify(
 
     Arguments and errors are those of `hoist`.
     """
-    return _session("simplify", opset, _chosen(only, rules, skip), options).run(model)
+    return session_of("simplify", opset, chosen(only, rules, skip), options).run(model)
 
 
 def optimize(
@@ -219,7 +169,7 @@ def optimize(
     rules: Sequence[str] = (),
     skip: Sequence[str] = (),
     dims: Mapping[str, int] | None = None,
-    max_nodes: int = 100_000,
+    max_nodes: int = MOST_NODES,
     max_bytes: int = MOST_BYTES,
     allow_reassociation: bool = False,
     opset: int = DEFAULT_OPSET,
@@ -227,7 +177,7 @@ def optimize(
 ) -> Result:
     """Make the control flow of a model quick, or what a runtime can take.
 
-    `target` is one of `TARGETS`: `onnxruntime` raises Loops to Scans, moves work out of them, and
+    `target` is one of four: `onnxruntime` raises Loops to Scans, moves work out of them, and
     simplifies what is left; `scan-only` does the same, for runtimes without Loop; `loop-only`
     leaves no Scan; `no-control-flow` unrolls loops and inlines Ifs, up to `max_nodes` nodes.
     `dims` fixes symbolic dims of the whole model first. With `allow_reassociation`, a loop that
@@ -239,50 +189,15 @@ def optimize(
         UnknownDim: no input has a dim of a name in `dims`.
         ValueError: there is no such target.
     """
-    if target not in TARGETS:
-        raise ValueError(f"target is {target!r}, not one of {', '.join(TARGETS)}")
-    command = "optimize" if target == TARGETS[0] else f"optimize-{target}"
+    check_choice("target", target, Target)
+    command = "optimize" if target == Target.onnxruntime else f"optimize-{target}"
     own = {
-        **_chosen(only, rules, skip),
+        **chosen(only, rules, skip),
         "dims": tuple((dims or {}).items()),
         "max_nodes": max_nodes,
         "max_bytes": max_bytes,
         "allow_reassociation": allow_reassociation,
     }
-    if target == "no-control-flow":
+    if target == Target.no_control_flow:
         own |= {"flat": True, "bounded": "select"}  # to unroll into Ifs would not do away with it
-    return _session(command, opset, own, options).run(model)
-
-
-def _chosen(only: Sequence[str], rules: Sequence[str], skip: Sequence[str]) -> dict[str, object]:
-    return {"only": tuple(only), "rules": tuple(rules), "skip": tuple(skip)}
-
-
-def _session(command: str, opset: int, own: dict[str, object], options: Options) -> Session:
-    """The session of a command.
-
-    Raises:
-        ValueError: the executor or an assumption is none that is known.
-    """
-    assume = tuple(options.get("assume", ()))
-    if not set(assume) <= set(ASSUMPTIONS):
-        raise ValueError(f"assume is {list(assume)}, not among {', '.join(ASSUMPTIONS)}")
-    progress = options.get("progress")
-    return Session(command, opset, {**own, "assume": assume}, _verifying(options), progress)
-
-
-def _verifying(options: Options) -> Verifying | None:
-    """How to verify, None for not at all."""
-    executor = options.get("executor", "both")
-    if executor not in EXECUTORS:
-        raise ValueError(f"executor is {executor!r}, not one of {', '.join(EXECUTORS)}")
-    if not options.get("verify", True):
-        return None
-    return Verifying(
-        executor=executor,
-        budget=options.get("verify_budget", 60.0),
-        seed=options.get("seed", 0),
-        inputs=options.get("inputs"),
-        allow_unverified=options.get("allow_unverified", False),
-        assume=tuple(options.get("assume", ())),
-    )
+    return session_of(command, opset, own, options).run(model)

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from passes.choices import Assumption
 from passes.verify.draw import Case, Hint
 from passes.verify.executor import Value
 
-VALID_INPUTS = "valid-inputs"
-NON_EMPTY = "non-empty"
-ASSUMPTIONS = (VALID_INPUTS, NON_EMPTY)
+VALID_INPUTS, NON_EMPTY = Assumption.valid_inputs, Assumption.non_empty
 
 
 def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Case], bool] | None:

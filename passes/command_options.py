@@ -3,63 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from passes.choices import Assumption, Batch, Bounded, Executors, Peel, Target
+
 if TYPE_CHECKING:
-    from passes.api import Options
+    from passes.options import Options
     from passes.session import Progress
-
-
-class Batch(StrEnum):
-    """Ways of upgrading a Scan-8."""
-
-    auto = "auto"
-    vectorize = "vectorize"
-    nest = "nest"
-    unroll = "unroll"
-
-
-class Bounded(StrEnum):
-    """Ways of writing an iteration that may not take place."""
-
-    auto = "auto"
-    select = "select"
-    branch = "if"
-
-
-class Peel(StrEnum):
-    """Which iteration to write out."""
-
-    first = "first"
-    last = "last"
-
-
-class Target(StrEnum):
-    """What a model is optimized for."""
-
-    onnxruntime = "onnxruntime"
-    no_control_flow = "no-control-flow"
-    loop_only = "loop-only"
-    scan_only = "scan-only"
-
-
-class Executors(StrEnum):
-    """What runs the models."""
-
-    reference = "reference"
-    onnxruntime = "onnxruntime"
-    both = "both"
-
-
-class Assumption(StrEnum):
-    """What may be taken for granted."""
-
-    valid_inputs = "valid-inputs"
-    non_empty = "non-empty"
 
 
 ModelFile = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
@@ -100,7 +53,12 @@ Output = Annotated[
     ),
 ]
 Verify = Annotated[bool, typer.Option("--verify/--no-verify", help="Execute before and after.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Exit 3 if an optional rule refused, too.")]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict", help="Exit 3, too, if something stays that the command is to rewrite."
+    ),
+]
 AllowUnverified = Annotated[
     bool, typer.Option("--allow-unverified", help="Write rewrites that could not be compared.")
 ]

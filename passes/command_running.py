@@ -48,7 +48,8 @@ def rewriting(
             def run(say: Progress | None) -> Result:
                 return call(model, **mine, **common.for_library(say))
 
-            _rewrite(model, target, run, write_unchanged=output is not None, common=common)
+            named = tuple(mine.get("rule") or ())
+            _rewrite(model, target, run, output is not None, common, named)
 
         head = [_parameter("model", ModelFile), _parameter("output", Output, None)]
         everyone = signature(CommonOptions, eval_str=True).parameters.values()
@@ -75,13 +76,14 @@ def _rewrite(
     model: Path,
     target: Path,
     run: Callable[[Progress | None], Result],
-    *,
     write_unchanged: bool,
     common: CommonOptions,
+    named: Sequence[str],
 ) -> None:
     """Run a rewriting command on `model`, write `target` and leave with its exit code.
 
-    A model that was left as it is gets written only if `write_unchanged`.
+    A model that was left as it is gets written only if `write_unchanged`; `named` are the rules
+    that were asked for by name.
     """
     from passes import session
     from passes.check_output import NameTaken
@@ -95,7 +97,7 @@ def _rewrite(
         check_report(common.json, (model, target))
         with progress() as say:
             result = run(say)
-            refused = common.strict and bool(result.report.refusals)
+            refused = _refused(result, named) if common.strict else ""
             idle = result.report.unchanged and not write_unchanged
             if not idle and not refused:
                 save(
@@ -103,7 +105,7 @@ def _rewrite(
                 )
         show(result.report, common.json)
         if refused:
-            fail("an optional rule refused, and --strict was given", NOT_PRODUCED)
+            fail(f"{refused}, and --strict was given", NOT_PRODUCED)
         if not idle:
             typer.echo(f"wrote {target}")
     except session.Mismatch as error:
@@ -118,6 +120,21 @@ def _rewrite(
         fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)
+
+
+def _refused(result: Result, named: Sequence[str]) -> str:
+    """What the command set out to rewrite and is there still; empty where there is no such."""
+    from passes.pipelines import aims_of
+    from passes.scope import walk_model
+
+    report = result.report
+    aims = aims_of(report.command, named)
+    left = {place.node.op_type for place in walk_model(result.model)}
+    stay = [one for one in report.refusals if one.rule in aims and one.op in left]
+    if not stay:
+        return ""
+    more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
+    return f"{stay[0].path} stays{more}"
 
 
 def check_report(json: Path | None, models: Sequence[Path]) -> None:

@@ -8,65 +8,21 @@ later versions only widen the types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
-from onnx import AttributeProto, GraphProto, NodeProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto
 
+from passes import loop_reading as reading
 from passes import scope as scoping
 from passes.errors import BadModel
+from passes.loop_parts import Carried, Collected, Condition, Kind, Scanned
+from passes.loop_writing import relisted, set_attributes
 from passes.repeated import replace_all
+
+__all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
 
 _BATCH_OPSET = 8  # the only version of Scan that has a batch axis and sequence_lens
 _BATCHED_AXIS = 1  # the axis it scans and collects on, the batch included
-
-
-class Kind(StrEnum):
-    """The spelling."""
-
-    SCAN_8 = "Scan-8"
-    SCAN = "Scan"
-    LOOP = "Loop"
-
-
-@dataclass(frozen=True)
-class Carried:
-    """A value that one iteration hands to the next."""
-
-    initial: str
-    body_input: str
-    body_output: str
-    final: str  # empty where the node omits the output
-
-
-@dataclass(frozen=True)
-class Scanned:
-    """A tensor that is read one slice an iteration, along `axis`, backwards where `reversed`."""
-
-    tensor: str
-    body_input: str
-    axis: int = 0
-    reversed: bool = False
-
-
-@dataclass(frozen=True)
-class Collected:
-    """A value of every iteration, stacked along `axis`, last first where `reversed`."""
-
-    body_output: str
-    tensor: str  # empty where the node omits the output
-    axis: int = 0
-    reversed: bool = False
-
-
-@dataclass(frozen=True)
-class Condition:
-    """The condition of a Loop; `initial` is empty where the node omits it."""
-
-    initial: str
-    body_input: str
-    body_output: str
 
 
 @dataclass(frozen=True)
@@ -119,7 +75,8 @@ class LoopForm:
         node.op_type = self.op_type
         replace_all(node.input, self.inputs)
         replace_all(node.output, self.outputs)
-        _set_attributes(node, self)
+        body = relisted(self.body, self.body_inputs, self.body_outputs)
+        set_attributes(node, self.kind, body, self.scanned, self.collected)
         return node
 
     def _says(self, node: NodeProto) -> bool:
@@ -170,19 +127,19 @@ class LoopForm:
 
 
 def _from_loop(node: NodeProto) -> LoopForm:
-    body = _body(node)
+    body = reading.body_of(node)
     if len(node.input) < 2:
         raise BadModel(f"Loop has {len(node.input)} inputs, it needs at least 2 (M and cond)")
     trip_count, initial, *initials = node.input
-    inputs, constants = _split_inputs(body, 2 + len(initials), "Loop")
+    inputs, constants = reading.fed_and_constant(body, 2 + len(initials), "Loop")
     outputs = scoping.output_names(body)
-    _need(len(outputs) > len(initials), "Loop", len(outputs), 1 + len(initials), "at least")
-    _need(len(outputs) == 1 + len(node.output), "Loop", len(outputs), 1 + len(node.output))
+    reading.need(len(outputs) > len(initials), "Loop", len(outputs), 1 + len(initials), "at least")
+    reading.need(len(outputs) == 1 + len(node.output), "Loop", len(outputs), 1 + len(node.output))
     count = len(initials)
     return LoopForm(
         kind=Kind.LOOP,
         body=body,
-        carried=_carried(initials, inputs[2:], outputs[1:], node.output),
+        carried=reading.all_carried(initials, inputs[2:], outputs[1:], node.output),
         collected=tuple(map(Collected, outputs[1 + count :], node.output[count:])),
         trip_count=trip_count,
         condition=Condition(initial, inputs[1], outputs[0]),
@@ -196,15 +153,15 @@ def _from_scan_8(node: NodeProto) -> LoopForm:
     if len(node.input) < 2:
         raise BadModel(f"Scan-8 has {len(node.input)} inputs, it needs at least 2")
     lengths, *fed = node.input
-    parts = _scan_parts(node, fed)
-    directions = _flags(node, "directions", len(parts.scanned), [0], "scanned inputs")
+    parts = reading.scan_parts(node, fed)
+    directions = reading.directions(node, "directions", len(parts.scanned), "scanned inputs")
     return LoopForm(
         kind=Kind.SCAN_8,
         body=parts.body,
         carried=parts.carried,
         scanned=tuple(
-            Scanned(tensor, name, _BATCHED_AXIS, bool(flag))
-            for (tensor, name), flag in zip(parts.scanned, directions, strict=True)
+            Scanned(tensor, name, _BATCHED_AXIS, back)
+            for (tensor, name), back in zip(parts.scanned, directions, strict=True)
         ),
         collected=tuple(Collected(name, out, _BATCHED_AXIS) for name, out in parts.collected),
         lengths=lengths,
@@ -214,144 +171,24 @@ def _from_scan_8(node: NodeProto) -> LoopForm:
 
 
 def _from_scan(node: NodeProto) -> LoopForm:
-    parts = _scan_parts(node, list(node.input))
+    parts = reading.scan_parts(node, list(node.input))
     scanned, collected = len(parts.scanned), len(parts.collected)
-    axes = _flags(node, "scan_input_axes", scanned, None, "scanned inputs")
-    backwards = _flags(node, "scan_input_directions", scanned, [0], "scanned inputs")
-    out_axes = _flags(node, "scan_output_axes", collected, None, "collected outputs")
-    prepends = _flags(node, "scan_output_directions", collected, [0], "collected outputs")
+    axes = reading.axes(node, "scan_input_axes", scanned, "scanned inputs")
+    backwards = reading.directions(node, "scan_input_directions", scanned, "scanned inputs")
+    out_axes = reading.axes(node, "scan_output_axes", collected, "collected outputs")
+    prepends = reading.directions(node, "scan_output_directions", collected, "collected outputs")
     return LoopForm(
         kind=Kind.SCAN,
         body=parts.body,
         carried=parts.carried,
         scanned=tuple(
-            Scanned(tensor, name, axis, bool(flag))
-            for (tensor, name), axis, flag in zip(parts.scanned, axes, backwards, strict=True)
+            Scanned(tensor, name, axis, back)
+            for (tensor, name), axis, back in zip(parts.scanned, axes, backwards, strict=True)
         ),
         collected=tuple(
-            Collected(name, tensor, axis, bool(flag))
-            for (name, tensor), axis, flag in zip(parts.collected, out_axes, prepends, strict=True)
+            Collected(name, tensor, axis, back)
+            for (name, tensor), axis, back in zip(parts.collected, out_axes, prepends, strict=True)
         ),
         constant_inputs=parts.constants,
         source=node,
     )
-
-
-@dataclass(frozen=True)
-class _ScanParts:
-    """What every version of Scan has; pairs of (outer name, body name) and the reverse."""
-
-    body: GraphProto
-    carried: tuple[Carried, ...]
-    scanned: tuple[tuple[str, str], ...]
-    collected: tuple[tuple[str, str], ...]
-    constants: tuple[str, ...]
-
-
-def _scan_parts(node: NodeProto, fed: Sequence[str]) -> _ScanParts:
-    body = _body(node)
-    scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
-    if not 0 < scanned <= len(fed):
-        raise BadModel(f"Scan: num_scan_inputs is {scanned}, the node feeds {len(fed)} values")
-    inputs, constants = _split_inputs(body, len(fed), "Scan")
-    outputs = scoping.output_names(body)
-    count = len(fed) - scanned
-    _need(len(outputs) >= count, "Scan", len(outputs), count, "at least")
-    _need(len(outputs) == len(node.output), "Scan", len(outputs), len(node.output))
-    return _ScanParts(
-        body,
-        _carried(fed[:count], inputs, outputs, node.output),
-        tuple(zip(fed[count:], inputs[count:], strict=True)),
-        tuple(zip(outputs[count:], node.output[count:], strict=True)),
-        constants,
-    )
-
-
-def _carried(
-    initials: Sequence[str], inputs: Sequence[str], outputs: Sequence[str], finals: Sequence[str]
-) -> tuple[Carried, ...]:
-    return tuple(map(Carried, initials, inputs, outputs, finals))
-
-
-def _body(node: NodeProto) -> GraphProto:
-    for attribute in node.attribute:
-        if attribute.name == "body" and attribute.type == AttributeProto.GRAPH:
-            return attribute.g
-    raise BadModel(f"{node.op_type} has no body")
-
-
-def _need(holds: bool, op: str, has: int, wants: int, how: str = "exactly") -> None:
-    if not holds:
-        raise BadModel(f"{op}: the body has {has} outputs, the node wants {how} {wants}")
-
-
-def _split_inputs(body: GraphProto, fed: int, op: str) -> tuple[list[str], tuple[str, ...]]:
-    """The inputs that the node feeds, and those that name an initializer (IR 3)."""
-    names = scoping.input_names(body)
-    initialized = scoping.initializer_names(body)
-    taken = [name for name in names if name not in initialized]
-    if len(taken) != fed:
-        raise BadModel(f"{op}: the body takes {len(taken)} inputs, the node feeds {fed}")
-    return taken, tuple(name for name in names if name in initialized)
-
-
-def _flags(
-    node: NodeProto, name: str, count: int, default: list[int] | None, what: str
-) -> list[int]:
-    """An attribute with one number per value; `default` holds what may be said besides 1."""
-    found = next((list(one.ints) for one in node.attribute if one.name == name), None)
-    if found is None:
-        return [0] * count
-    if len(found) != count:
-        raise BadModel(f"Scan: {name} has {len(found)} entries, there are {count} {what}")
-    if default is not None and any(flag not in (0, 1) for flag in found):
-        raise BadModel(f"Scan: {name} is {found}, it may hold 0 and 1 only")
-    return found
-
-
-def _set_attributes(node: NodeProto, form: LoopForm) -> None:
-    had = {attribute.name for attribute in node.attribute}
-    ours = {"body", "num_scan_inputs", "directions", *_AXES_AND_DIRECTIONS}
-    kept = [attribute for attribute in node.attribute if attribute.name not in ours]
-    made = [helper.make_attribute("body", _body_graph(form))]
-    if form.kind is not Kind.LOOP:
-        made.append(helper.make_attribute("num_scan_inputs", len(form.scanned)))
-    for name, values in _lists(form).items():
-        if values and (any(values) or name in had):
-            made.append(helper.make_attribute(name, values))
-    del node.attribute[:]
-    node.attribute.extend([*made, *kept])
-
-
-_AXES_AND_DIRECTIONS = (
-    "scan_input_axes",
-    "scan_input_directions",
-    "scan_output_axes",
-    "scan_output_directions",
-)
-
-
-def _lists(form: LoopForm) -> dict[str, list[int]]:
-    backwards = [int(one.reversed) for one in form.scanned]
-    if form.kind is Kind.SCAN_8:
-        return {"directions": backwards}
-    if form.kind is Kind.LOOP:
-        return {}
-    prepends = [int(one.reversed) for one in form.collected]
-    axes, out_axes = [one.axis for one in form.scanned], [one.axis for one in form.collected]
-    values = (axes, backwards, out_axes, prepends)
-    return dict(zip(_AXES_AND_DIRECTIONS, values, strict=True))
-
-
-def _body_graph(form: LoopForm) -> GraphProto:
-    """The body, its inputs and outputs listed in the operator's order."""
-    inputs = {value.name: value for value in form.body.input}
-    outputs = {value.name: value for value in (*form.body.value_info, *form.body.output)}
-    outputs = inputs | outputs  # a body may return an input as it is
-    graph = GraphProto()
-    graph.CopyFrom(form.body)
-    del graph.input[:]
-    del graph.output[:]
-    graph.input.extend(inputs.get(name, ValueInfoProto(name=name)) for name in form.body_inputs)
-    graph.output.extend(outputs.get(name, ValueInfoProto(name=name)) for name in form.body_outputs)
-    return graph

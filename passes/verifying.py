@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5
+#: Seconds that one run may take to see what the sites of a round get; two runs' worth is spent.
+_OBSERVING = 5.0
 #: One use of a rule is verified with the float constants of this many of its sites.
 _MOST_SITES = 4
 #: The whole model runs about this many nodes on each side and executor, in a few cases at least.
@@ -202,6 +204,7 @@ class _Task:
             base_dir=self.model.base_dir,
             given=self.given,
             seed=self.verifying.seed,
+            timeout=min(_OBSERVING, self.left(_FOR_REGIONS) / 4),
         )
 
     def _region(self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float) -> _Outcome:

@@ -10,9 +10,9 @@ from passes import spelling
 from passes.author import Author
 from passes.rule import Refused
 from passes.rules.accumulators import Accumulator, Joined
-from passes.rules.body_types import without_made_up
 from passes.rules.branch_types import SHAPES_MAY_DIFFER
 from passes.rules.element_sizes import shape_of_none, told_size
+from passes.rules.made_up_sizes import without_made_up
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising
 from passes.rules.trailing import Placed, placed

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from passes import spelling
 from passes.author import Author
 from passes.rule import Site
+from passes.rules.made_up_sizes import INFERRED
 from passes.value_types import Dim, dims_of
-
-MADE_UP = "unk__"  # how shape inference calls a dim that it knows nothing of
 
 
 def size_of(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
@@ -24,7 +23,7 @@ def told_size(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:
     """The same, but "" where none of the values tells it."""
     if isinstance(dim, int):
         return author.ints(dim)
-    if dim is not None and not dim.startswith(MADE_UP):
+    if dim is not None and not dim.startswith(INFERRED):
         for name in read:
             dims = dims_of(site.type_of(name)) or ()
             if dim in dims:

@@ -6,8 +6,8 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes.rule import Site
-from passes.rules.element_sizes import MADE_UP
 from passes.rules.lifting import constants_of
+from passes.rules.made_up_sizes import INFERRED
 from passes.scope import Scope
 from passes.value_types import dims_of
 
@@ -75,6 +75,6 @@ def _declared(told: TypeProto) -> TypeProto:
     copy = TypeProto()
     copy.CopyFrom(told)
     for dim in copy.tensor_type.shape.dim:
-        if dim.dim_param.startswith(MADE_UP):
+        if dim.dim_param.startswith(INFERRED):
             dim.ClearField("dim_param")
     return copy

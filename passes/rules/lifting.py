@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
 
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor, sparse_constant
+from passes.own_strings import may_collect_strings
 from passes.repeated import replace_all
 from passes.rules.packing import counts, read_too_far
 
@@ -39,15 +40,25 @@ class Lifting:
     near: bool = False
     annotations: list[TensorAnnotation] = field(default_factory=list)
 
-    def take(self, graph: GraphProto, *, nested: bool = True, level: int = 1) -> None:
+    def take_from(self, node: NodeProto, level: int = 1, *, texts_stay: bool = False) -> None:
+        """Move the constants of the bodies of a node, if these can read outer values.
+
+        The outside is `level` levels further out. Strings stay in a Loop that collects some.
+        """
+        texts_stay = texts_stay or may_collect_strings(node)
+        for _, graph in scoping.subgraphs(node) if scoping.is_onnx_domain(node.domain) else ():
+            self.take(graph, level=level, texts_stay=texts_stay)
+
+    def take(
+        self, graph: GraphProto, *, nested: bool = True, level: int = 1, texts_stay: bool = False
+    ) -> None:
         """Move the constants of a graph, which captures them now, innermost bodies first.
 
         What nobody reads is dropped. The outside is `level` levels further out. `nested`: what the
         graph returns is computed by its nodes, for onnxruntime cannot return an outer value.
         """
-        for node in filter(_captures, graph.node):
-            for _, inner in scoping.subgraphs(node):
-                self.take(inner, level=level + 1)
+        for node in graph.node:
+            self.take_from(node, level + 1, texts_stay=texts_stay)
         found = constants_of(graph)
         if not found:
             return
@@ -57,7 +68,7 @@ class Lifting:
         outside = {
             name: self._name_outside(one, name in annotated)
             for name, one in found.items()
-            if name in read and not _stays(one, near.get(name))
+            if name in read and not _stays(one, near.get(name), texts_stay)
         }
         mapping = {name: known for name, known in outside.items() if known}
         _remove(graph, {name for name in found if name not in read or name in mapping})
@@ -74,23 +85,11 @@ class Lifting:
         return self.outside.node(constant)
 
     def _move_annotations(self, graph: GraphProto, mapping: Mapping[str, str]) -> None:
-        kept = []
+        kept: list[TensorAnnotation] = []
         for one in graph.quantization_annotation:
-            copy = TensorAnnotation()
-            copy.CopyFrom(one)
-            for entry in copy.quant_parameter_tensor_names:
-                entry.value = mapping.get(entry.value, entry.value)
-            if one.tensor_name in mapping:
-                copy.tensor_name = mapping[one.tensor_name]
-                self.annotations.append(copy)
-            else:
-                kept.append(copy)
+            renamed = scoping.renamed_annotation(one, mapping)
+            (self.annotations if one.tensor_name in mapping else kept).append(renamed)
         replace_all(graph.quantization_annotation, kept)
-
-
-def _captures(node: NodeProto) -> bool:
-    """Whether the bodies of a node may read outer values: of other domains that is not known."""
-    return scoping.is_onnx_domain(node.domain)
 
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:
@@ -104,8 +103,11 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:
     return found
 
 
-def _stays(constant: TensorProto | NodeProto, least: int | None) -> bool:
-    return isinstance(constant, TensorProto) and counts(constant, least)
+def _stays(constant: TensorProto | NodeProto, least: int | None, texts_stay: bool) -> bool:
+    if not isinstance(constant, TensorProto):
+        return False
+    is_text = constant.data_type == TensorProto.STRING
+    return counts(constant, least) or (is_text and texts_stay)
 
 
 def is_constant(node: NodeProto) -> bool:

@@ -78,7 +78,7 @@ class Outside:
             for position, name in enumerate(node.output):
                 node.output[position] = mapping.get(name, name)
         self.author.adopt(nodes, [_named(one, mapping) for one in tensors])
-        self.annotations = [_renamed(one, mapping) for one in self.annotations]
+        self.annotations = [scoping.renamed_annotation(one, mapping) for one in self.annotations]
         return mapping
 
 
@@ -189,13 +189,4 @@ def _named(tensor: TensorProto, mapping: Mapping[str, str]) -> TensorProto:
     copy = TensorProto()
     copy.CopyFrom(tensor)
     copy.name = mapping[tensor.name]
-    return copy
-
-
-def _renamed(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> TensorAnnotation:
-    copy = TensorAnnotation()
-    copy.CopyFrom(annotation)
-    copy.tensor_name = mapping.get(copy.tensor_name, copy.tensor_name)
-    for entry in copy.quant_parameter_tensor_names:
-        entry.value = mapping.get(entry.value, entry.value)
     return copy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +16,7 @@ from passes.repeated import replace_all
 from passes.rules.integers import Integers
 from passes.speculation import SPECULATABLE
 
-#: Index arithmetic and what exporters put between it; none of it can fail.
+#: Index arithmetic and what exporters put between it; none of it fails if the shapes fit.
 _IDLE = SPECULATABLE | {"Squeeze", "Unsqueeze"}
 
 
@@ -24,11 +25,13 @@ class RaisedBody:
     """A copy of a Loop's body under change.
 
     Nodes stand in slots, one for each old node; a slot may become empty or hold new nodes.
+    `doubts` are values whose computation may fail.
     """
 
     form: LoopForm
     integers: Integers
     author: Author
+    doubts: AbstractSet[str] = frozenset()
     graph: GraphProto = field(default_factory=GraphProto)
     slots: list[list[NodeProto]] = field(default_factory=list)
 
@@ -113,7 +116,9 @@ class RaisedBody:
     def _is_idle(self, node: NodeProto) -> bool:
         if any(True for _ in scoping.subgraphs(node)) or not scoping.is_onnx_domain(node.domain):
             return False
-        return node.op_type in _IDLE or self.integers.inside(node.output[0]) is not None
+        if self.integers.inside(node.output[0]) is not None:
+            return True
+        return node.op_type in _IDLE and self.doubts.isdisjoint(node.output)
 
     def finish(
         self,

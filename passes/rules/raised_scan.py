@@ -13,15 +13,15 @@ from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused
 from passes.rules.accumulated import Rows, rows_of
-from passes.rules.body_types import without_made_up
 from passes.rules.branch_types import SHAPES_MAY_DIFFER
+from passes.rules.made_up_sizes import without_made_up
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising, check_carried
 from passes.rules.readers import readers_around
+from passes.rules.scan_feeds import ScanFeeds
+from passes.rules.unread import doubts_of
 from passes.rules.windows import Window
 from passes.value_types import dims_of, elem_type_of, tensor_type
-
-_RANGE, _SLICE_HAS_INPUTS = 11, 10
 
 
 @dataclass
@@ -40,7 +40,8 @@ class RaisedScan:
     def __post_init__(self) -> None:
         raising = self.raising
         inner = self.author.inside(f"{self.author.prefix}/step")
-        self.body = RaisedBody(raising.form, raising.integers, inner)
+        doubts = doubts_of(raising.site, raising.form, raising.types.dims)
+        self.body = RaisedBody(raising.form, raising.integers, inner, doubts)
         self.scanned = [(group[0], self._take(group)) for group in raising.windows]
         self.rows = rows_of(raising, self.body, self.author)
         self._prune()
@@ -126,8 +127,14 @@ class RaisedScan:
         rows = [(one, one.name or self.author.fresh("unused")) for one in self.rows]
         if self.raising.non_empty:
             self._scan(self.author, [name for _, name in finals], [name for _, name in rows])
-            return
-        self._refuse_known_length()
+        else:
+            self._refuse_known_length()
+            self._scan_or_none(finals, rows)
+
+    def _scan_or_none(
+        self, finals: Sequence[tuple[Carried, str]], rows: Sequence[tuple[Rows, str]]
+    ) -> None:
+        """Write the Scan into an If, under these names; its other branch runs no iteration."""
         running = self.author.inside(f"{self.author.prefix}/some")
         names = [running.fresh(name) for _, name in (*finals, *rows)]
         self._scan(running, names[: len(finals)], names[len(finals) :])
@@ -162,14 +169,23 @@ class RaisedScan:
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
         """Write the Scan, known to run, under these names."""
-        feeds = _Feeds(self, author)
-        inputs = [feeds.tensor(window) for window, _ in self.scanned]
+        windows = [window for window, _ in self.scanned]
+        feeds = ScanFeeds(self.raising, windows, author)
+        inputs = [feeds.tensor(window) for window in windows]
         raw = [
             author.fresh(f"{name}/rows") if one.finishes else name
             for one, name in zip(self.rows, rows, strict=True)
         ]
+        node = self._form(inputs, finals, raw).to_node()
+        author.adopt([self._uncovered(_inheriting(node, self.raising.site.node))])
+        for one, name, final in zip(self.rows, raw, rows, strict=True):
+            if one.finishes:
+                one.finish(author, name, final)
+
+    def _form(self, inputs: Sequence[str], finals: Sequence[str], rows: Sequence[str]) -> LoopForm:
+        """The Scan that scans these tensors, and names what it gives so."""
         count = len(self.carried)
-        form = LoopForm(
+        return LoopForm(
             kind=Kind.SCAN,
             body=self.body.graph,
             carried=tuple(
@@ -177,20 +193,16 @@ class RaisedScan:
                 for one, result, final in zip(self.carried, self.results, finals, strict=False)
             ),
             scanned=tuple(
-                Scanned(tensor, name, 0 if window is None else window.read.axis, back)
-                for tensor, (window, name), back in zip(
-                    inputs, self.scanned, self._backwards(), strict=True
-                )
+                Scanned(tensor, name, window.read.axis, window.read.backwards)
+                if window
+                else Scanned(tensor, name)
+                for tensor, (window, name) in zip(inputs, self.scanned, strict=True)
             ),
             collected=tuple(
                 Collected(result, name, one.axis, one.reversed)
-                for one, result, name in zip(self.rows, self.results[count:], raw, strict=True)
+                for one, result, name in zip(self.rows, self.results[count:], rows, strict=True)
             ),
         )
-        author.adopt([self._uncovered(_inheriting(form.to_node(), self.raising.site.node))])
-        for one, name, final in zip(self.rows, raw, rows, strict=True):
-            if one.finishes:
-                one.finish(author, name, final)
 
     def _uncovered(self, node: NodeProto) -> NodeProto:
         """The Scan, no name of whose body hides an outer one: where onnxruntime takes the If
@@ -202,83 +214,6 @@ class RaisedScan:
         if hidden:
             scoping.rename_all(body, lambda name: fresh(name) if name in hidden else name)
         return node
-
-    def _backwards(self) -> list[bool]:
-        return [window is not None and window.read.backwards for window, _ in self.scanned]
-
-    @property
-    def keeps_count(self) -> bool:
-        """Whether the trip count must be read, so that what guards it still does.
-
-        A Scan itself sees to it that whole tensors have the same size.
-        """
-        trips = self.raising.trips
-        if not trips.guards or self.raising.assumes("valid-inputs"):
-            return False
-        whole = [window.extent for window, _ in self.scanned if window and window.whole]
-        seen = {one - other for one in whole for other in whole}
-        return not trips.only_equalities or not set(trips.zeros) <= seen
-
-
-@dataclass
-class _Feeds:
-    """Writes what the Scan scans, where at least one iteration runs."""
-
-    scan: RaisedScan
-    author: Author
-    _count: str = ""
-    _explicit: bool = False
-    _sure: bool = False  # whether some input has as many elements as there are iterations
-
-    def __post_init__(self) -> None:
-        raising = self.scan.raising
-        self._explicit = raising.non_empty and self.scan.keeps_count
-        self._sure = any(one is None or not one.guarded for one, _ in self.scan.scanned)
-
-    def count(self) -> str:
-        """The trip count, a scalar."""
-        if not self._count:
-            self._count = self.scan.raising.trips.scalar(self.author)
-        return self._count
-
-    def vector(self) -> str:
-        """The trip count, int64 [1]."""
-        return spelling.unsqueeze(self.author, self.count(), 0)
-
-    def tensor(self, window: Window | None) -> str:
-        """The tensor to scan: one element an iteration."""
-        author = self.author
-        if window is None:
-            if author.opset < _RANGE:
-                return spelling.arange(author, self.vector())
-            return author.op("Range", author.int(0), self.count(), author.int(1))
-        tensor = window.read.tensor
-        if window.whole and not self._explicit:
-            return tensor
-        self._explicit = False
-        if window.guarded and not self._sure:
-            tensor = self._guarded(tensor, window)
-            self._sure = True  # a Scan fails itself where another input is shorter
-        return self._cut(tensor, window)
-
-    def _guarded(self, tensor: str, window: Window) -> str:
-        author = self.author
-        size = spelling.size_of_axis(author, tensor, window.read.axis)
-        behind = self.count()
-        if window.first:
-            behind = author.op("Add", behind, author.int(window.first))
-        exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
-        return spelling.must(author, tensor, author.op("Not", exceeds))
-
-    def _cut(self, tensor: str, window: Window) -> str:
-        author, first = self.author, window.first
-        if author.opset < _SLICE_HAS_INPUTS:
-            index = spelling.arange(author, self.vector())
-            index = author.op("Add", index, author.int(first)) if first else index
-            return author.op("Gather", tensor, index, axis=window.read.axis)
-        end = self.vector()
-        end = author.op("Add", end, author.ints(first)) if first else end
-        return author.op("Slice", tensor, author.ints(first), end, author.ints(window.read.axis))
 
 
 def _branch(writer: Author, names: Sequence[str], types: Sequence[TypeProto]) -> GraphProto:

@@ -10,10 +10,11 @@ from onnx import TensorProto
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.accumulators import Accumulator, find_accumulators
-from passes.rules.body_types import BodyTypes, Change, body_types, without_made_up
+from passes.rules.body_types import BodyTypes, Change, body_types
 from passes.rules.induction import inductions, integers_of, unchanged
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import find_reads
+from passes.rules.made_up_sizes import without_made_up
 from passes.rules.shape_reads import without_shape_reads
 from passes.rules.state_guards import without_state_guards
 from passes.rules.trailing import Placed, placed

@@ -8,9 +8,9 @@ from functools import cached_property
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
-from passes.rules.element_sizes import MADE_UP
 from passes.rules.invariants import Candidate
 from passes.rules.levels import Level
+from passes.rules.made_up_sizes import INFERRED
 from passes.value_types import Dim, dims_of, elem_type_of
 
 _SHAPES_MAY_DIFFER = 11  # from then on, the branches of an If may give values of two shapes
@@ -84,7 +84,9 @@ class StandIns:
     def _places(self, level: Level, name: str) -> dict[str, Place]:
         dims = level.dims_of(name) or ()
         told = ((dim, (name, axis)) for axis, dim in enumerate(dims) if isinstance(dim, str))
-        return {dim: at for dim, at in told if dim in self.level.symbols or dim.startswith(MADE_UP)}
+        return {
+            dim: at for dim, at in told if dim in self.level.symbols or dim.startswith(INFERRED)
+        }
 
 
 def _is_fixed(dims: Sequence[Dim] | None) -> bool:

@@ -5,32 +5,17 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from moved_work import HEAD, NO_TIME, body, every_length_axis_and_direction, inside, ops
 from random_scans import check_random_scan
 
 from passes.testing import assert_refused, assert_rewrite
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
-
 
 def moved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified."""
     return assert_rewrite(model, pipeline="batch-outputs", options=options).model
-
-
-def ops(model: onnx.ModelProto) -> list[str]:
-    return [node.op_type for node in model.graph.node]
-
-
-def body(model: onnx.ModelProto) -> onnx.GraphProto:
-    """The body of the first loop."""
-    loop = next(node for node in model.graph.node if node.op_type in ("Loop", "Scan"))
-    return next(one.g for one in loop.attribute if one.name == "body")
-
-
-def inside(model: onnx.ModelProto) -> list[str]:
-    return [node.op_type for node in body(model).node]
 
 
 def cell(time: str, axis: int, back: int, tail: str = "y = MatMul (h_out, V)") -> str:
@@ -43,13 +28,7 @@ def cell(time: str, axis: int, back: int, tail: str = "y = MatMul (h_out, V)") -
                     h_out = Sub (x_t, h_in) {tail} }}> (h0, x) }}"""
 
 
-@pytest.mark.parametrize(
-    ("time", "axis", "back"),
-    [
-        *(("T", 0, 0), ("T", 0, 1), ("T", 1, 0), ("T", 2, 1), ("T", -1, 0), ("T", -3, 1)),
-        *(("1", 1, 1), ("3", 0, 1), ("3", -2, 0)),
-    ],
-)
+@every_length_axis_and_direction
 def test_every_length_axis_and_direction(time: str, axis: int, back: int) -> None:
     after = moved(cell(time, axis, back))
     assert "MatMul" in ops(after)
@@ -58,12 +37,7 @@ def test_every_length_axis_and_direction(time: str, axis: int, back: int) -> Non
 
 def test_a_length_of_0_gives_an_empty_output_of_the_right_shape() -> None:
     after = moved(cell("T", 1, 1))
-    feeds = {
-        "h0": np.ones((2, 3), np.float32),
-        "x": np.ones((0, 2, 3), np.float32),
-        "at": np.array(0),
-    }
-    found = ReferenceExecutor().run(after, feeds).outputs["ys"]
+    found = ReferenceExecutor().run(after, NO_TIME).outputs["ys"]
     assert isinstance(found, np.ndarray)
     assert found.shape == (2, 0, 4)
 

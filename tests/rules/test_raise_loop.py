@@ -567,35 +567,41 @@ def test_a_tensor_that_grows_unevenly_is_refused() -> None:
     assert_refused(model, "element-shape", pipeline="raise")
 
 
+def inserting(
+    inputs: str,
+    outputs: str,
+    after: str,
+    *,
+    element: str = "float[3]",
+    row: str = "x_t = Gather (x, i)\n y = Neg (x_t)",
+    first: str = "SequenceEmpty <dtype = 1> ()",
+) -> str:
+    """A sequence that is `first` gets a y of each iteration; `after` reads it as a_end."""
+    return loop(
+        inputs,
+        outputs,
+        f"{row}\n acc_out = SequenceInsert (acc, y)",
+        carried=f"seq({element}) acc",
+        collected=f"seq({element}) acc_out",
+        **{**ACCUMULATES, "before": trips_of("x") + f"a0 = {first}"},
+        after=after,
+    )
+
+
 @pytest.mark.parametrize(("axis", "new"), [(0, 1), (1, 1), (-1, 1), (0, 0), (1, 0), (-1, 0)])
 def test_a_sequence_that_is_joined_is_collected(axis: int, new: int) -> None:
     rank = "float[A,B,C] z" if new else "float[A,B] z"
-    model = loop(
-        "float[T,2,3] x",
-        rank,
-        "x_t = Gather (x, i)\n y = Neg (x_t)\n acc_out = SequenceInsert (acc, y)",
-        carried="seq(float[2,3]) acc",
-        collected="seq(float[2,3]) acc_out",
-        before=trips_of("x") + "a0 = SequenceEmpty <dtype = 1> ()",
-        fed="a0",
-        results="a_end",
-        after=f"z = ConcatFromSequence <axis = {axis}, new_axis = {new}> (a_end)",
-    )
-    result = raised(model)
+    after = f"z = ConcatFromSequence <axis = {axis}, new_axis = {new}> (a_end)"
+    result = raised(inserting("float[T,2,3] x", rank, after, element="float[2,3]"))
     assert len(scan_of(result).input) == 1
 
 
 def test_a_sequence_may_hold_something_at_first() -> None:
-    model = loop(
+    model = inserting(
         "float[T,3] x, float[3] first",
         "float[N,3] z",
-        "x_t = Gather (x, i)\n y = Neg (x_t)\n acc_out = SequenceInsert (acc, y)",
-        carried="seq(float[3]) acc",
-        collected="seq(float[3]) acc_out",
-        before=trips_of("x") + "a0 = SequenceConstruct (first)",
-        fed="a0",
-        results="a_end",
-        after="z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)",
+        "z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)",
+        first="SequenceConstruct (first)",
     )
     raised(model)
     given = model.replace("a0 = SequenceConstruct (first)", "").replace(
@@ -605,17 +611,7 @@ def test_a_sequence_may_hold_something_at_first() -> None:
 
 
 def test_a_sequence_that_stays_one_is_refused() -> None:
-    model = loop(
-        "float[T,3] x",
-        "int64 z",
-        "x_t = Gather (x, i)\n y = Neg (x_t)\n acc_out = SequenceInsert (acc, y)",
-        carried="seq(float[3]) acc",
-        collected="seq(float[3]) acc_out",
-        before=trips_of("x") + "a0 = SequenceEmpty <dtype = 1> ()",
-        fed="a0",
-        results="a_end",
-        after="z = SequenceLength (a_end)",
-    )
+    model = inserting("float[T,3] x", "int64 z", "z = SequenceLength (a_end)")
     assert_refused(model, "sequence-read", pipeline="raise")
 
 
@@ -778,18 +774,13 @@ def test_the_shape_of_a_buffer_may_be_asked_while_it_is_filled() -> None:
 
 
 def test_a_slice_that_keeps_its_axis_has_a_known_size() -> None:
-    model = loop(
+    model = inserting(
         "float[T,3] x",
         "float[A,B] z",
-        "from = Unsqueeze (i, zeros)\n next = Add (i, one)\n to = Unsqueeze (next, zeros)\n"
-        "part = Slice (x, from, to, zeros, ones)\n y = Neg (part)\n"
-        "acc_out = SequenceInsert (acc, y)",
-        carried="seq(float[A,B]) acc",
-        collected="seq(float[A,B]) acc_out",
-        before=trips_of("x") + "a0 = SequenceEmpty <dtype = 1> ()",
-        fed="a0",
-        results="a_end",
-        after="z = ConcatFromSequence <axis = 0> (a_end)",
+        "z = ConcatFromSequence <axis = 0> (a_end)",
+        element="float[A,B]",
+        row="from = Unsqueeze (i, zeros)\n next = Add (i, one)\n to = Unsqueeze (next, zeros)\n"
+        "part = Slice (x, from, to, zeros, ones)\n y = Neg (part)",
     )
     assert list(scan_of(raised(model)).input) == ["x"]
 

@@ -89,33 +89,30 @@ class _SaidByFunction(Exception):
     """Raised out of onnx's look-up when it starts to expand a schema's function."""
 
 
-def _onnx_class(domain: str, op_type: str, version: int) -> type[OpRun]:
-    def expand(*_: Any) -> None:
+class _NoEvaluator:
+    """What onnx's look-up would run a schema's function with."""
+
+    def __init__(self, *_: Any) -> None:
         raise _SaidByFunction
 
-    if domain == "":
-        # onnx declares neither what it returns nor that any evaluator will do
-        return load_op(  # type: ignore[no-any-return]
-            "",
-            op_type,
-            version,
-            evaluator_cls=expand,  # type: ignore[arg-type]
-        )
-    loaders: dict[str, Callable[..., Any]] = _other_domains()
+
+def _onnx_class(domain: str, op_type: str, version: int) -> type[OpRun]:
+    loaders = _loaders()
     if domain not in loaders:
         raise NotImplementedError(domain)
-    return loaders[domain](domain, op_type, version)  # type: ignore[no-any-return]
+    return loaders[domain](domain, op_type, version)
 
 
 @functools.cache
-def _other_domains() -> dict[str, Callable[..., Any]]:
+def _loaders() -> dict[str, Callable[[str, str, int], type[OpRun]]]:
+    """What finds the class of an operator, by domain."""
     from onnx.reference.ops import aionnx_preview_training, aionnxml
 
-    loaders: dict[str, Callable[..., Any]] = {
+    return {
+        "": functools.partial(load_op, evaluator_cls=_NoEvaluator),
         "ai.onnx.ml": aionnxml.load_op,
         "ai.onnx.preview.training": aionnx_preview_training.load_op,
     }
-    return loaders
 
 
 def _with_values_inside(node: NodeProto, evaluator: Evaluator) -> NodeProto:

@@ -29,7 +29,7 @@ class Call:
         self.attributes: dict[str, Any] = dict(_defaults(node.op_type, version))
         for attribute in node.attribute:
             self.attributes[attribute.name] = _plain(attribute)
-        self._onnx: dict[tuple[int, tuple[Any, ...]], OpRun] = {}
+        self._onnx: dict[tuple[int, tuple[Any, ...]], Callable[..., Any]] = {}
 
     def get(self, name: str, default: Any = None) -> Any:
         """An attribute: as given, else the default of the opset, else `default`."""
@@ -45,7 +45,7 @@ class Call:
         key = (version, tuple((name, repr(value)) for name, value in sorted(changed.items())))
         if key not in self._onnx:
             self._onnx[key] = _onnx_kernel(_changed(self.node, changed), version)
-        return self._onnx[key].run(*operands)  # type: ignore[no-untyped-call]
+        return self._onnx[key](*operands)
 
 
 _KERNELS: dict[str, list[tuple[int, int, Function]]] = {}
@@ -117,9 +117,9 @@ def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
     return copy
 
 
-def _onnx_kernel(node: NodeProto, version: int) -> OpRun:
+def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:
     kernel: OpRun = load_op("", node.op_type, version)(node, run_parameters({"": version}))
-    return kernel
+    return kernel.run
 
 
 def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:

@@ -1,0 +1,115 @@
+"""The commands that write no model. Each imports what it needs, so help is quick."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from passes.choices import DEFAULT_OPSET, Batch, Executors
+from passes.command_options import (
+    BatchOption,
+    Budget,
+    ExecutorOption,
+    Inputs,
+    Json,
+    ModelFile,
+    Opset,
+    Seed,
+)
+from passes.command_running import (
+    FAILED,
+    MISMATCH,
+    NOT_PRODUCED,
+    fail,
+    progress,
+    reproduce,
+    show,
+    write,
+)
+
+app = typer.Typer()
+
+
+@app.command(short_help="Execute two models on the same inputs and compare them.")
+def verify(
+    before: Annotated[Path, typer.Argument(help="The original.")],
+    after: Annotated[Path, typer.Argument(help="What is to do the same.")],
+    executor: ExecutorOption = Executors.both,
+    inputs: Inputs = None,
+    verify_budget: Budget = 60.0,
+    seed: Seed = 0,
+    json: Json = None,
+) -> None:
+    """Execute two models on the same inputs and compare what they answer.
+
+    Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
+    compared.
+    """
+    from passes.comparing import compare_files
+    from passes.errors import PassesError
+
+    try:
+        with progress() as say:
+            sides, verification, report = compare_files(
+                before, after, executor.value, inputs, verify_budget, seed, say
+            )
+    except PassesError as error:
+        fail(f"{error}", FAILED)
+    show(report, json)
+    if verification.verdict == "mismatch":
+        folder = after.with_name(f"{after.name}.reproducer")
+        reproduce(folder, sides, verification.failure, (before.parent, after.parent))
+        fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
+    if verification.verdict == "not-compared":
+        fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)
+
+
+@app.command(short_help="Show every loop, and what the rules would do with it.")
+def inspect(
+    model: ModelFile,
+    opset: Opset = DEFAULT_OPSET,
+    batch: BatchOption = Batch.auto,
+    json: Json = None,
+) -> None:
+    """Show every loop of a model, and what the rules would do with it, or why not."""
+    from passes.errors import PassesError
+    from passes.inspection import inspect_model, to_json, to_table
+
+    try:
+        loops = inspect_model(model, opset, {"batch": batch.value})
+    except PassesError as error:
+        fail(f"{error}", FAILED)
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=150)
+    console.print(to_table(loops) if loops else f"{model}: no Scan and no Loop")
+    if json is not None:
+        write(json, to_json(loops))
+
+
+@app.command("list")
+def list_rules() -> None:
+    """List the rules."""
+    from passes.plugins import load_rules
+
+    rules = load_rules()
+    width = max(map(len, rules)) + 2
+    for name, rule in sorted(rules.items()):
+        typer.echo(f"{name:<{width}}{rule.summary}")
+
+
+@app.command()
+def explain(
+    subject: Annotated[str, typer.Argument(help="A rule, or the code of a refusal.")],
+) -> None:
+    """Explain a rule, or what the code of a refusal means."""
+    from passes.explanation import explanation
+
+    text = explanation(subject)
+    if text is None:
+        fail(f"{subject!r} is neither a rule nor a code; `passes list` shows the rules", FAILED)
+    typer.echo(text)

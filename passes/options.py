@@ -1,0 +1,102 @@
+"""What the library's functions take, and the session that runs with it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TypedDict
+
+from passes.choices import Assumption, Bounded, Executors, Peel
+from passes.session import Progress, Session, Verifying
+
+
+class Options(TypedDict, total=False):
+    """What every rewriting function takes by keyword.
+
+    `verify` (on by default) executes before and after: `executor` (reference, onnxruntime, both)
+    runs both models on `inputs` (an .npz or a folder of test data) and on inputs drawn from
+    `seed`, for at most `verify_budget` seconds (60). `allow_unverified` lets rewrites pass that
+    could not be compared. `assume=["valid-inputs"]` leaves out the guards that make the new
+    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `progress` is
+    told what goes on.
+    """
+
+    verify: bool
+    executor: str
+    inputs: str | os.PathLike[str] | None
+    verify_budget: float
+    seed: int
+    allow_unverified: bool
+    assume: Sequence[str]
+    progress: Progress | None
+
+
+def check_choice(name: str, said: str, known: type[StrEnum]) -> None:
+    """See that an option says something known.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if said not in tuple(known):
+        raise ValueError(f"{name} is {said!r}, not one of {', '.join(known)}")
+
+
+def check_unrolling(
+    factor: int | None,
+    max_trips: int | None,
+    bounded: str,
+    check_output: str | None,
+    peel: str | None,
+) -> None:
+    """See that the options of `unroll` make sense together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    for name, number in (("factor", factor), ("max_trips", max_trips)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} is {number}, it must be 1 or more")
+    check_choice("bounded", bounded, Bounded)
+    if peel is not None:
+        check_choice("peel", peel, Peel)
+    whole = {"factor": factor, "peel": peel, "max_trips": max_trips}
+    said = [name for name, value in whole.items() if value is not None]
+    if len(said) > 1:
+        raise ValueError(f"{said[0]} and {said[1]} do not go together")
+    if check_output is not None and (max_trips is None or not check_output):
+        raise ValueError("check_output is the name of an output that goes with max_trips")
+
+
+def chosen(only: Sequence[str], rules: Sequence[str], skip: Sequence[str]) -> dict[str, object]:
+    """The options of a session that choose sites and rules."""
+    return {"only": tuple(only), "rules": tuple(rules), "skip": tuple(skip)}
+
+
+def session_of(command: str, opset: int, own: dict[str, object], options: Options) -> Session:
+    """The session of a command.
+
+    Raises:
+        ValueError: the executor or an assumption is none that is known.
+    """
+    assume = tuple(options.get("assume", ()))
+    if not set(assume) <= set(Assumption):
+        raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
+    progress = options.get("progress")
+    return Session(command, opset, {**own, "assume": assume}, _verifying(options), progress)
+
+
+def _verifying(options: Options) -> Verifying | None:
+    """How to verify, None for not at all."""
+    executor = options.get("executor", "both")
+    check_choice("executor", executor, Executors)
+    if not options.get("verify", True):
+        return None
+    return Verifying(
+        executor=executor,
+        budget=options.get("verify_budget", 60.0),
+        seed=options.get("seed", 0),
+        inputs=options.get("inputs"),
+        allow_unverified=options.get("allow_unverified", False),
+        assume=tuple(options.get("assume", ())),
+    )

@@ -1,0 +1,124 @@
+"""Where nodes stand: the graphs they hold, the scopes around them, and what people call both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+Owner = GraphProto | FunctionProto
+_GRAPH = AttributeProto.GRAPH
+_GRAPHS = AttributeProto.GRAPHS
+MAIN = "main"
+
+
+def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+    """The graphs a node holds, with the part of the path that leads to each (`body`)."""
+    for attribute in node.attribute[:]:  # a list: protobuf hands them out one by one slowly
+        if attribute.type == _GRAPH:
+            yield attribute.name, attribute.g
+        elif attribute.type == _GRAPHS:
+            for index, graph in enumerate(attribute.graphs):
+                yield f"{attribute.name}[{index}]", graph
+
+
+def holds_graphs(node: NodeProto) -> bool:
+    """Whether a node has bodies; quicker than to ask for them."""
+    for attribute in node.attribute[:]:
+        if attribute.type == _GRAPH or attribute.type == _GRAPHS:
+            return True
+    return False
+
+
+def label(node: NodeProto, index: int) -> str:
+    """How a node is called in a path: its name, else its op and place (`scan_3`)."""
+    return node.name or f"{node.op_type.lower()}_{index}"
+
+
+def function_label(function: FunctionProto) -> str:
+    """How a model-local function is called in a path."""
+    overload = f":{function.overload}" if function.overload else ""
+    return f"{function.domain}.{function.name}{overload}"
+
+
+def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
+    """The main graph and every model-local function, with their paths."""
+    yield MAIN, model.graph
+    for function in model.functions:
+        yield function_label(function), function
+
+
+#: Tells a graph or function of a model from every other one, even where names repeat.
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A graph or function where it stands: its path for people, its key for look-ups."""
+
+    path: str
+    key: Key
+    owner: Owner
+    outer: Scope | None = None
+
+    def inner(self, index: int) -> Iterator[Scope]:
+        """The bodies of the node at `index`."""
+        node = self.owner.node[index]
+        for name, graph in subgraphs(node):
+            path = f"{self.path}/{label(node, index)}.{name}"
+            yield Scope(path, (*self.key, index, name), graph, self)
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and what encloses it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node where it stands."""
+
+    node: NodeProto
+    index: int
+    scope: Scope
+
+    @property
+    def path(self) -> str:
+        """What people call it: `main/scan_3.body/if_0`."""
+        return f"{self.scope.path}/{label(self.node, self.index)}"
+
+
+def scopes(model: ModelProto) -> Iterator[Scope]:
+    """The outermost scopes: the main graph and every model-local function."""
+    for position, (path, owner) in enumerate(owners(model)):
+        yield Scope(path, (position,), owner)
+
+
+def walk(scope: Scope) -> Iterator[Place]:
+    """Every node below a scope, innermost first, in the order of the lists."""
+    for index, node in enumerate(scope.owner.node):
+        if holds_graphs(node):
+            for inner in scope.inner(index):
+                yield from walk(inner)
+        yield Place(node, index, scope)
+
+
+def walk_model(model: ModelProto) -> Iterator[Place]:
+    """Every node of a model, functions included, innermost first."""
+    for scope in scopes(model):
+        yield from walk(scope)
+
+
+def graphs_below(owner: Owner) -> Iterator[Owner]:
+    """`owner` and every graph nested in it."""
+    yield owner
+    for node in owner.node:
+        for attribute in node.attribute[:]:  # not `subgraphs`: a generator a node takes the time
+            if attribute.type == _GRAPH:
+                yield from graphs_below(attribute.g)
+            elif attribute.type == _GRAPHS:
+                for graph in attribute.graphs:
+                    yield from graphs_below(graph)

@@ -1,0 +1,178 @@
+"""Infers the types in the body of a Loop from those of what it carries, reads and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
+
+from passes.loop_form import Carried, LoopForm
+from passes.rule import Site
+from passes.rules.affine import Atom
+from passes.rules.integers import Integers
+from passes.rules.iteration_reads import Read
+from passes.rules.made_up_sizes import Dims, changed_size, own_size, size_symbol
+from passes.shape_inference import infer_shapes
+from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+
+_LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
+
+
+@dataclass(frozen=True)
+class BodyInference:
+    """The body of a Loop as a model that stands alone, which can be inferred again and again.
+
+    `sizes` says what the symbols of outer sizes stand for. `promised`: what the model declares with
+    one symbol is taken for one size.
+    """
+
+    site: Site
+    form: LoopForm
+    reads: Sequence[Read]
+    integers: Integers
+    sizes: dict[Dim, Atom] = field(default_factory=dict)
+    promised: bool = False
+
+    def first(self, one: Carried) -> Dims | None:
+        """The shape before the first iteration, a symbol of its own for each unknown dim."""
+        declared = self.declared(one.body_input)
+        initial = self.outer(one.initial)
+        if initial is None or (declared is not None and len(declared) != len(initial)):
+            if declared is None:
+                return None
+            initial = (None,) * len(declared)
+        told = declared or initial
+        return tuple(
+            said if isinstance(said, int) else dim or own_size(one.body_input, axis)
+            for axis, (dim, said) in enumerate(zip(initial, told, strict=True))
+        )
+
+    def outer(self, name: str) -> Dims | None:
+        """The shape of an outer value; a symbol stands for the size of one very axis."""
+        dims = dims_of(self.site.type_of(name))
+        if dims is None or self.promised:
+            return dims
+        sizes = [self.integers.size(name, axis) for axis in range(len(dims))]
+        shape = tuple(
+            dim if isinstance(dim, int) else size_symbol(size)
+            for dim, size in zip(dims, sizes, strict=True)
+        )
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, str):
+                self.sizes.setdefault(dim, Atom(("size", name, axis), name, axis))
+        return shape
+
+    def declared(self, name: str) -> Dims | None:
+        """What the body itself says of the shape of an input or output."""
+        for value in (*self.form.body.input, *self.form.body.output):
+            if value.name == name and dims_of(value.type) is not None:
+                return dims_of(value.type)
+        return None
+
+    def declared_alike(self, one: Carried) -> bool:
+        """Whether the body itself says that a shape stays."""
+        before = self.declared(one.body_input)
+        told = before is not None and None not in before
+        return told and before == self.declared(one.body_output)
+
+    def only_promised(self, one: Carried) -> bool:
+        """Whether the body says so with symbols, and no `--assume valid-inputs` vouches for it."""
+        assumed = "valid-inputs" in self.site.options.get("assume", ())
+        return not assumed and any(
+            isinstance(dim, str) for dim in self.declared(one.body_input) or ()
+        )
+
+    def widen(self, name: str, before: Dims | None, after: Dims | None) -> Dims | None:
+        """The shape that both are, with new symbols for the dims that differ."""
+        if before is None or after is None or len(before) != len(after):
+            return None
+        return tuple(
+            one if one == other else changed_size(name, axis)
+            for axis, (one, other) in enumerate(zip(before, after, strict=True))
+        )
+
+    def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
+        """Infer the body with these shapes of its carried values."""
+        model = self._model(carried)
+        try:
+            graph = infer_shapes(model).graph
+        except (RuntimeError, ValueError, onnx.checker.ValidationError):
+            graph = model.graph
+        values = (*graph.value_info, *graph.output, *graph.input)
+        types = {value.name: value.type for value in values}
+        for tensor in graph.initializer:
+            types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
+        return types
+
+    def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
+        form, site = self.form, self.site
+        (*_, top) = site.scope.chain()
+        imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
+        model = ModelProto(
+            ir_version=max(4, site.model.proto.ir_version), opset_import=imports.opset_import
+        )
+        model.functions.extend(site.model.proto.functions)
+        graph = model.graph
+        graph.CopyFrom(form.body)
+        for value in (*graph.output, *graph.value_info):
+            _forget_symbols(value.type)
+        del graph.input[:]
+        self._feed(graph, carried)
+        self._feed_slices(graph)
+        for name in form.captured:
+            self._capture(graph, name)
+        return model
+
+    def _feed(self, graph: GraphProto, carried: Mapping[str, Dims | None]) -> None:
+        assert self.form.condition is not None
+        scalar: Sequence[tuple[str, int]] = (
+            (self.form.iteration, TensorProto.INT64),
+            (self.form.condition.body_input, TensorProto.BOOL),
+        )
+        for name, elem_type in scalar:
+            graph.input.append(helper.make_value_info(name, tensor_type(elem_type, ())))
+        for one in self.form.carried:
+            value = graph.input.add(name=one.body_input)
+            known = self.site.type_of(one.initial)
+            if known is not None and elem_type_of(known):
+                dims = carried[one.body_input]
+                value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
+            elif known is not None:
+                value.type.CopyFrom(known)
+
+    def _feed_slices(self, graph: GraphProto) -> None:
+        """Let the slices be inputs, in the place of the nodes that read them."""
+        gone = {position for read in self.reads for position in read.nodes}
+        kept = [node for position, node in enumerate(graph.node) if position not in gone]
+        del graph.node[:]
+        graph.node.extend(kept)
+        for read in self.reads:
+            dims = list(self.outer(read.tensor) or ())
+            dims[read.axis : read.axis + 1] = [1] if read.kept_axis else []
+            elem_type = elem_type_of(self.site.type_of(read.tensor))
+            for name in read.results:
+                graph.input.append(
+                    helper.make_value_info(name, tensor_type(elem_type, tuple(dims)))
+                )
+
+    def _capture(self, graph: GraphProto, name: str) -> None:
+        fixed = self.site.constant(name)
+        if fixed is not None and fixed.size <= _LARGE:
+            tensor = onnx.numpy_helper.from_array(fixed, name)
+            graph.initializer.append(tensor)
+            return
+        value = graph.input.add(name=name)
+        known = self.site.type_of(name)
+        if known is not None:
+            value.type.CopyFrom(known)
+        if elem_type_of(known):
+            value.type.CopyFrom(tensor_type(elem_type_of(known), self.outer(name)))
+
+
+def _forget_symbols(type_proto: TypeProto) -> None:
+    """Leave the sizes that a declaration fixes."""
+    if type_proto.WhichOneof("value") == "tensor_type":
+        for dim in type_proto.tensor_type.shape.dim:
+            dim.ClearField("dim_param")
