@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 
+from passes.draft import Draft
 from passes.names import Names
 
 Array = npt.NDArray[Any]
@@ -29,7 +30,7 @@ class Author:
         self.opset = opset
         self.names = names
         self.prefix = prefix
-        self._written: list[gs.Node | NodeProto] = []
+        self._written: list[gs.Node | NodeProto | Draft] = []
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._tensors: dict[str, TensorProto] = {}
 
@@ -60,7 +61,9 @@ class Author:
         self._written.append(node)
         return written[0]
 
-    def adopt(self, nodes: Iterable[NodeProto], constants: Iterable[TensorProto] = ()) -> None:
+    def adopt(
+        self, nodes: Iterable[NodeProto | Draft], constants: Iterable[TensorProto] = ()
+    ) -> None:
         """Take existing nodes, as they are, behind what was written so far."""
         self._written.extend(nodes)
         for tensor in constants:
@@ -96,9 +99,16 @@ class Author:
     @property
     def nodes(self) -> list[NodeProto]:
         """What was written, in order."""
+        make = GraphProto().node.add
         return [
-            one if isinstance(one, NodeProto) else OnnxExporter.export_node(one)
-            for one in self._written
+            one.node(make) if isinstance(one, Draft) else _exported(one) for one in self._written
+        ]
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """What was written, in order, where it may still change."""
+        return [
+            one if isinstance(one, Draft) else Draft.of(_exported(one)) for one in self._written
         ]
 
     @property
@@ -122,3 +132,7 @@ class Author:
 
     def _variable(self, name: str) -> gs.Tensor:
         return gs.Variable(name) if name else gs.Variable.empty()
+
+
+def _exported(node: gs.Node | NodeProto) -> NodeProto:
+    return node if isinstance(node, NodeProto) else OnnxExporter.export_node(node)

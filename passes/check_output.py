@@ -45,8 +45,10 @@ def with_check_output(model: ModelProto, name: str, checks: Sequence[str]) -> Mo
             held = both
         made.graph.node.add(op_type="Identity", input=[held], output=[name])
     else:
-        value = helper.make_tensor("value", TensorProto.BOOL, [], [True])
-        made.graph.node.append(helper.make_node("Constant", [], [name], value=value))
+        one = names.fresh(f"{name}/one")  # a float, of which Constants hold nothing else at first
+        value = helper.make_tensor("value", TensorProto.FLOAT, [], [1])
+        made.graph.node.append(helper.make_node("Constant", [], [one], value=value))
+        made.graph.node.append(helper.make_node("Cast", [one], [name], to=TensorProto.BOOL))
     made.graph.output.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
     return made
 

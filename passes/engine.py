@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
@@ -15,8 +14,10 @@ from passes.errors import BadModel, PassesError
 from passes.inference import ValueTypes
 from passes.model import Model
 from passes.names import Names
+from passes.own_strings import with_own_strings
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
 from passes.scope import Owner, Place, Scope
+from passes.selection import hand_on, is_meant
 from passes.splicing import FREE_INITIALIZERS, drop_unread, list_initializers, splice
 from passes.template import Filled, Template, likeness
 
@@ -268,9 +269,9 @@ class _Pass:
         self.outcome.rewritten[position] = Rewritten(one.rule, one.place, edit)
 
     def _wanted(self, place: Place) -> bool:
-        """Whether the option `only` leaves this site to the rules."""
-        patterns = self.engine.options.get("only", ())
-        return not patterns or any(fnmatchcase(place.path, pattern) for pattern in patterns)
+        """Whether `only` leaves this site to the rules; a model is converted as a whole."""
+        chosen = self.engine.options.get("only") and self.engine.target is None
+        return not chosen or is_meant(place.node)
 
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
         """The Edit of the first rule that does not refuse."""
@@ -295,6 +296,9 @@ class _Pass:
             raise TypeError(
                 f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
             )
+        edit = with_own_strings(self._site(place), edit)
+        if self.engine.options.get("only"):
+            hand_on(place.node, edit.nodes)
         return edit
 
     def _record(self, rule: Rule, place: Place, written: Edit | Filled) -> None:

@@ -1,56 +1,62 @@
-"""Which loops `--only` means, also once a stage has rewritten or moved them."""
+"""Which sites `--only` means, also once rules have rewritten, moved or copied them.
+
+The patterns are matched once, against the paths of the model as it was read: paths count the
+nodes, so each rewrite changes those behind it. From then on every node says in its metadata
+whether it is meant. That goes where the node goes, into the copies of a body too, and what a rule
+writes anew is meant where its site was. Before the model is written, the marks are taken off.
+"""
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from onnx import ModelProto, NodeProto
 
 from passes import scope as scoping
-from passes.engine import Round
 
-_LOOPS = ("Loop", "Scan")
-
-
-def matches(path: str, patterns: Sequence[str]) -> bool:
-    """Whether a path is meant; all are where there is no pattern."""
-    return not patterns or any(fnmatchcase(path, pattern) for pattern in patterns)
+_KEY = "passes.only"
+_MEANT, _NOT_MEANT = "meant", "not meant"
 
 
-def followed(model: ModelProto, patterns: Sequence[str], rounds: Sequence[Round]) -> list[str]:
-    """Patterns for a model behind a stage: the paths of the loops that were meant in `model`.
-
-    A loop is known by what it defines; where a rule rewrote it, so are those in its place.
-    """
-    meant = set(_defined(_loops(model, patterns)))
-    for round_ in rounds:
-        for one in round_.rewritten:
-            if not meant.isdisjoint(one.place.node.output):
-                meant.update(_defined(one.edit.nodes))
-    after = rounds[-1].proto if rounds else model
-    places = scoping.walk_model(after)
-    found = [
-        place.path
-        for place in places
-        if place.node.op_type in _LOOPS and not meant.isdisjoint(place.node.output)
-    ]
-    # a pattern that nothing matches: no pattern at all would mean every loop
-    return [glob.escape(path) for path in found] or ["no loop is left"]
+def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
+    """A copy of a model, its nodes marked by whether one of the patterns matches their path."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for place in scoping.walk_model(copy):
+        path = place.path
+        meant = any(fnmatchcase(path, pattern) for pattern in patterns)
+        place.node.metadata_props.add(key=_KEY, value=_MEANT if meant else _NOT_MEANT)
+    return copy
 
 
-def _loops(model: ModelProto, patterns: Sequence[str]) -> Iterable[NodeProto]:
-    for place in scoping.walk_model(model):
-        if place.node.op_type in _LOOPS and matches(place.path, patterns):
-            yield place.node
+def is_meant(node: NodeProto) -> bool:
+    """Whether a node of a marked model is meant, or is new: a site was meant where it stands."""
+    return all(one.key != _KEY or one.value == _MEANT for one in node.metadata_props)
 
 
-def _defined(nodes: Iterable[NodeProto]) -> Iterable[str]:
-    """What these loops define, those in the branches of an If too."""
+def hand_on(site: NodeProto, nodes: Iterable[NodeProto]) -> None:
+    """Mark, in place, what takes the place of a node that is not meant; it has marks of its own
+    where it stood in a body of that node."""
+    if is_meant(site):
+        return
+    for node in _below(nodes):
+        if all(one.key != _KEY for one in node.metadata_props):
+            node.metadata_props.add(key=_KEY, value=_NOT_MEANT)
+
+
+def unmark(model: ModelProto) -> None:
+    """Take the marks off, in place."""
+    for _, owner in scoping.owners(model):
+        for node in _below(owner.node):
+            for at in reversed(range(len(node.metadata_props))):
+                if node.metadata_props[at].key == _KEY:
+                    del node.metadata_props[at]
+
+
+def _below(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """These nodes and those in their bodies."""
     for node in nodes:
-        if node.op_type in _LOOPS:
-            yield from filter(None, node.output)
-        elif node.op_type == "If":
-            for _, graph in scoping.subgraphs(node):
-                yield from _defined(graph.node)
+        yield node
+        for _, graph in scoping.subgraphs(node):
+            yield from _below(graph.node)

@@ -20,7 +20,7 @@ from passes.errors import PassesError
 from passes.model import Model
 from passes.pipelines import Stage, rules_of, stages_of
 from passes.report import Checked, Record, Report
-from passes.selection import followed
+from passes.selection import marked, unmark
 from passes.verify.verdicts import Failure
 
 Source = ModelProto | str | os.PathLike[str]
@@ -118,16 +118,19 @@ class Session:
             refuse_taken(model.proto, added)
         self._say("rewriting")
         rounds: list[Round] = []
-        proto = model.proto
         only: Sequence[str] = tuple(self.options.get("only", ()))
+        start = marked(model.proto, only) if only else model.proto
+        proto = start
         chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
         for stage in stages_of(self.command, chosen, skip):
-            current = Model(proto, model.path) if rounds else model
+            current = model if proto is model.proto else Model(proto, model.path)
             if stage.applies_to(proto, current.opset()):
-                done = self._stage(stage, current, only)
-                only = followed(proto, only, done) if only else ()
-                rounds += done
+                rounds += self._stage(stage, current)
                 proto = rounds[-1].proto
+        if proto is start:
+            proto = model.proto
+        elif only:
+            unmark(proto)
         report = self._report(model, proto, rounds)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
@@ -138,11 +141,10 @@ class Session:
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
-    def _stage(self, stage: Stage, model: Model, only: Sequence[str]) -> list[Round]:
+    def _stage(self, stage: Stage, model: Model) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
         target = self.target if stage.converts else None
-        # a model is converted as a whole
-        options = {**self.options, **dict(stage.options), "only": () if stage.converts else only}
+        options = {**self.options, **dict(stage.options)}
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)

@@ -56,11 +56,13 @@ def splice(
 
 def _tell_apart(nodes: Sequence[NodeProto], made: Sequence[NodeProto]) -> None:
     """Give those that Edits made names of their own: onnxruntime wants that within a graph."""
+    named = [node for node in made if node.name]
+    if not named:
+        return
     new = {id(node) for node in made}
     names = Names(node.name for node in nodes if id(node) not in new)
-    for node in made:
-        if node.name:
-            node.name = names.fresh(node.name)
+    for node in named:
+        node.name = names.fresh(node.name)
 
 
 def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:

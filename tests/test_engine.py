@@ -16,6 +16,7 @@ from passes.engine import Engine, NotConverging, Round
 from passes.errors import BadModel
 from passes.model import Model
 from passes.rule import Edit, Refused, Rewrite, Rule, Site, register
+from passes.selection import marked
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 16]>
@@ -126,7 +127,9 @@ def test_where_one_rule_refuses_the_next_one_is_tried() -> None:
 
 
 def test_only_some_sites_are_asked_for() -> None:
-    outcome = round_of(NESTED, a_rule("Neg", renaming("Sign")), only=("main/if_1.*",))
+    only = ("main/if_1.*",)
+    model = marked(onnx.parser.parse_model(NESTED), only)
+    outcome = round_of(model, a_rule("Neg", renaming("Sign")), only=only)
     assert ops(outcome.proto) == ["Neg", "Sign", "Abs", "If"]
 
 

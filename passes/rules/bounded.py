@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from passes.rules.unrolling import Unrolling
 from passes.value_types import dims_of, elem_type_of
 
 
-class Bounded(Unrolling):
+class Bounded(Unrolling, ABC):
     """Writes `bound.size` iterations; one takes place only where those before it did, and only
     while the loop goes on. `_step` says how."""
 
@@ -87,13 +88,13 @@ class Bounded(Unrolling):
         certain = len(flags) - len(open_)
         return author.op("Add", count, author.ints(certain)) if certain else count
 
+    @abstractmethod
     def _step(self, index: int, going: str, states: list[str]) -> tuple[list[str], str]:
         """Write iteration `index`, which takes place where `going` (always where that is empty).
 
         Answers with the states behind it and with the body's condition, a scalar; what it
         collects goes to `collected`, each a row [1, ...] that counts only where it took place.
         """
-        raise NotImplementedError
 
     def _flat(self, index: int, states: list[str]) -> tuple[list[str], list[str], str]:
         """Write an iteration as it is: its states, its rows and its condition."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
 
 from passes.author import Author
+from passes.draft import ITERATION_KEY
 from passes.rules.branch_types import declared
 from passes.rules.folding import Array
-from passes.rules.iteration import ITERATION_KEY
 from passes.rules.tidy import Tidy
 
 
@@ -23,13 +24,16 @@ def branch_graph(
     type_of: Callable[[str], TypeProto | None],
     value_info: Iterable[ValueInfoProto] = (),
     annotations: Iterable[TensorAnnotation] = (),
+    doubts: AbstractSet[str] = frozenset(),
 ) -> GraphProto:
     """What `inner` wrote, cleaned, and an Identity for each value that the branch gives.
 
-    `outer` knows constants of the surroundings, `type_of` the types that are certain.
+    `outer` knows constants of the surroundings, `type_of` the types that are certain; what
+    computes `doubts` stays though nobody reads it.
     """
     outputs = [inner.op("Identity", one) for one in given]
-    nodes, constants = Tidy(inner, frozenset(outputs), outer, type_of, finals=False).clean()
+    tidy = Tidy(inner, frozenset(outputs), outer, type_of, finals=False, doubts=doubts)
+    nodes, constants = tidy.clean()
     made = {one for node in nodes for one in node.output}
     graph = helper.make_graph(
         nodes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import TypeProto, ValueInfoProto, helper
 
+from passes import facts
 from passes.loop_form import Carried, Collected, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.body_outputs import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES
@@ -79,3 +80,21 @@ def refuse_two_shapes(site: Site, form: LoopForm) -> None:
             "what the loop collects may be empty",
             [site.path],
         )
+
+
+def refuse_changing_states(site: Site, form: LoopForm) -> None:
+    """Refuse to hand on a state of before or behind an iteration by an If that has one shape.
+
+    Raises:
+        Refused: `old-if`.
+    """
+    if site.target >= SHAPES_MAY_DIFFER:
+        return
+    for name, stays in facts.keeps_shape(site, form).items():
+        if not stays:
+            raise Refused(
+                "old-if",
+                f"the branches of an If give one shape before opset {SHAPES_MAY_DIFFER}, and "
+                f"{name!r} may change its shape",
+                [site.path, name],
+            )

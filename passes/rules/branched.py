@@ -12,6 +12,7 @@ from passes.rules.bounded import Bounded
 from passes.rules.bounds import Bound
 from passes.rules.branch_graph import branch_graph, branching
 from passes.rules.branch_types import (
+    refuse_changing_states,
     refuse_two_shapes,
     refuse_uncopied,
     rows_type,
@@ -65,6 +66,7 @@ class Branched(Bounded):
             type_of=self._type_of,
             value_info=written.value_info,
             annotations=written.annotations,
+            doubts=self.doubts,
         )
 
     def _passing_graph(self, index: int, states: list[str]) -> GraphProto:
@@ -98,6 +100,7 @@ def refuse_what_no_branch_returns(site: Site, form: LoopForm, bound: Bound) -> N
     guards = bound.promised and not site.options.get("check_output") and not assumed
     if not starts_always(site, form):
         refuse_two_shapes(site, form)
+    refuse_changing_states(site, form)
     for one in form.carried:
         refuse_uncopied(site, one)
         known = site.body_type_of("body", one.body_input)

@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 from onnx import GraphProto
 
 from passes import scope as scoping
+from passes.draft import ITERATION_KEY
 from passes.loop_form import LoopForm
 from passes.names import Names
 from passes.rule import Refused, Site
-from passes.rules.iteration import ITERATION_KEY
 
 MOST_NODES = 100_000
 MOST_BYTES = 1 << 30  # protobuf reads no message of 2 GB

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import GraphProto, NodeProto, helper
 
 from passes import scope as scoping
 from passes.author import Author
@@ -19,6 +19,7 @@ from passes.rules.float_counter import exact_trips
 from passes.rules.integers import Integers
 from passes.rules.leftovers import leftovers
 from passes.rules.raised_body import RaisedBody
+from passes.rules.unread import doubts_of
 from passes.value_types import dims_of
 
 _OLDEST = 9  # Where, Not and Greater of whole numbers
@@ -103,7 +104,8 @@ def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
     """The loop without its condition, which holds whenever the body runs and is handed on."""
     assert form.condition is not None
     inner = author.inside(f"{author.prefix}/step")
-    body = RaisedBody(form, Integers(site, form.body), inner)
+    doubts = doubts_of(site, form) - _makers_of(form.body, form.condition.body_output)
+    body = RaisedBody(form, Integers(site, form.body), inner, doubts)
     going = form.condition.body_input
     body.prune(form.body_outputs[1:], form.carried, ())
     if body.reads(going) or going in form.body_outputs[1:]:
@@ -115,6 +117,15 @@ def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
     constants = tuple(name for name in form.constant_inputs if name in fixed)
     condition = Condition("", going, go_on)
     return replace(form, body=graph, condition=condition, constant_inputs=constants)
+
+
+def _makers_of(body: GraphProto, name: str) -> set[str]:
+    """All values of a body that a value is computed from, and itself."""
+    found = {name}
+    for node in reversed(body.node):
+        if not found.isdisjoint(node.output):
+            found.update(scoping.free_names(node))
+    return found
 
 
 @dataclass(frozen=True)

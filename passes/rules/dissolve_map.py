@@ -6,6 +6,7 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.rule import Edit, Refused, Site, register
+from passes.rules.by_size import by_size
 from passes.rules.dissolving import Dissolving
 from passes.rules.time_body import TimeBody
 
@@ -41,6 +42,9 @@ def dissolve_map(site: Site) -> Edit:
     takes `--allow-reassociation`, and the report says so. Where the Scan may run no iteration,
     the result is the initial value, and an op that could fail then is refused.
 
+    `optimize` for onnxruntime also keeps the Scan, in an If, where that is quicker with many rows,
+    and how many there are is only known when the model runs.
+
     Scanned lengths that are not provably equal get a guard; `--assume valid-inputs` leaves it
     out. A Loop is raised to a Scan first.
 
@@ -59,7 +63,9 @@ def dissolve_map(site: Site) -> Edit:
     - `over-budget`: a value takes more than `--max-bytes` for all iterations
     """
     try:
-        return Dissolving(TimeBody.of(site)).edit()
+        body = TimeBody.of(site)
+        edit = Dissolving(body).edit()
+        return by_size(body, edit) if site.options.get("by_size") else edit
     except Refused as reason:
         if reason.code not in _FROM_RULES_OF_OPS:
             raise

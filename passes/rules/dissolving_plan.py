@@ -65,16 +65,21 @@ class Plan:
         Raises:
             Refused: `not-worth-it`.
         """
-        body = self.body
-        saving = Gains(body, body.varying, self.readers)
-        saved = sum(map(saving.of, self.needed)) + START * (len(self.form.scanned) + 1)
-        if saved < sum(map(self._joining, self.states.values())):
+        if not self.pays:
             raise Refused(
                 "not-worth-it",
                 "what is computed for all iterations at once does not stay in the cache, which "
                 "costs more than the loop",
-                [body.site.path],
+                [self.body.site.path],
             )
+
+    @property
+    def pays(self) -> bool:
+        """Whether the loop costs more than what is written instead."""
+        body = self.body
+        saving = Gains(body, body.varying, self.readers)
+        saved = sum(map(saving.of, self.needed)) + START * (len(self.form.scanned) + 1)
+        return saved >= sum(map(self._joining, self.states.values()))
 
     def _joining(self, one: Recurrence) -> int:
         """What it costs to put the values of all iterations behind the initial one."""

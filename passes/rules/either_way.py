@@ -59,4 +59,5 @@ class EitherWay(Unrolling):
             type_of=self._type_of,
             value_info=self.value_info,
             annotations=self.annotations,
+            doubts=self.doubts,
         )

@@ -31,8 +31,28 @@ def runs_in_its_branch(site: Site, form: LoopForm) -> bool:
     )
 
 
+def least_size(site: Site, tensor: str, axis: int) -> int:
+    """The least size of an axis of an outer tensor that Ifs around the site let through."""
+    size = Integers(site).size(tensor, axis)
+    if size is None:
+        return 0
+    return max(
+        (
+            bound.number + 1
+            for count, bound in _exceeding(site)
+            if bound.number is not None and (size - count).number == 0
+        ),
+        default=0,
+    )
+
+
 def _least_sizes(site: Site) -> Iterator[Affine]:
     """Numbers above 0 in every run that gets to the site."""
+    return (count for count, bound in _exceeding(site) if bound.never_negative)
+
+
+def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
+    """Numbers, and what they exceed in every run that gets to the site."""
     for at in site.scope.chain():
         if at.outer is None:
             return
@@ -48,5 +68,4 @@ def _least_sizes(site: Site) -> Iterator[Affine]:
         count, bound = (outside.outside(name) for name in test.input)
         if count is None or bound is None or count.single is None or bound.single is None:
             continue
-        if bound.single.never_negative:
-            yield count.single
+        yield count.single, bound.single

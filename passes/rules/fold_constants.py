@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes import scope as scoping
@@ -15,6 +16,9 @@ from passes.scope import Key
 
 #: What the outputs of a node may take, if they are larger than what it reads.
 MOST_BYTES = 1 << 16
+#: Since this version a Constant holds tensors of any type, and before it of these.
+_HOLDS_ALL = 9
+_FLOATS = (np.float16, np.float32, np.float64)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -42,8 +46,9 @@ def fold_constants(site: Site) -> Edit:
     executor are written: of ops that move data, compare, or compute with integers, of casts that
     fit, and of + - * /, Sqrt, Reciprocal, Neg, Abs, Round, Floor and Ceil on single and double
     floats, which IEEE 754 settles. Exp, MatMul, sums of floats and all random ops stay, and so
-    do nodes outside of bodies, which a runtime folds itself. What a body returns gets an
-    Identity of its own.
+    do nodes outside of bodies, which a runtime folds itself, and, below opset 9, whose Constant
+    holds floats alone, all that give anything else. What a body returns gets an Identity of its
+    own.
 
     Refuses:
     - `fails`: the node fails on its constants, and so must the new model where it gets there
@@ -56,6 +61,8 @@ def fold_constants(site: Site) -> Edit:
     if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
         raise NothingToDo
     outputs = _computed(site, inputs)
+    if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
+        raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
     return _edit(site, outputs)

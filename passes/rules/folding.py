@@ -10,6 +10,7 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
+from passes.draft import Draft
 
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 64
@@ -39,7 +40,8 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Max": np.maximum,
     "Min": np.minimum,
 }
-_FOLDED = {
+#: The ops that are known where their inputs are.
+FOLDED = {
     *_ELEMENTWISE,
     "Div",
     "Mod",
@@ -52,9 +54,9 @@ _FOLDED = {
 }
 
 
-def folded(node: NodeProto, value: Callable[[str], Array | None]) -> Array | None:
+def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Array | None:
     """What a node gives, None where that is not known, or not small, or no whole number."""
-    if node.op_type not in _FOLDED or not scoping.is_onnx_domain(node.domain):
+    if node.op_type not in FOLDED or not scoping.is_onnx_domain(node.domain):
         return None
     if len(node.output) != 1 or not node.input:
         return None
@@ -71,7 +73,7 @@ def folded(node: NodeProto, value: Callable[[str], Array | None]) -> Array | Non
     return result if result is not None and result.size <= MOST_ELEMENTS else None
 
 
-def _computed(node: NodeProto, inputs: Sequence[Array]) -> Array | None:
+def _computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
     said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     if node.op_type == "Cast":
         wanted = _CASTS.get(said["to"])

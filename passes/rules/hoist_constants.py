@@ -49,7 +49,7 @@ def hoist_constants(site: Site) -> Edit:
     and a sparse constant becomes a Constant node in front of the loop. A constant that a body
     returns leaves an Identity there. Types that inference owes to a constant in a body are
     written into the body. For onnxruntime, large weights stay that it would not find in the main
-    graph (see sink-weights).
+    graph (see sink-weights), and so do strings in a Loop that collects strings.
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
@@ -91,8 +91,7 @@ class _Hoisting:
         if lifts:
             write_types(self.site, node)
         lifting = Lifting(self, near=bool(self.site.options.get("near")))
-        for _, graph in scoping.subgraphs(node) if lifts else ():
-            lifting.take(graph)
+        lifting.take_from(node)
         if not same and not self.moved and node == self.site.node:
             raise NothingToDo
         return Edit(

@@ -8,9 +8,10 @@ from onnx import GraphProto, NodeProto, TensorAnnotation
 
 from passes import scope as scoping
 from passes.author import Author
+from passes.draft import drafts_of, nodes_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.finals import finals_renamed
 from passes.rules.shared_body import SharedBody
-from passes.rules.tidy import finals_renamed
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -53,7 +54,8 @@ def inline_if(site: Site) -> Edit:
     scoping.rename_all(graph, lambda name: site.fresh(name) if name in own else name)
     finals = _finals(site.node, scoping.output_names(graph))
     outputs = frozenset(filter(None, site.node.output))
-    nodes = [*body.nodes, *finals_renamed([*graph.node, *finals], outputs)]
+    drafts = finals_renamed(drafts_of([*graph.node, *finals]), outputs)
+    nodes = [*body.nodes, *nodes_of(drafts)]
     kept = {name for node in nodes for name in node.output} - outputs
     return Edit(
         tuple(nodes),

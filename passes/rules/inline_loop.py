@@ -38,12 +38,16 @@ def inline_loop(site: Site) -> Edit:
 
     Refuses:
     - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
+    - `opset-too-old`: no iteration runs, the size of a collected element is only known when the
+      model runs, and the opset is below 9
     """
     form = LoopForm.from_node(site.node, site.opset)
     trips = _trips(site, form)
     try:
         return _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
     except Refused as refused:
+        if refused.code != "unknown-shape":
+            raise
         raise Refused("unknown-rank-of-nothing", refused.sentence, refused.culprits) from refused
 
 

@@ -12,12 +12,10 @@ from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import LoopForm, Scanned
+from passes.own_strings import SHARING
 from passes.rule import Refused, Site
 from passes.rules.kept_state import kept_state
 from passes.value_types import dims_of, elem_type_of, tensor_type
-
-_SHARING = {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
-"""Ops whose result may share the memory of what they read."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +96,7 @@ class LoweredBody:
         if position < len(self.form.carried) or elem_type_of(value.type) != TensorProto.STRING:
             return False
         maker = makers.get(value.name)
-        return maker is None or maker.op_type in _SHARING or value.name in listed
+        return maker is None or maker.op_type in SHARING or value.name in listed
 
     def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
         name = self.form.carried[position].body_input

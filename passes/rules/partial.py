@@ -18,7 +18,7 @@ from passes.rules.iteration import Iteration, write_iteration
 from passes.rules.remaining import remaining_body
 from passes.rules.shared_body import SharedBody
 from passes.rules.tidy import Tidy
-from passes.rules.unread import unread_doubts
+from passes.rules.unread import doubts_of
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 #: The metadata of loops that are unrolled in part: with which factor.
@@ -34,8 +34,8 @@ class Partial:
         self.author = Author(site.target, site.names, site.node.name or "loop")
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph, constant_inputs=())
-        self.doubts = unread_doubts(site, form)
-        self.kept: list[str] = []  # what they are called in the iterations of a round
+        self.doubts: set[str] = set()  # what may fail, as the iterations of a round call it
+        self._doubts = doubts_of(site, form)
         self.true = self.author.constant(np.array(True), "true")
 
     def edit(self) -> Edit:
@@ -120,10 +120,11 @@ class Partial:
         outputs = [named(one, name) for one, name in zip(types, names, strict=True)]
         nodes, constants = Tidy(
             inner,
-            frozenset([*names, *self.kept]),
+            frozenset(names),
             lambda name: None,
             lambda name: None,
             finals=False,
+            doubts=self.doubts,
         ).clean()
         made = {name for node in nodes for name in node.output}
         plain = f"{self.body.graph.name or 'body'}_rounds"
@@ -144,7 +145,7 @@ class Partial:
             values = [number, self.true, *current]
             written = self._iteration(inner, dict(zip(names, values, strict=True)), copy)
             types += written.value_info
-            self.kept += [written.names[name] for name in sorted(self.doubts)]
+            self.doubts.update(written.names[name] for name in self._doubts)
             current = written.outputs[1 : 1 + len(states)]
             for kept, name in zip(collected, written.outputs[1 + len(states) :], strict=True):
                 kept.append(name)

@@ -10,7 +10,11 @@ from passes import facts
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
 from passes.rule import Edit, Limit, Refused, Site, register
-from passes.rules.branch_types import refuse_two_shapes, refuse_uncopied
+from passes.rules.branch_types import (
+    refuse_changing_states,
+    refuse_two_shapes,
+    refuse_uncopied,
+)
 from passes.rules.budget import allow
 from passes.rules.folding import Array
 from passes.rules.peeling import PEELED_KEY, Known, Peeling
@@ -56,7 +60,8 @@ def peel(site: Site) -> Edit:
     - `random`: the body draws random numbers, and a copy would draw its own
     - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
     - `not-a-tensor`: a sequence or optional is carried, which no If of this opset hands on
-    - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
+    - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
+      11 an If has one shape
     - `opset-too-old`: a trip count says whether the loop runs, and the opset is below 9
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
     """
@@ -122,5 +127,6 @@ def _refuse(site: Site, form: LoopForm, known: Known, last: bool) -> None:
             [site.path, form.trip_count],
         )
     if not known.starts:
+        refuse_changing_states(site, form)
         for one in form.carried:
             refuse_uncopied(site, one)

@@ -9,11 +9,11 @@ from onnx import NodeProto, helper
 
 from passes import spelling
 from passes.author import Author
+from passes.draft import ITERATION_KEY
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Site
 from passes.rules.branch_types import rows_type
 from passes.rules.either_way import EitherWay, Given
-from passes.rules.iteration import ITERATION_KEY
 from passes.rules.remaining import remaining_body
 from passes.value_types import dims_of
 

@@ -10,8 +10,8 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes import scope as scoping
 from passes.author import Author
+from passes.draft import Pattern
 from passes.rules.lifting import Lifting
-from passes.rules.pattern import Pattern
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class SharedBody:
     def patterns(self) -> tuple[Pattern, ...]:
         """The nodes of the graph, to be written again and again."""
         return tuple(map(Pattern.of, self.graph.node))
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """What these nodes define."""
+        return frozenset(name for one in self.patterns for name in one.outputs if name)
 
     @classmethod
     def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,8 +12,9 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
 from passes.author import Author
-from passes.rules.folding import MOST_ELEMENTS, Array, folded
-from passes.rules.iteration import ITERATION_KEY
+from passes.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
+from passes.rules.finals import finals_renamed
+from passes.rules.folding import FOLDED, MOST_ELEMENTS, Array, folded
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.speculation import SPECULATABLE
@@ -25,7 +27,8 @@ class Tidy:
 
     `keep` are the names that others read, `outer` knows constants of the surroundings, and
     `type_of` the types that every iteration agrees on. `careful`: what might fail for the sizes
-    that it reads stays, although nobody reads it.
+    that it reads stays, although nobody reads it; of the nodes of iterations, those that compute
+    `doubts` stay in any case, unless their value is known.
     """
 
     author: Author
@@ -34,51 +37,54 @@ class Tidy:
     type_of: Callable[[str], TypeProto | None]
     finals: bool = True
     careful: bool = False
+    doubts: AbstractSet[str] = frozenset()
     _same: dict[str, str] = field(default_factory=dict)
     _values: dict[str, Array | None] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
-    _nests: set[int] = field(default_factory=set)  # the nodes with bodies, by identity
+    _taken: set[str] = field(default_factory=set)  # what branches compute that are taken
 
     def clean(self) -> tuple[list[NodeProto], list[TensorProto]]:
         """The nodes that the author wrote, cleaned, and the constants that they read."""
-        nodes = self._folded(self.author.nodes)
+        drafts = self._folded(self.author.drafts)
         if self.finals:
-            nodes = finals_renamed(nodes, self.keep, self._nests)
-        nodes, read = self._alive(nodes)
-        return nodes, [one for one in self.author.constants if one.name in read]
+            drafts = finals_renamed(drafts, self.keep)
+        alive, read = self._alive(drafts)
+        return nodes_of(alive), [one for one in self.author.constants if one.name in read]
 
-    def _folded(self, nodes: Iterable[NodeProto]) -> list[NodeProto]:
+    def _folded(self, drafts: list[Draft]) -> list[Draft]:
         self._values = {one.name: small(one) for one in self.author.constants}
-        kept: list[NodeProto] = []
-        pending = list(nodes)[::-1]
+        kept: list[Draft] = []
+        pending = drafts[::-1]
         while pending:
-            node = pending.pop()
-            if scoping.holds_graphs(node):
-                self._nests.add(id(node))
-            _rename(node, self._same, id(node) in self._nests)
-            self._made.update(node.output)
-            branch = self._branch(node)
+            draft = pending.pop()
+            draft.rename(self._same)
+            self._made.update(draft.output)
+            branch = self._branch(draft) if draft.pattern.nests else None
             if branch is not None:
-                pending.extend(reversed(self._inlined(node, branch)))
-            elif not self._gone(node):
-                kept.append(node)
+                pending.extend(reversed(self._inlined(draft, branch)))
+            elif not self._gone(draft):
+                kept.append(draft)
         return kept
 
-    def _gone(self, node: NodeProto) -> bool:
+    def _gone(self, draft: Draft) -> bool:
         """Whether a node is no longer needed: it passes a value on, or its value is known."""
-        if len(node.output) != 1 or node.output[0] in self.keep:
+        output = draft.output
+        if len(output) != 1 or output[0] in self.keep or not draft.pattern.onnx:
             return False
-        if node.op_type == "Identity" and scoping.is_onnx_domain(node.domain):
-            self._same[node.output[0]] = node.input[0]
+        kind = draft.pattern.op_type
+        if kind == "Identity":
+            self._same[output[0]] = draft.input[0]
             return True
-        value = self._shape(node)
-        if value is None:
-            value = folded(node, self._value)
+        value = None
+        if kind == "Shape":
+            value = self._shape(draft)
+        elif kind in FOLDED:
+            value = folded(draft, self._value)
         if value is None:
             return False
         name = self.author.constant(value)
         self._values[name] = value
-        self._same[node.output[0]] = name
+        self._same[output[0]] = name
         return True
 
     def _value(self, name: str) -> Array | None:
@@ -87,27 +93,27 @@ class Tidy:
         value = self._values[name]
         return value if value is not None and value.size <= MOST_ELEMENTS else None
 
-    def _shape(self, node: NodeProto) -> Array | None:
-        if node.op_type != "Shape" or not scoping.is_onnx_domain(node.domain) or node.attribute:
+    def _shape(self, draft: Draft) -> Array | None:
+        if draft.attribute:
             return None
-        dims = dims_of(self.type_of(node.input[0]))
+        dims = dims_of(self.type_of(draft.input[0]))
         if dims is None or not all(isinstance(dim, int) for dim in dims):
             return None
         return np.array(dims, np.int64)
 
-    def _branch(self, node: NodeProto) -> GraphProto | None:
+    def _branch(self, draft: Draft) -> GraphProto | None:
         """The branch that an If takes, where that is known."""
-        if node.op_type != "If" or not scoping.is_onnx_domain(node.domain):
+        if draft.op_type != "If" or not draft.pattern.onnx:
             return None
-        value = self._value(node.input[0])
+        value = self._value(draft.input[0])
         if value is None or value.size != 1:
             return None
         wanted = "then_branch" if value.item() else "else_branch"
-        return next(graph for name, graph in scoping.subgraphs(node) if name == wanted)
+        return next(graph for name, graph in scoping.subgraphs(draft.node()) if name == wanted)
 
-    def _inlined(self, node: NodeProto, branch: GraphProto) -> list[NodeProto]:
+    def _inlined(self, draft: Draft, branch: GraphProto) -> list[Draft]:
         """The nodes of a branch, their names their own; its constants stand outside already."""
-        tag = next((one.value for one in node.metadata_props if one.key == ITERATION_KEY), "")
+        tag = _tag(draft) or ""
         end = f"/{tag}" if tag else ""
         scoping.rename_all(branch, lambda name: self.author.names.fresh(f"{name}{end}"))
         nodes = []
@@ -116,41 +122,36 @@ class Tidy:
             copy.CopyFrom(inner)
             copy.metadata_props.add(key=ITERATION_KEY, value=tag)
             nodes.append(copy)
-        for given, name in zip(scoping.output_names(branch), node.output, strict=True):
+            self._taken.update(copy.output)
+        for given, name in zip(scoping.output_names(branch), draft.output, strict=True):
             if name:
                 nodes.append(NodeProto(op_type="Identity", input=[given], output=[name]))
-        return nodes
+        return drafts_of(nodes)
 
-    def _alive(self, nodes: list[NodeProto]) -> tuple[list[NodeProto], set[str]]:
+    def _alive(self, drafts: list[Draft]) -> tuple[list[Draft], set[str]]:
         """The nodes that somebody reads, and those that could fail or draw; what is read."""
         needed = set(self.keep)
         alive = []
-        for node in reversed(nodes):
-            if not needed.isdisjoint(node.output) or not self._may_go(node):
-                nests = id(node) in self._nests
-                needed.update(scoping.free_names(node) if nests else node.input)
-                alive.append(node)
+        for draft in reversed(drafts):
+            if not needed.isdisjoint(draft.output) or not self._may_go(draft):
+                needed.update(draft.reads())
+                alive.append(draft)
         return alive[::-1], needed
 
-    def _may_go(self, node: NodeProto) -> bool:
+    def _may_go(self, draft: Draft) -> bool:
+        harmless = draft.op_type in SPECULATABLE and draft.pattern.onnx
+        if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
+            return False
         nothing_known = Reading(self.author.opset, lambda name: None, lambda name: None)
-        return _may_go(node) and (not self.careful or fits(node, nothing_known))
+        careful = self.careful or not self._taken.isdisjoint(draft.output)
+        return not careful or fits(draft.node(), nothing_known)
 
 
-def _rename(node: NodeProto, mapping: Mapping[str, str], nests: bool) -> None:
-    """Rename what a node reads; bodies look through all names that they are given, so few."""
-    if nests:
-        read = scoping.free_names(node)
-        scoping.rename_free(node, {name: mapping[name] for name in read if name in mapping})
-        return
-    for position, name in enumerate(node.input):
-        if name in mapping:
-            node.input[position] = mapping[name]
-
-
-def _may_go(node: NodeProto) -> bool:
-    written = any(one.key == ITERATION_KEY for one in node.metadata_props)
-    return not written or (node.op_type in SPECULATABLE and scoping.is_onnx_domain(node.domain))
+def _tag(draft: Draft) -> str | None:
+    """The iteration that a node was written for, None where it was written for none."""
+    node = draft.pattern.rest
+    told = (one.value for one in node.metadata_props if one.key == ITERATION_KEY)
+    return draft.tag or next(told, None)
 
 
 def small(tensor: TensorProto) -> Array | None:
@@ -160,40 +161,3 @@ def small(tensor: TensorProto) -> Array | None:
         return None
     few = math.prod(tensor.dims) <= MOST_ELEMENTS
     return numpy_helper.to_array(tensor) if few else None
-
-
-def finals_renamed(
-    nodes: list[NodeProto], keep: Collection[str], nests: Collection[int] | None = None
-) -> list[NodeProto]:
-    """Values that are only passed on to the outside are written under the name it knows.
-
-    `nests`: the nodes with bodies, by identity, where that is known.
-    """
-    passed = [one for one in nodes if one.op_type == "Identity" and one.output[0] in keep]
-    makers = _makers(nodes, {node.input[0] for node in passed} - set(keep))
-    renamed: dict[str, str] = {}
-    gone = set()
-    for node in passed:
-        source = node.input[0]
-        if source in makers and source not in renamed:
-            renamed[source] = node.output[0]
-            gone.add(id(node))
-    if not renamed:
-        return nodes
-    first = min(makers[name] for name in renamed)  # nobody in front of it reads them
-    for node in nodes[first:]:
-        _rename(node, renamed, scoping.holds_graphs(node) if nests is None else id(node) in nests)
-        for position, name in enumerate(node.output):
-            if name in renamed:
-                node.output[position] = renamed[name]
-    return [node for node in nodes if id(node) not in gone]
-
-
-def _makers(nodes: Sequence[NodeProto], names: set[str]) -> dict[str, int]:
-    """Where those of these values are computed that are; most stand near the end."""
-    found: dict[str, int] = {}
-    for at in range(len(nodes) - 1, -1, -1):
-        if len(found) == len(names):
-            break
-        found.update((name, at) for name in nodes[at].output if name in names)
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
@@ -14,13 +14,17 @@ from passes.author import Author
 from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
 from passes.rule import Constants, Refused, Site
-from passes.rules.entered import runs_in_its_branch
+from passes.rules.entered import least_size, runs_in_its_branch
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.
 OLDEST = 13
 _FREE_INITIALIZERS = 4
+#: What the size of a row is taken for where nothing tells it.
+UNKNOWN_DIM = 8
+#: By how much it may exceed the least that an If around the loop lets through.
+SPREAD = 8
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,13 @@ class TimeBody:
 
     `form` is the loop on that body, each of whose outputs is the output of a node of its own;
     `rows` has the body's types and constants. What a node outside is to write must be renamed:
-    see `passes.rules.moving`.
+    see `passes.rules.moving`. `unknown`: what sizes of a row that are not known are taken for.
     """
 
     site: Site
     form: LoopForm
     rows: Rows
+    unknown: int = UNKNOWN_DIM
 
     @classmethod
     def of(cls, site: Site) -> TimeBody:
@@ -61,7 +66,22 @@ class TimeBody:
         }
         rows = prepare(form.body, captured, _alone(site), site.names, site.is_visible)
         form.body.CopyFrom(rows.graph)
-        return cls(site, LoopForm.from_node(node, site.opset), rows)
+        body = cls(site, LoopForm.from_node(node, site.opset), rows)
+        if site.scope.outer is None:
+            return body
+        least = [least_size(site, *place) for place in body.open_sizes.values()]
+        return replace(body, unknown=max([UNKNOWN_DIM, *(SPREAD * one for one in least)]))
+
+    @cached_property
+    def open_sizes(self) -> dict[str, tuple[str, int]]:
+        """The symbols of what the loop reads, each with a tensor and the axis that it names."""
+        read = [*scoping.captures(self.rows.graph), *(one.initial for one in self.form.carried)]
+        return {
+            dim: (name, axis)
+            for name in [*read, *(one.tensor for one in self.form.scanned)]
+            for axis, dim in enumerate(dims_of(self.site.type_of(name)) or ())
+            if isinstance(dim, str)
+        }
 
     @cached_property
     def nodes(self) -> list[NodeProto]:

@@ -41,8 +41,7 @@ _HOT, _COLD = 24, 8
 _MANY_ROWS = 16
 #: The most bytes that a value may take for all iterations together.
 MOST_BYTES = 1 << 28
-#: A size that is not known, in a row and of the sequence.
-UNKNOWN_DIM = 8
+#: The length of the sequence where it is not known.
 UNKNOWN_TRIPS = 128
 _TEXT = 16
 
@@ -73,6 +72,7 @@ _LIGHT = frozenset(
 # fmt: on
 #: Products, and the place of the operand that one run over all iterations reads once.
 _SHARED_OPERAND = {"MatMul": 1, "Gemm": 1, "MatMulInteger": 1, "Conv": 1, "ConvInteger": 1}
+PRODUCTS = frozenset(_SHARED_OPERAND)
 
 
 def is_worth_it(node: NodeProto) -> bool:
@@ -87,10 +87,10 @@ def same_bits(node: NodeProto) -> bool:
 
 
 def row_bytes(body: TimeBody, name: str) -> int:
-    """The bytes of a value in one iteration; sizes that are not known are taken for 8."""
+    """The bytes of a value in one iteration; `body` says what unknown sizes are taken for."""
     known = body.rows.types.get(name)
     dims = dims_of(known)
-    sizes = [one if isinstance(one, int) else UNKNOWN_DIM for one in dims or (None,)]
+    sizes = [one if isinstance(one, int) else body.unknown for one in dims or (None,)]
     return prod(sizes) * _item_bytes(elem_type_of(known))
 
 
@@ -171,7 +171,7 @@ class Gains:
         if node.op_type.startswith("Conv"):
             return _MANY_ROWS
         dims = dims_of(self.body.rows.types.get(operand)) or ()
-        return prod(one if isinstance(one, int) else UNKNOWN_DIM for one in dims[:-1])
+        return prod(one if isinstance(one, int) else self.body.unknown for one in dims[:-1])
 
     @cached_property
     def _weights(self) -> int:

@@ -1,6 +1,8 @@
-"""What a body computes that nobody reads, though a model on which it fails must go on failing."""
+"""What stays in a body though nobody reads it: a model on which it fails must go on failing."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
@@ -8,23 +10,27 @@ from passes.rule import Site
 from passes.rules.selectable import constants_in_body
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
-from passes.value_types import dims_of
+from passes.value_types import Dim, dims_of
 
 
-def unread_doubts(site: Site, form: LoopForm) -> frozenset[str]:
-    """Outputs of nodes that nobody needs, and that are not proven to fit the shapes they read."""
+def doubts_of(
+    site: Site, form: LoopForm, dims: Callable[[str], tuple[Dim, ...] | None] | None = None
+) -> frozenset[str]:
+    """Outputs of the nodes of a body that are not proven to fit the shapes that they read.
+
+    Also of those that somebody reads: what reads them may turn out to be known, as a Shape does.
+    `dims` tells the shapes in the body, where more is known of them than the model says.
+    """
     reading = Reading(
         site.opset,
-        lambda name: dims_of(site.body_type_of("body", name)),
+        dims or (lambda name: dims_of(site.body_type_of("body", name))),
         constants_in_body(site),
         trusted="valid-inputs" in site.options.get("assume", ()),
     )
-    needed = set(scoping.output_names(form.body))
-    found: set[str] = set()
-    for node in reversed(form.body.node):
-        if needed.isdisjoint(node.output):
-            if scoping.is_onnx_domain(node.domain) and fits(node, reading):
-                continue
-            found.update(filter(None, node.output))
-        needed.update(scoping.free_names(node))
-    return frozenset(found)
+    return frozenset(
+        name
+        for node in form.body.node
+        if not (scoping.is_onnx_domain(node.domain) and fits(node, reading))
+        for name in node.output
+        if name
+    )

@@ -14,7 +14,6 @@ from passes.rules.budget import allow
 from passes.rules.randomness import first_random
 from passes.rules.selectable import objection
 from passes.rules.unrolling import Unrolling
-from passes.value_types import dims_of
 
 _SELECTS = 9  # Where and ConstantOfShape; Less compares whole numbers
 
@@ -63,7 +62,8 @@ def unroll(site: Site) -> Edit:
     - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
     - `not-speculatable`: `--bounded select`: the body may fail where the loop has ended
     - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
-    - `old-if`: what is collected may be empty, and before opset 11 an If has one shape
+    - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
+      11 an If has one shape
     - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
       and would collect elements of a size that is only known when the model runs
@@ -75,24 +75,9 @@ def unroll(site: Site) -> Edit:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
-    if not bound.size and site.target < _SELECTS:
-        _refuse_open_sizes(site, form)
     if bound.exact:
         return Unrolling(site, form, bound.size).edit(note)
     return _bounded(site, form, bound, f"at most {note}")
-
-
-def _refuse_open_sizes(site: Site, form: LoopForm) -> None:
-    """Refuse to write no rows of a size that only ConstantOfShape can give them."""
-    for one in form.collected:
-        dims = dims_of(site.body_type_of("body", one.body_output)) or ()
-        if one.tensor and any(isinstance(dim, str) for dim in dims):
-            raise Refused(
-                "opset-too-old",
-                f"no iteration runs, and opset {site.target} makes no rows of {one.body_output!r} "
-                f"of shape {list(dims)}; opset {_SELECTS} does",
-                [site.path, one.body_output],
-            )
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:

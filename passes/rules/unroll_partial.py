@@ -50,7 +50,8 @@ def unroll_partial(site: Site) -> Edit:
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
     - `random`: the body draws random numbers, and every copy would draw the same ones
     - `strings`: the loop collects strings, whose rows onnxruntime does not gather
-    - `opset-too-old`: the opset is below 9, which compares no whole numbers
+    - `opset-too-old`: the opset is below 9, which compares no whole numbers; nor does it make rows
+      of a size that is only known when the model runs, where no iteration does
     """
     form = LoopForm.from_node(site.node, site.opset)
     known = facts.trip_count(site, form)

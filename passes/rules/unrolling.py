@@ -6,22 +6,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import TensorAnnotation, TypeProto, ValueInfoProto
 
 from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
-from passes.rule import Edit, Refused, Site
-from passes.rules.element_sizes import shape_of_none, size_of
+from passes.rule import Edit, Site
 from passes.rules.folding import Array
 from passes.rules.iteration import Iteration, write_iteration
 from passes.rules.kept_state import kept_state
+from passes.rules.no_rows import no_rows
 from passes.rules.shared_body import SharedBody
 from passes.rules.tidy import Tidy, small
+from passes.rules.unread import doubts_of
 from passes.value_types import dims_of, elem_type_of
-
-_CONSTANT_OF_SHAPE = 9  # the opset that came with it
 
 
 class Unrolling:
@@ -43,6 +42,8 @@ class Unrolling:
         self.value_info: list[ValueInfoProto] = []
         self.annotations: list[TensorAnnotation] = list(self.body.annotations)
         self.collected: list[list[str]] = [[] for _ in form.collected]
+        self.doubts: set[str] = set()  # what may fail, as iterations call it
+        self._doubts = doubts_of(site, form)
         graphs = scoping.graphs_below(self.form.body)
         self._shapes = any(node.op_type == "Shape" for graph in graphs for node in graph.node)
         self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
@@ -78,8 +79,14 @@ class Unrolling:
     def _cleaned(self, note: str, also: Collection[str] = ()) -> Edit:
         """What was written, cleaned; `also` are names to keep beside the node's outputs."""
         keep = frozenset(filter(None, (*self.site.node.output, *also)))
-        tidy = Tidy(self.author, keep, self.site.constant, self._type_of, careful=self.careful)
-        nodes, constants = tidy.clean()
+        nodes, constants = Tidy(
+            self.author,
+            keep,
+            self.site.constant,
+            self._type_of,
+            careful=self.careful,
+            doubts=self.doubts,
+        ).clean()
         described = self.value_info or self.annotations
         made = {name for node in nodes for name in node.output} - keep if described else set()
         named = made | {one.name for one in constants}
@@ -124,6 +131,7 @@ class Unrolling:
         inputs = dict(zip(fed, [*head, *states, *elements], strict=True))
         written = write_iteration(author, self.body, inputs, tag, self._symbols)
         author.adopt(written.nodes)
+        self.doubts.update(written.names[name] for name in self._doubts)
         if self._shapes:
             names = written.names.items()
             self._origin.update((new, old) for old, new in names if old not in inputs)
@@ -195,27 +203,8 @@ class Unrolling:
         return self.author.op("Concat", *lifted, axis=one.axis) if len(lifted) > 1 else lifted[0]
 
     def _nothing(self, one: Collected) -> str:
-        """A collected output of no iterations, typed and shaped: 0 where a size is not known."""
-        known = self.site.body_type_of("body", one.body_output)
-        dims = dims_of(known)
-        if dims is None or not elem_type_of(known):
-            raise Refused(
-                "unknown-shape",
-                f"no iteration runs, and the rank of {one.body_output!r} is not known",
-                [self.site.path, one.body_output],
-            )
-        told = any(isinstance(dim, str) for dim in dims)
-        if told and self.author.opset >= _CONSTANT_OF_SHAPE:
-            read = [*filter(None, self.form.inputs), *self.form.captured]
-            sizes = [size_of(self.author, self.site, read, dim) for dim in dims]
-            empty = shape_of_none(self.author, sizes, one.axis)
-            return spelling.zeros(self.author, empty, elem_type_of(known))
-        shape = [dim if isinstance(dim, int) else 0 for dim in dims]
-        shape.insert(one.axis % (len(shape) + 1), 0)
-        if elem_type_of(known) == TensorProto.STRING:
-            return self.author.strings([], tuple(shape))
-        dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
-        return self.author.constant(np.zeros(shape, dtype), "empty")
+        """A collected output of no iterations."""
+        return no_rows(self.author, self.site, self.form, one)
 
     def _type_of(self, name: str) -> TypeProto | None:
         """The type of a value, None where iterations may differ in it."""

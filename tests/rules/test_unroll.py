@@ -9,7 +9,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 import passes
-from passes.rules.iteration import ITERATION_KEY
+from passes.draft import ITERATION_KEY
 from passes.testing import as_model, assert_refused, assert_rewrite
 
 SUM = """

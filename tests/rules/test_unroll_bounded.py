@@ -410,8 +410,8 @@ def test_the_whole_model_is_compared_where_another_loop_stays() -> None:
 
 def _wrong_session() -> Session:
     class Wrong(Session):
-        def _stage(self, stage, model, only):  # type: ignore[no-untyped-def]
-            rounds = super()._stage(stage, model, only)
+        def _stage(self, stage, model):  # type: ignore[no-untyped-def]
+            rounds = super()._stage(stage, model)
             for node in rounds[-1].proto.graph.node:
                 if node.op_type == "Not":
                     node.op_type = "Identity"
@@ -451,3 +451,14 @@ def test_a_loop_without_an_end_is_not_bounded() -> None:
         text, "trip-count-not-static", pipeline="unroll", options={"max_trips": 3}
     )
     assert sentence == "nothing ends the loop"
+
+
+def test_the_check_of_loops_that_keep_every_promise_is_no_bool_constant_in_old_opsets() -> None:
+    text = """<ir_version: 4, opset_import: ["" : 8]>
+        g (float[2] h) => (float[2] y) <int64 trips = {2}> {
+           y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+              on = Identity (go) t = Add (s, s) }> (trips, "", h) }"""
+    options = {"max_trips": 2, "check_output": "enough"}
+    model = assert_rewrite(text, pipeline="unroll", options=options).model
+    assert [one.name for one in model.graph.output] == ["y", "enough"]
+    assert [one.op_type for one in model.graph.node] == ["Add", "Add", "Constant", "Cast"]
