@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from onnx import ModelProto
 
@@ -40,10 +41,20 @@ _UPGRADE_SCAN_8 = Stage(_UPGRADE.rules, converts=True, only_scan_8=True)
 _RAISE = Stage(("count-loop", "raise-loop"))
 _SIMPLIFY = Stage(("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"))
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
-_HOIST = (Stage(("fold-constants",)), Stage(("hoist-invariants",)), Stage(("hoist-constants",)))
+_FOLD = Stage(("fold-constants",))
+_HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
+_SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
+#: What is folded fixes conditions; in what goes then, loops may dissolve that did not before.
+_AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
 #: From whatever there is to few and small bodies.
-_OPTIMIZE = (_SIMPLIFY, _RAISE, _SIMPLIFY, *_BATCH, _SIMPLIFY, *_HOIST)
+_OPTIMIZE = (_SIMPLIFY, _RAISE, _SIMPLIFY, *_BATCH, *_AGAIN)
+_LAST = (*_HOIST[1:], _SHARE)
+_BY_SIZE = (("by_size", True),)  # what is quicker may only show when the model runs
+_OPTIMIZE_SIZED = tuple(
+    replace(stage, options=_BY_SIZE) if "dissolve-map" in stage.rules else stage
+    for stage in _OPTIMIZE
+)
 
 PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
@@ -53,29 +64,47 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "peel": (_UPGRADE_SCAN_8, Stage(("peel",))),
     "hoist": (_UPGRADE_SCAN_8, *_HOIST),
     "simplify": (_UPGRADE_SCAN_8, _SIMPLIFY),
-    "optimize": (_UPGRADE_SCAN_8, *_OPTIMIZE[:-1], _HOIST_NEAR, Stage(("sink-weights",))),
-    "optimize-scan-only": (_UPGRADE_SCAN_8, *_OPTIMIZE),
+    "optimize": (
+        _UPGRADE_SCAN_8,
+        *_OPTIMIZE_SIZED,
+        *_HOIST[1:-1],
+        _HOIST_NEAR,
+        _SHARE,
+        Stage(("sink-weights",)),
+    ),
+    "optimize-scan-only": (_UPGRADE_SCAN_8, *_OPTIMIZE, *_LAST),
     "optimize-loop-only": (
         _UPGRADE_SCAN_8,
         _SIMPLIFY,
         *_BATCH,
-        _SIMPLIFY,
+        *_AGAIN,
         Stage(("lower-scan",)),
+        _FOLD,
         _SIMPLIFY,
-        *_HOIST,
+        *_LAST,
     ),
     "optimize-no-control-flow": (
         _UPGRADE_SCAN_8,
         _SIMPLIFY,
         Stage(("unroll", "inline-if")),
+        _FOLD,
         _SIMPLIFY,
-        *_HOIST,
+        *_LAST,
     ),
     "hoist-invariants": (Stage(("hoist-invariants",)),),
     "batch-inputs": (_UPGRADE_SCAN_8, Stage(("batch-inputs",))),
     "batch-outputs": (_UPGRADE_SCAN_8, Stage(("batch-outputs",))),
     "dissolve-map": (_UPGRADE_SCAN_8, Stage(("dissolve-map",))),
     "unroll-partial": (_UPGRADE_SCAN_8, Stage(("lower-scan",)), Stage(("unroll-partial",))),
+}
+
+#: What a pipeline sets out to do, where its other rules only help.
+_AIMS = {
+    "raise": ("raise-loop",),
+    "optimize": ("raise-loop",),
+    "optimize-scan-only": ("raise-loop",),
+    "optimize-loop-only": ("lower-scan",),
+    "optimize-no-control-flow": ("unroll", "inline-if"),
 }
 
 #: (earlier, later): a pipeline that holds both must have the one in front of the other: loops are
@@ -117,9 +146,16 @@ def stages_of(
     own = {name for stage in stages for name in stage.rules}
     chosen = tuple(_chosen(stage, rules, skip) for stage in stages)
     others = tuple(Stage((name,)) for name in dict.fromkeys(rules) if name not in {*own, *skip})
-    chosen = tuple(stage for stage in (*chosen, *others) if stage.rules)
+    left = (stage for stage in (*chosen, *others) if stage.rules)
+    chosen = tuple(stage for stage, _ in groupby(left))  # what lay between two may be gone
     check_order([name for stage in chosen for name in stage.rules])
     return chosen
+
+
+def aims_of(pipeline: str, rules: Sequence[str] = ()) -> frozenset[str]:
+    """The rules of a pipeline, or of those that were named, that must not refuse under --strict."""
+    own = tuple(name for stage in PIPELINES[pipeline] for name in stage.rules)
+    return frozenset(rules or _AIMS.get(pipeline, own))
 
 
 def _chosen(stage: Stage, rules: Sequence[str], skip: Sequence[str]) -> Stage:

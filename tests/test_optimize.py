@@ -14,6 +14,7 @@ from passes import scope as scoping
 from passes.__main__ import app
 from passes.pipelines import PIPELINES, Stage, stages_of
 from passes.plugins import UnknownRule
+from passes.session import Session
 from passes.testing import as_model
 
 LOOPS = """
@@ -54,6 +55,8 @@ def test_rules_of_other_commands_run_behind() -> None:
 def test_skipped_rules_do_not_run_and_empty_stages_go() -> None:
     chosen = stages_of("hoist", skip=("fold-constants",))
     assert names_of(chosen) == [("hoist-invariants",), ("hoist-constants",)]
+    chosen = stages_of("hoist", skip=("hoist-invariants",))
+    assert names_of(chosen) == [("fold-constants",), ("hoist-constants",)]
     assert names_of(stages_of("hoist", rules=("fold-constants",), skip=("fold-constants",))) == []
 
 
@@ -139,6 +142,46 @@ def test_what_was_optimized_is_left_alone() -> None:
     assert passes.optimize(once, verify=False).model is once
 
 
+OPTIMIZING = [name for name in PIPELINES if name.startswith("optimize")]
+#: A second run found more to do: what a guard stands in for, a condition, equal constants.
+STAND_IN = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (int64 n, float[2,3] a, int64[2] shape, float[2] h) => (float[2] y, float[K,3,2] z) {
+   y, z = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t, float[3,2] e) {
+      on = Identity (go) r = Reshape (a, shape) t = Add (s, s) x = Exp (r) e = Identity (x) }>
+      (n, "", h)
+}
+"""
+CONDITION = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,2] x, float[2] h) => (float[2] y) {
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] x_t) => (float[2] t)
+      <int64 two = {2}, int64 three = {3}> {
+      less = Less (two, three)
+      m = If (less) <then_branch = a () => (float[2] p) { p = Identity (x_t) },
+                     else_branch = b () => (float[2] q) { q = Exp (s) }>
+      t_1 = Mul (s, m) t = Tanh (t_1) }> (h, x)
+}
+"""
+EQUAL = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,2] x, float[2] h) => (float[2] y) <float[2] w = {1, 2}> {
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] x_t) => (float[2] t)
+      <float[2] v = {1, 2}> {
+      a = Mul (s, w) b = Mul (s, v) c = Tanh (a) d = Exp (b) t_1 = Sub (c, d)
+      t = Add (t_1, x_t) }> (h, x)
+}
+"""
+
+
+@pytest.mark.parametrize("text", [STAND_IN, CONDITION, EQUAL])
+@pytest.mark.parametrize("command", ["hoist", "simplify", *OPTIMIZING])
+def test_a_second_run_finds_nothing(text: str, command: str) -> None:
+    once = Session(command, None, {"assume": ()}, None).run(as_model(text)).model
+    assert once != as_model(text) or command == "simplify"
+    assert Session(command, None, {"assume": ()}, None).run(once).model is once
+
+
 def test_hoist_and_simplify() -> None:
     hoisted = passes.hoist(as_model(LOOPS), rules=("hoist-constants",), verify=False).model
     assert [one.name for one in hoisted.graph.initializer if one.data_type == 1] == ["loop/w"]
@@ -194,3 +237,45 @@ def test_a_target_that_cannot_be_reached_fails_under_strict(file: Path) -> None:
     code, output = run(*arguments)
     assert code == 3
     assert "code too-many-nodes" in output
+
+
+WHILE = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h0) => (float[2] h) <bool yes = {1}, float limit = {9}> {
+   h = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      t = Exp (s) sum = ReduceSum <keepdims = 0> (t) on = Less (sum, limit) }> ("", yes, h0)
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "scan-only", "loop-only", "no-control-flow"])
+def test_rules_that_only_help_may_refuse_under_strict(file: Path, target: str) -> None:
+    code, output = run("optimize", file, "--target", target, "--strict")
+    assert code == 0, output
+    if target != "no-control-flow":
+        assert "rule dissolve-map, code carries" in run("optimize", file, "--force")[1]
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [("onnxruntime", 3), ("scan-only", 3), ("loop-only", 0), ("no-control-flow", 3)],
+)
+def test_a_while_stays_which_some_targets_may_have(
+    tmp_path: Path, target: str, expected: int
+) -> None:
+    path = tmp_path / "while.onnx"
+    onnx.save(as_model(WHILE), path)
+    out = tmp_path / "new.onnx"
+    code, output = run("optimize", path, "--target", target, "--strict", "-o", out)
+    assert code == expected, output
+    assert out.exists() == (expected == 0)
+    assert ("main/loop_0 stays, and --strict was given" in output) == (expected == 3)
+    assert run("optimize", path, "--target", target, "-o", out, "--force")[0] == 0
+
+
+def test_a_rule_that_was_named_may_not_refuse_under_strict(file: Path) -> None:
+    assert run("optimize", file, "--rule", "dissolve-map", "--strict")[0] == 0  # no Scan carries
+    both = ("--rule", "raise-loop", "--rule", "dissolve-map")
+    code, output = run("optimize", file, *both, "--strict", "--force")
+    assert code == 3, output
+    assert "code carries" in output

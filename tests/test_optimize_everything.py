@@ -29,12 +29,7 @@ QUICK = {
     ("optimize", "raise/while_and_limit"),
     ("optimize-loop-only", "lower/two_lengths"),
     ("optimize", "exported/torch/script_cell"),
-}
-#: What goes wrong still: the verification stops these models, and nothing is written.
-KNOWN = {
-    ("optimize-loop-only", "dissolve-map/non_zero"): "no iteration: the rank of a row is guessed",
-    ("optimize", "hoist-invariants/unknown_shape"): "no iteration: the size of a row is guessed",
-    ("optimize", "unroll-partial/unread_but_may_fail"): "an unread node that fails is dropped",
+    ("optimize", "hoist-invariants/unknown_shape"),
 }
 UPGRADED_TO = 21  # the opset that a model with a Scan-8 is brought to
 
@@ -50,18 +45,10 @@ def cases() -> list[object]:
             command,
             path,
             id=f"{command}-{name_of(path)}",
-            marks=marks_of(command, name_of(path)),
+            marks=[] if (command, name_of(path)) in QUICK else [pytest.mark.slow],
         )
         for command, path in pairs
     ]
-
-
-def marks_of(command: str, name: str) -> list[pytest.MarkDecorator]:
-    marks = [] if (command, name) in QUICK else [pytest.mark.slow]
-    if (command, name) in KNOWN:
-        reason = KNOWN[command, name]
-        marks.append(pytest.mark.xfail(raises=Mismatch, strict=True, reason=reason))
-    return marks
 
 
 def assumed(model: ModelProto) -> tuple[str, ...]:

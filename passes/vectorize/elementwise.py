@@ -25,7 +25,7 @@ def unary(node: NodeProto, at: Vectorizer) -> None:
 @batched(
     *("Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal"),
     *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul"),
-    *("Or", "Pow", "PRelu", "Sub", "Sum", "Where", "Xor"),
+    *("Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
 def broadcasting(node: NodeProto, at: Vectorizer) -> None:
     """Operands that broadcast: those with the axis get its rank up to that of the result.
@@ -34,6 +34,14 @@ def broadcasting(node: NodeProto, at: Vectorizer) -> None:
     """
     rank = max(at.rank(name) for name in node.input)
     at.again(node, [at.raised(name, rank) for name in node.input])
+
+
+@batched("PRelu")
+def prelu(node: NodeProto, at: Vectorizer) -> None:
+    """The slope broadcasts to the data, never the data to the slope."""
+    x, slope = node.input
+    rank = at.rank(x)
+    at.again(node, [at.raised(at.spread(x), rank), at.raised(slope, rank)])
 
 
 @batched("CastLike")

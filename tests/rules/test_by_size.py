@@ -1,0 +1,74 @@
+"""dissolve-map by size: few rows at once, many in the loop; both answer the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto
+
+import passes
+from passes import scope as scoping
+from passes.testing import as_model
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
+
+FOLDER = Path(__file__).parent.parent.parent / "golden_models"
+KNN = onnx.load(FOLDER / "optimize" / "knn_of_few_or_many.before.onnxtxt")
+
+
+def ifs(model: ModelProto) -> int:
+    return sum(place.node.op_type == "If" for place in scoping.walk_model(model))
+
+
+def limit(model: ModelProto) -> int:
+    (greater,) = (node for node in model.graph.node if node.op_type == "Greater")
+    (bound,) = (one for one in model.graph.initializer if one.name == greater.input[1])
+    return int(onnx.numpy_helper.to_array(bound).item())
+
+
+def test_both_branches_answer_the_same() -> None:
+    after = passes.optimize(KNN, verify_budget=10).model
+    most = limit(after)
+    assert 8 <= most < 500
+    points = np.random.default_rng(0).integers(-4, 5, (300, 64)).astype(np.float32)
+    with OnnxRuntimeExecutor() as executor:
+        for size in (0, 1, most, most + 1, 2 * most):
+            feeds = {"x": np.resize(points, (size, 64)), "points": points}
+            expected = ReferenceExecutor().run(KNN, feeds).outputs["y"]
+            for one in (ReferenceExecutor(), executor):
+                assert np.array_equal(one.run(after, feeds).outputs["y"], expected)  # type: ignore[arg-type]
+
+
+def test_a_second_run_finds_nothing() -> None:
+    once = passes.optimize(KNN, verify=False).model
+    assert passes.optimize(once, verify=False).model is once
+
+
+@pytest.mark.parametrize("size", [4, 500])
+def test_a_size_that_is_known_needs_no_if(size: int) -> None:
+    after = passes.optimize(KNN, dims={"N": size}, verify=False).model
+    assert ifs(after) == 0
+    assert ("Scan" in [node.op_type for node in after.graph.node]) == (size == 500)
+
+
+@pytest.mark.parametrize("target", ["scan-only", "loop-only"])
+def test_other_targets_get_one_form(target: str) -> None:
+    assert ifs(passes.optimize(KNN, target=target, verify=False).model) == 0
+
+
+def test_two_open_sizes_decide_nothing() -> None:
+    text = onnx.printer.to_text(KNN).replace("N,64", "N,K").replace("300,64", "300,K")
+    model = as_model(text.replace("float[64] point", "float[K] point"))
+    assert ifs(passes.optimize(model, verify=False).model) == 0
+
+
+def test_light_work_on_small_rows_is_dissolved_for_good() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+        g (float[T,4] x, float[N] w) => (float[T,4] y) {
+            y = Scan <num_scan_inputs = 1, body = step (float[4] n) => (float[4] m)
+                { a = Exp (n) m = Neg (a) }> (x) }"""
+    after = passes.optimize(as_model(text), verify=False).model
+    assert [node.op_type for node in after.graph.node] == ["Exp", "Neg"]
