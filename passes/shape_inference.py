@@ -1,12 +1,12 @@
-"""onnx's shape inference, kept from computing with vectors that are no shapes."""
+"""onnx's shape inference, kept from computing with what are no shapes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import onnx
-from onnx import GraphProto, ModelProto
+from onnx import GraphProto, ModelProto, TensorShapeProto
 
 from passes import scope as scoping
 
@@ -18,11 +18,14 @@ def infer_shapes(model: ModelProto) -> ModelProto:
 
     onnx takes any vector that is added, subtracted or multiplied for a shape, and makes a dim of
     each element: for 2^31 of them it takes all memory. Where a vector is too long for a shape,
-    it does not compute with shapes.
+    it does not compute with shapes. A negative size, which some exporters write where it is not
+    known, is left out: onnx would compute with it, and Slice would end the process.
 
     Raises:
         InferenceError, ValidationError, RuntimeError, ValueError: inference gives up.
     """
+    if _holds(model, _negative):
+        model = _without_negative(model)
     if _holds(model, _large):
         plain: ModelProto = onnx.shape_inference.infer_shapes(model)
         if _holds(plain, _long):
@@ -32,19 +35,35 @@ def infer_shapes(model: ModelProto) -> ModelProto:
 
 
 def _large(sizes: Sequence[int]) -> bool:
-    return math.prod(sizes) > _LONG
+    return math.prod(max(size, 1) for size in sizes) > _LONG
 
 
 def _long(sizes: Sequence[int]) -> bool:
     return len(sizes) == 1 and sizes[0] > _LONG
 
 
+def _negative(sizes: Sequence[int]) -> bool:
+    return min(sizes, default=0) < 0
+
+
 def _holds(model: ModelProto, such: Callable[[Sequence[int]], bool]) -> bool:
-    """Whether a tensor of such static sizes is declared, in any graph; other sizes count as 1."""
+    """Whether a tensor of such static sizes is declared, in any graph; other sizes count as 0."""
+    return any(such([dim.dim_value for dim in shape.dim]) for shape in _declared(model))
+
+
+def _without_negative(model: ModelProto) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for shape in _declared(copy):
+        for dim in shape.dim:
+            if dim.dim_value < 0:
+                dim.ClearField("dim_value")
+    return copy
+
+
+def _declared(model: ModelProto) -> Iterator[TensorShapeProto]:
+    """The shapes of all tensors that are declared, in any graph."""
     for graph in scoping.graphs_below(model.graph):
         assert isinstance(graph, GraphProto)
         for value in (*graph.input, *graph.output, *graph.value_info):
-            dims = value.type.tensor_type.shape.dim
-            if such([max(dim.dim_value, 1) for dim in dims]):
-                return True
-    return False
+            yield value.type.tensor_type.shape

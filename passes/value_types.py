@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from onnx import TypeProto, helper
+from onnx import TensorShapeProto, TypeProto, helper
 
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
 
 
 def dims_of(type_proto: TypeProto | None) -> tuple[Dim, ...] | None:
-    """The dims of a tensor type, or None where the rank is unknown."""
+    """The dims of a tensor type, or None where the rank is unknown.
+
+    A negative number, which some exporters write, is no size: it means unknown.
+    """
     if type_proto is None or not type_proto.tensor_type.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-        for dim in type_proto.tensor_type.shape.dim
-    )
+    return tuple(_dim(dim) for dim in type_proto.tensor_type.shape.dim)
+
+
+def _dim(said: TensorShapeProto.Dimension) -> Dim:
+    if said.HasField("dim_value"):
+        return said.dim_value if said.dim_value >= 0 else None
+    return said.dim_param or None
 
 
 def elem_type_of(type_proto: TypeProto | None) -> int:

@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from tests.broken import damaged_bytes, damaged_models
-from tests.broken.__main__ import run
+from tests.broken.run import run
 from tests.broken.trial import trial
 from tests.generate.choices import Choices
 from tests.generate.model import generate
 
 
 def test_broken_files_are_refused_in_a_sentence() -> None:
-    tally, faults = run(0, 12, 60.0)
-    assert not faults
-    assert sum(tally.values())
+    tally = run(0, 12, 60.0)
+    assert not tally.faults
+    assert tally.number("mutants by exit code") == 12
 
 
 @pytest.mark.slow
 def test_many_broken_files_are_refused_in_a_sentence() -> None:
-    tally, faults = run(100, 200, 100.0)
-    assert not faults
-    assert sum(tally.values()) > 20
+    tally = run(100, 400, 100.0)
+    assert not tally.faults, "\n".join(tally.lines())
+    assert tally.number("mutants by exit code") > 100
 
 
 @pytest.mark.parametrize("damage", damaged_models.DAMAGES, ids=lambda one: one.__name__)
@@ -49,6 +49,7 @@ def test_every_damage_to_bytes_does_something(damage: damaged_bytes.Damage) -> N
 def test_the_same_seed_makes_the_same_mutant(tmp_path: Path) -> None:
     for seed in range(20):
         one, other = trial(seed, tmp_path / f"a{seed}"), trial(seed, tmp_path / f"b{seed}")
-        assert one.label == other.label
-        if one.path.is_file() and other.path.is_file() and "link" not in one.label:
+        assert one.damage == other.damage
+        assert one.command == other.command
+        if one.path.is_file() and other.path.is_file() and "link" not in one.damage:
             assert one.path.read_bytes() == other.path.read_bytes()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import onnx
@@ -150,3 +151,21 @@ def test_scans_of_two_functions_and_a_branch_are_all_found() -> None:
     report = upgraded(parser.parse_model(text)).report
     paths = sorted(record.path for record in report.records)
     assert paths == ["main/if_1.then_branch/scan_0", "own.f/scan_0"]
+
+
+def test_the_budget_holds_for_a_loop_that_runs_for_ages() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 11]>
+        g (float[2] x) => (float[2] y) {
+            ages = Constant <value = int64 {4611686018427387904}> ()
+            y = Loop (ages, "", x) <body = step (int64 i, bool go, float[2] s)
+                => (bool go_on, float[2] t) {
+                row = Unsqueeze <axes = [0]> (s)
+                t = Squeeze <axes = [0]> (row)
+                go_on = Identity (go)
+            }>
+        }""")
+    started = time.monotonic()
+    with pytest.raises(passes.NotVerified, match="the time budget ran out"):
+        passes.upgrade(model, opset=13, verify_budget=1.0)
+    assert time.monotonic() - started < 8

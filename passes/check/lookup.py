@@ -40,11 +40,8 @@ class Lookup:
         return describe(self.type(scope, name))
 
     def dims(self, scope: Scope, name: str) -> tuple[Dim, ...] | None:
-        """Its shape, None where the rank is not known; a negative size means unknown."""
-        dims = dims_of(self.type(scope, name))
-        if dims is None:
-            return None
-        return tuple(None if isinstance(dim, int) and dim < 0 else dim for dim in dims)
+        """Its shape, None where the rank is not known."""
+        return dims_of(self.type(scope, name))
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
         """The integers of a value that is the same in every run and small; else None."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TypeProto, ValueInfoProto
 
+from passes.value_types import dims_of
 from passes.verify.draw_plans import RANKS, Attempt, Plan
 from passes.verify.executor import Feeds
 
@@ -44,13 +45,7 @@ def element_type(type_: TypeProto) -> TypeProto:
 
 def declared(type_: TypeProto) -> Declared | None:
     """What a type says of each axis; None where not even the rank is known."""
-    tensor = element_type(type_).tensor_type
-    if not tensor.HasField("shape"):
-        return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-        for dim in tensor.shape.dim
-    )
+    return dims_of(element_type(type_))
 
 
 def resolve(

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import resource
-import signal
+import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.broken import damaged_bytes, damaged_files, damaged_models
+from tests.forked import Death, Limits
 from tests.generate.choices import Choices
 from tests.generate.model import generate
 
-#: Seconds and bytes that a command may take for a small file.
-SECONDS = 30
-BYTES = 6 << 30
-_COMMANDS: tuple[tuple[str, ...], ...] = (
-    *(("upgrade",), ("lower",), ("raise",), ("unroll",), ("unroll", "--factor", "2")),
-    *(("upgrade", "--batch", "unroll"), ("upgrade", "--opset", "13"), ("inspect",), ("verify",)),
+#: What a command may take for a small file.
+LIMITS = Limits(seconds=30)
+_COMMANDS = (
+    *("upgrade", "lower", "raise", "unroll", "hoist", "simplify", "optimize", "inspect", "verify"),
+    *("upgrade --batch unroll", "upgrade --opset 13", "unroll --factor 2", "unroll --peel last"),
+    *("unroll --peel first", "unroll --max-trips 4 --check-output ok", "unroll --dim T=3"),
+    *("optimize --target no-control-flow", "optimize --target loop-only"),
+    *("optimize --target scan-only --allow-reassociation", "upgrade --assume valid-inputs"),
 )
 _FINE = (0, 1, 2, 3)
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A mutant: `label` says what was done to it and which command it was given to."""
+    """A mutant: what was done to it, where it lies, and the command it is given to.
 
-    label: str
+    `before` are the files of its folder.
+    """
+
+    seed: int
+    kind: str
+    damage: str
+    folder: Path
     path: Path
+    command: str
     arguments: tuple[str, ...]
+    before: frozenset[str]
 
 
 def trial(seed: int, folder: Path) -> Trial:
@@ -47,64 +57,71 @@ def trial(seed: int, folder: Path) -> Trial:
         damage = damaged_models.damaged(rng, model) if kind == "model" else None
         what, data = damage or damaged_bytes.damaged(rng, model.SerializeToString())
         path.write_bytes(data)
-    command, *options = rng.choice(_COMMANDS)
-    arguments = [command, str(path)]
+    command = rng.choice(_COMMANDS)
+    arguments = _arguments(rng, command, path, folder)
+    return Trial(seed, kind, what, folder, path, command, arguments, _files(folder))
+
+
+def _arguments(rng: random.Random, said: str, path: Path, folder: Path) -> tuple[str, ...]:
+    command, *options = shlex.split(said)
+    if command == "inspect":
+        return (command, str(path))
     if command == "verify":
-        arguments += [str(path), "--verify-budget", "2"]
-    elif command != "inspect":
-        checks = ["--verify-budget", "2"] if rng.random() < 0.2 else ["--no-verify"]
-        arguments += [*options, "-o", str(folder / "out.onnx"), *checks]
-    return Trial(f"{kind} {what}: {command}", path, tuple(arguments))
+        return (command, str(path), str(path), "--verify-budget", "2")
+    checks = ["--verify-budget", "2"] if rng.random() < 0.2 else ["--no-verify"]
+    return (command, str(path), *options, "-o", str(folder / "out.onnx"), *checks)
 
 
-def outcome(tried: Trial, folder: Path) -> dict[str, object]:
-    """Run the command in a child, which may crash, hang or eat memory without harm."""
-    before = _files(folder)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(reader)
-        _run(tried, writer)
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as answers:
-        said = answers.read()
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        name = signal.Signals(os.WTERMSIG(status)).name
-        return {"fault": "hang" if name == "SIGALRM" else f"crash {name}"}
-    answer: dict[str, object] = json.loads(said or b'{"fault": "no answer"}')
-    extra = sorted(_files(folder) - before - {"out.onnx"})
-    wrote = (folder / "out.onnx").exists()
-    if answer.get("code") != 0 and (wrote or extra):
-        answer["fault"] = f"files are left: {extra or 'out.onnx'}"
-    return answer
+def warm() -> None:
+    """Load what commands load, by running one."""
+    from typer.testing import CliRunner
+
+    from passes.__main__ import app
+    from passes.plugins import load_rules
+
+    load_rules()
+    golden = Path(__file__).parents[2] / "golden_models" / "binary" / "gru.onnx"
+    with tempfile.TemporaryDirectory() as scratch:
+        for command in (
+            ("verify", str(golden), "--executor", "reference"),
+            ("inspect",),
+            ("upgrade", "--no-verify", "-o", f"{scratch}/out.onnx"),
+        ):
+            result = CliRunner().invoke(app, [command[0], str(golden), *command[1:]])
+            assert result.exit_code == 0, result.stderr
 
 
-def _files(folder: Path) -> set[str]:
-    return {str(one.relative_to(folder)) for one in folder.rglob("*")} if folder.exists() else set()
-
-
-def _run(tried: Trial, writer: int) -> None:
+def answer(tried: Trial) -> dict[str, object]:
+    """What the command says, in this process: the exit code, the sentence, a fault."""
     from typer.testing import CliRunner
 
     from passes.__main__ import app
 
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS)
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
     result = CliRunner().invoke(app, list(tried.arguments))
-    answer: dict[str, object] = {"code": result.exit_code}
     lines = result.stderr.strip().splitlines()
+    said: dict[str, object] = {"code": result.exit_code, "sentence": lines[-1] if lines else ""}
     if result.exception is not None and not isinstance(result.exception, SystemExit):
-        answer["fault"] = f"traceback {_where(result.exception)}"
+        said["fault"] = f"traceback {_where(result.exception)}"
     elif result.exit_code not in _FINE:
-        answer["fault"] = f"exit code {result.exit_code}: {lines[-1:]}"
+        said["fault"] = f"exit code {result.exit_code}: {lines[-1:]}"
     elif result.exit_code and not _is_one_sentence(lines):
-        answer["fault"] = f"not one sentence: {lines}"
-    answer["sentence"] = lines[-1] if lines else ""
-    with os.fdopen(writer, "wb") as answers:
-        answers.write(json.dumps(answer).encode())
+        said["fault"] = f"not one sentence: {lines}"
+    return said
+
+
+def judged(tried: Trial, said: dict[str, Any] | Death) -> dict[str, Any]:
+    """The answer of the child, how it died, and what it left behind."""
+    if isinstance(said, Death):
+        return {"fault": said.how}
+    extra = sorted(_files(tried.folder) - tried.before - {"out.onnx"})
+    wrote = (tried.folder / "out.onnx").exists()
+    if said["code"] != 0 and (wrote or extra):
+        return {**said, "fault": f"files are left: {extra or 'out.onnx'}"}
+    return said
+
+
+def _files(folder: Path) -> frozenset[str]:
+    return frozenset(str(one.relative_to(folder)) for one in folder.rglob("*"))
 
 
 def _is_one_sentence(lines: Sequence[str]) -> bool:

@@ -74,3 +74,19 @@ def test_shapes_are_computed_with_beside_a_large_tensor() -> None:
     """)
     (y,) = infer_shapes(model).graph.output
     assert [dim.dim_value for dim in y.type.tensor_type.shape.dim] == [4, 6]
+
+
+def test_a_negative_size_is_not_computed_with() -> None:
+    # a Slice of one would end the process
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (float[-4611686018427387904] x, float[-1,2] w) => (y, z)
+            <int64[1] one = {1}, int64[1] end = {100}> {
+            y = Slice (x, one, end)
+            z = Neg (w)
+        }
+    """)
+    y, z = infer_shapes(model).graph.output
+    assert not y.type.tensor_type.shape.dim[0].HasField("dim_value")
+    assert [dim.dim_value for dim in z.type.tensor_type.shape.dim] == [0, 2]
+    assert model.graph.input[1].type.tensor_type.shape.dim[0].dim_value == -1

@@ -1,4 +1,4 @@
-"""`python -m tests.generate --seed N [-o model.onnx | --text]`: write one random model."""
+"""`python -m tests.generate --seed N [--small] [-o model.onnx | --text]`: write a random model."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def main() -> None:
     """Print the model as ONNX text, or write it."""
     parser = argparse.ArgumentParser(prog="python -m tests.generate", description=__doc__)
     parser.add_argument("--seed", type=int, required=True, metavar="N")
+    parser.add_argument("--small", action="store_true", help="with few nodes")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, metavar="FILE")
     where.add_argument("--text", action="store_true", help="print ONNX text (the default)")
     options = parser.parse_args()
-    model = generate(Choices.of_seed(options.seed)).model
+    model = generate(Choices.of_seed(options.seed, small=options.small)).model
     if options.output is None:
         print(onnx.printer.to_text(model))
     else:

@@ -34,7 +34,7 @@ def fill(b: Block, count: int) -> None:
 
 def op_count(b: Block) -> int:
     """How many ops a body gets: mostly few, at times up to 30."""
-    return 1 + b.choices.below(30 if b.choices.one_in(10) else 6)
+    return 1 + b.choices.size(30 if b.choices.one_in(10) else 6)
 
 
 def dtype(b: Block) -> int:

@@ -52,7 +52,7 @@ def generate(choices: Choices) -> Generated:
     for _ in range(3):
         if main.attempt(choices.pick(LOOPS)):
             break
-    fill(main, choices.below(6))
+    fill(main, choices.size(6))
     return Generated(_assembled(main), dict(program.roles), list(choices.drawn))
 
 
@@ -66,7 +66,7 @@ def _program(choices: Choices) -> Program:
         ir,
         reuses_names=choices.one_in(2),
         careless=choices.one_in(8),
-        budget=10 + choices.below(60),
+        budget=10 + choices.size(60),
     )
 
 

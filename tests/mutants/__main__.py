@@ -1,4 +1,7 @@
-"""`python -m tests.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`."""
+"""`python -m tests.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`.
+
+The rule `steps` stands for the files of adapters of the opset table, each of them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import argparse
 import json
 import random
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -18,8 +22,11 @@ import onnx.shape_inference
 
 from tests.mutants.faults import Fault, faults
 from tests.mutants.judge import difference
+from tests.mutants.steps_tried import step_targets
 from tests.mutants.targets import RULES, Target, target
 from tests.mutants.trial import Outcome, apart, run
+
+STEPS = "steps"
 
 
 @dataclass(frozen=True)
@@ -36,7 +43,7 @@ class Verdict:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Seed faults, print what became of each and the shares; 1 where one slipped through."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("rules", nargs="*", default=list(RULES), metavar="RULE")
+    parser.add_argument("rules", nargs="*", default=[*RULES, STEPS], metavar="RULE")
     parser.add_argument("--count", type=int, default=10, help="faults per rule")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", type=int, default=12, help="models per fault, at most")
@@ -44,29 +51,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     verdicts: list[Verdict] = []
-    for name in asked.rules:
-        for verdict in _rule(target(name), asked.count, asked.models, random.Random(asked.seed)):
-            verdicts.append(verdict)
-            if verdict.became == "slipped":
-                print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
-        print(name, dict(Counter(one.became for one in verdicts if one.rule == name)), flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        for one in _targets(asked.rules, Path(scratch)):
+            found = list(_rule(one, asked.count, asked.models, random.Random(asked.seed)))
+            for verdict in found:
+                if verdict.became == "slipped":
+                    print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
+            different = len({verdict.fault for verdict in found})
+            print(
+                one.rule, different, dict(Counter(verdict.became for verdict in found)), flush=True
+            )
+            verdicts += found
+    print(f"{len({(one.rule, one.fault) for one in verdicts})} faults made a difference")
     print("all", dict(Counter(one.became for one in verdicts)))
     if asked.json:
         asked.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
     return int(any(one.became == "slipped" for one in verdicts))
 
 
+def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
+    for name in names:
+        if name == STEPS:
+            yield from step_targets(scratch)
+        else:
+            yield target(name)
+
+
 def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[Verdict]:
-    """Faults at lines that run, each on the models on which its line may run."""
+    """Faults at lines that run, each on models for which its line runs."""
     plain = run(rule, rule.models, None, trace=True)
     reached = {
-        path: set(plain.lines.get(str(file), ()))
-        for path, file in zip(rule.modules, rule.files, strict=True)
+        module: set[int]().union(*(lines.get(str(file), ()) for lines in plain.lines.values()))
+        for module, file in zip(rule.modules, rule.files, strict=True)
     }
+    files = dict(zip(rule.modules, map(str, rule.files), strict=True))
     for fault in _drawn(rule, reached, count, draw):
-        models = rule.models
+        models = [
+            path
+            for path in rule.models
+            if fault.line in plain.lines[path.name].get(files[fault.module], ())
+        ]
         if len(models) > most:
-            models = tuple(draw.sample(models, most))
+            models = draw.sample(models, most)
         made = run(rule, models, fault)
         for path in models:
             was, outcome = plain.outcomes[path.name], made.outcomes[path.name]
@@ -79,13 +105,13 @@ def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[
 def _drawn(
     rule: Target, reached: dict[str, set[int]], count: int, draw: random.Random
 ) -> list[Fault]:
-    """As many faults in the rule's own module as in all the others together."""
+    """As many faults in the rule's own module as in all the others together, if there are any."""
     found: list[Fault] = []
     for module, file in zip(rule.modules, rule.files, strict=True):
         found += faults(module, file.read_text(), reached[module])
     own = [one for one in found if one.module == rule.modules[0]]
     others = [one for one in found if one.module != rule.modules[0]]
-    half = min(count // 2, len(own))
+    half = min(count // 2 if others else count, len(own))
     return draw.sample(own, half) + draw.sample(others, min(count - half, len(others)))
 
 

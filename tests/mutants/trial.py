@@ -38,10 +38,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Run:
-    """The outcomes of all models, and the lines that ran."""
+    """The outcomes of all models, and the lines of each file that ran for each of them."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
-    lines: dict[str, set[int]] = field(default_factory=dict)
+    lines: dict[str, dict[str, set[int]]] = field(default_factory=dict)
 
 
 def run(target: Target, models: Sequence[Path], fault: Fault | None, *, trace: bool = False) -> Run:
@@ -85,7 +85,7 @@ def _run(target: Target, models: Sequence[Path], fault: Fault | None, trace: boo
         signal.alarm(_SECONDS)
         try:
             if trace:
-                with traced(target.files, result.lines):
+                with traced(target.files, result.lines.setdefault(path.name, {})):
                     result.outcomes[path.name] = _outcome(target, path, verify=False)
             else:
                 result.outcomes[path.name] = _outcome(target, path, verify=True)

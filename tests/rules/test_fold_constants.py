@@ -135,3 +135,21 @@ def test_the_sentence_of_what_fails_tells_why() -> None:
     text = branch_of(nodes, "float[2] w = {1, 2}, int64 at = {2}")
     (sentence,) = assert_refused(text, "fails", pipeline="hoist", options=FOLDING)
     assert "out of bounds" in sentence
+
+
+def test_below_opset_9_a_constant_holds_floats_alone() -> None:
+    text = """
+    <ir_version: 4, opset_import: ["" : 8]>
+    g (bool c, float[2] x) => (float[2] z) {
+       z = If (c) <then_branch = a () => (float[2] y) <float[2] w = {1, 2}, float[2] v = {3, 4}> {
+                       k = Add (w, v)
+                       size = Shape (w)
+                       same = Reshape (x, size)
+                       y = Add (same, k)
+                   },
+                   else_branch = b () => (float[2] q) { q = Neg (x) }>
+    }"""
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
+    assert [node.op_type for node in nodes_of(result.model)] == [
+        *("Constant", "Shape", "Reshape", "Add")
+    ]

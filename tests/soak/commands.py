@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,10 @@ from tests.generate.feeds import SIZES
 
 #: Seconds that the tool's own verification may take.
 _BUDGET = 20.0
+#: No generated loop runs more often: its trips are sizes, or the sum of two of them, or less.
+_MOST_TRIPS = 12
+#: Of so many hands one is `upgrade` and `lower`, to be done in either order.
+_BOTH_ORDERS = 16
 
 
 @dataclass(frozen=True)
@@ -32,8 +37,18 @@ class Command:
         return " ".join([self.pipeline + opset, *said])
 
     @property
+    def kind(self) -> str:
+        """The same for the same options, whatever the dims are called."""
+        return self.label.partition(" dims=")[0] + (" with dims" if self.fixes_dims else "")
+
+    @property
     def assumed(self) -> tuple[str, ...]:
         return tuple(self.options.get("assume", ()))
+
+    @property
+    def check(self) -> str:
+        """The output that it adds, which says whether the others are right."""
+        return str(self.options.get("check_output", ""))
 
     @property
     def fixes_dims(self) -> bool:
@@ -41,13 +56,18 @@ class Command:
 
     @property
     def idempotent(self) -> bool:
-        return not self.fixes_dims  # the outcome has no such dims
+        return not self.fixes_dims and not self.check  # the outcome has no such dims, or has both
 
     def run(self, model: ModelProto, *, verify: bool = False) -> Result:
         """Run it, by default without the tool's own verification; raises what sessions raise."""
         options = {"assume": (), "only": (), "max_nodes": 5_000, "batch": "auto", **self.options}
         verifying = Verifying(budget=_BUDGET, assume=self.assumed) if verify else None
         return Session(self.pipeline, self.opset, options, verifying).run(model)
+
+
+_FLAT = {"flat": True, "bounded": "select"}
+_BOUNDED = {"max_trips": _MOST_TRIPS, "max_nodes": 1_000}
+_CHECKED = {"max_trips": 2, "check_output": "enough"}
 
 
 def commands(model: ModelProto) -> list[Command]:
@@ -57,14 +77,30 @@ def commands(model: ModelProto) -> list[Command]:
     if opset <= 8:
         found += [Command("upgrade", 21, {"batch": one}) for one in ("vectorize", "nest", "unroll")]
         found += [Command("upgrade", 9, {"batch": "auto"}), Command("upgrade", 13)]
-    found += [Command(one) for one in PIPELINES if one not in ("upgrade", "unroll-partial")]
+    found += [Command(one) for one in PIPELINES if one not in ("upgrade", "unroll-partial", "peel")]
     found += [Command("unroll-partial", options={"factor": factor}) for factor in (1, 2, 3)]
+    found += [Command("peel", options={"peel": which}) for which in ("first", "last")]
+    found += [Command("unroll", options={**_BOUNDED, "bounded": one}) for one in ("select", "if")]
+    found.append(Command("unroll", options=_CHECKED))
+    found.append(Command("optimize-no-control-flow", options=_FLAT))
+    found.append(Command("optimize", options={"allow_reassociation": True}))
     if sizes := tuple((dim, SIZES[0][dim]) for dim in _dims(model)):
         found.append(Command("unroll", options={"dims": sizes}))
     for assume in (("valid-inputs",), ("non-empty",)):
-        for one in ("upgrade", "lower", "raise", "unroll"):
+        for one in ("upgrade", "lower", "raise", "unroll", "optimize"):
             found.append(Command(one, options={"assume": assume}))
     return [one for one in found if one.pipeline != "upgrade" or one.opset > opset]
+
+
+def dealt(every: Sequence[Command], seed: int, count: int) -> list[Command]:
+    """So many of some commands, drawn by the seed; all of them where `count` is 0."""
+    rng = random.Random(seed)
+    both = [one for one in (Command("upgrade"), Command("lower")) if one in every]
+    if not count:
+        return list(every)
+    if len(both) > 1 and rng.randrange(_BOTH_ORDERS) == 0:
+        return both
+    return rng.sample(every, min(count, len(every)))
 
 
 def _dims(model: ModelProto) -> list[str]:

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 from tests.generate.choices import Choices
 from tests.generate.model import generate
-from tests.soak.commands import commands
+from tests.soak.commands import commands, dealt
 
 
-def digest(seeds: Iterable[int]) -> str:
-    """A hash over the models of these seeds and all that the commands make of them."""
+def digest(seeds: Iterable[int], *, small: bool = False, dealing: int = 0) -> str:
+    """A hash over the models of these seeds and all that the commands dealt make of them."""
     total = hashlib.sha256()
     for seed in seeds:
-        model = generate(Choices.of_seed(seed)).model
+        model = generate(Choices.of_seed(seed, small=small)).model
         total.update(model.SerializeToString(deterministic=True))
-        for command in commands(model):
+        for command in dealt(commands(model), seed, dealing):
             try:
                 made = command.run(model).model.SerializeToString(deterministic=True)
             except Exception as error:  # the sentence must be the same, too
@@ -28,11 +28,14 @@ def digest(seeds: Iterable[int]) -> str:
     return total.hexdigest()
 
 
-def digest_elsewhere(first: int, count: int, hash_seed: int) -> str:
+def digest_elsewhere(
+    first: int, count: int, hash_seed: int, *, small: bool = False, dealing: int = 0
+) -> str:
     """The same in a process of its own, whose sets iterate in another order."""
     command = [sys.executable, "-m", "tests.soak", "--digest", "--seed", str(first)]
+    command += ["--count", str(count), "--dealing", str(dealing), *["--small"] * small]
     outcome = subprocess.run(
-        [*command, "--models", str(count)],
+        command,
         env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
         capture_output=True,
         text=True,

@@ -19,7 +19,7 @@ def broken(before: ModelProto, result: Result, command: Command) -> Iterator[str
     except Exception as error:  # its errors have no common base
         if _is_valid(before):
             yield f"invalid: {error}"
-    if not command.fixes_dims and _signature(before) != _signature(after):
+    if not command.fixes_dims and _signature(before) != _signature(after, command.check):
         yield "signature: the inputs or outputs are others"
     yield from _not_left_alone(before, after, command)
 
@@ -32,10 +32,13 @@ def _is_valid(model: ModelProto) -> bool:
     return True
 
 
-def _signature(model: ModelProto) -> tuple[list[bytes], list[bytes]]:
+def _signature(model: ModelProto, added: str = "") -> tuple[list[bytes], list[bytes]]:
+    """The inputs and outputs, without an output that was added on request."""
     constant = {one.name for one in model.graph.initializer}
     inputs = [one for one in model.graph.input if one.name not in constant]
-    return _serialized(inputs), _serialized(model.graph.output)
+    return _serialized(inputs), _serialized(
+        one for one in model.graph.output if not added or one.name != added
+    )
 
 
 def _serialized(values: object) -> list[bytes]:

@@ -3,150 +3,118 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-import onnx
-
+from tests.forked import Death, Limits, forked
 from tests.generate.choices import Choices
 from tests.generate.model import Generated, generate
-from tests.generate.reduce import reduce
-from tests.soak.examine import Examiner, Finding
+from tests.soak.commands import Command, commands, dealt
+from tests.soak.examine import Examiner
+from tests.soak.shown import write
+from tests.tally import Tally
 
-_CHUNK = 20
+#: Models that one child does, before another is forked.
+_EACH = 200
+_LIMITS = Limits(seconds=300)
+#: Of so many models one is verified by the tool itself, too.
+_VERIFIED_EVERY = 64
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done with the model of each seed.
+
+    `dealing` commands are drawn for it, all are run where that is 0, of the pipelines `only`, if
+    any are named. `small`: with few nodes.
+    """
+
+    small: bool = False
+    dealing: int = 0
+    only: Sequence[str] = ()
+
+    def generated(self, seed: int) -> Generated:
+        return generate(Choices.of_seed(seed, small=self.small))
+
+    def commands(self, generated: Generated, seed: int) -> list[Command]:
+        every = commands(generated.model)
+        wanted = [one for one in every if not self.only or one.pipeline in self.only]
+        return dealt(wanted, seed, self.dealing)
 
 
 @dataclass
 class Soak:
-    """What was found so far."""
+    """What was found, and the first of each kind of fault: its seed and command."""
 
-    models: int = 0
-    tally: Counter[str] = field(default_factory=Counter)
-    refusals: Counter[str] = field(default_factory=Counter)
-    faults: dict[str, list[int]] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
+    first: dict[str, tuple[int, str]] = field(default_factory=dict)
     written: list[Path] = field(default_factory=list)
 
-    def add(self, other: Soak) -> None:
-        """Take in what another process found."""
-        self.models += other.models
-        self.tally += other.tally
-        self.refusals += other.refusals
-        for key, seeds in other.faults.items():
-            self.faults.setdefault(key, []).extend(seeds)
-        self.written += other.written
-
     def lines(self) -> Iterator[str]:
-        """The report."""
-        yield f"{self.models} models, {len(self.faults)} kinds of faults"
-        for title, counts in (("cases and verdicts", self.tally), ("refusals", self.refusals)):
-            yield f"{title}:"
-            yield from (f"  {count:7} {what}" for what, count in sorted(counts.items()))
-        for key, seeds in self.faults.items():
-            yield f"fault, {len(seeds)} times, seeds {seeds[:5]}: {key}"
+        yield from self.tally.lines()
         yield from (f"  {path}" for path in self.written)
 
 
 def soak(
-    seeds: Iterable[int],
-    seconds: float,
-    folder: Path | None,
-    *,
-    only: Sequence[str] = (),
-    reducing: float = 20.0,
+    first: int, count: int, seconds: float, plan: Plan | None = None, folder: Path | None = None
 ) -> Soak:
-    """Examine the models of some seeds, for at most so many seconds.
+    """Examine the models of some seeds, for at most so many seconds, in children.
 
-    `only` are the pipelines to run, all by default. The first of each kind of fault is written
-    into `folder`, made small for at most `reducing` seconds.
+    The first of each kind of fault is made small and written into `folder`.
     """
-    found = Soak()
-    examiner = Examiner(only=only)
+    plan, found = plan or Plan(), Soak()
     deadline = time.monotonic() + seconds
-    try:
-        for seed in seeds:
-            if time.monotonic() > deadline:
-                break
-            _one(seed, examiner, found, folder, reducing)
-    finally:
-        examiner.close()
+    examiner = Examiner()  # a child starts its onnxruntime, which ends with it
+
+    def seeds() -> Iterator[int]:
+        for seed in range(first, first + count):
+            if time.monotonic() < deadline:
+                yield seed
+
+    def examine(seed: int) -> dict[str, Any]:
+        generated = plan.generated(seed)
+        chosen = plan.commands(generated, seed)
+        outcome = examiner.examine(generated, chosen, verify=seed % _VERIFIED_EVERY == 0)
+        findings = {one.key: (one.command.label, one.known) for one in outcome.findings}
+        return {"counts": outcome.tally.counts, "findings": findings}
+
+    for seed, said in forked(seeds(), examine, _LIMITS, each=_EACH):
+        _add(found, seed, said)
+    done = found.tally.number("models")
+    kind = f"{'small ' if plan.small else ''}models, {plan.dealing or 'all'} commands each"
+    found.tally.runs = [f"{kind}: seeds from {first}, {done} of them"]
+    if folder is not None:
+        found.written = list(_written(found, plan, examiner, folder))
     return found
 
 
-def soak_in_parallel(
-    first: int,
-    models: int,
-    seconds: float,
-    folder: Path | None,
-    jobs: int,
-    only: Sequence[str] = (),
-) -> Soak:
-    """The same in several processes, a few seeds at a time."""
-    if jobs == 1:
-        return soak(range(first, first + models), seconds, folder, only=only)
-    found = Soak()
-    deadline = time.monotonic() + seconds
-    end = first + models
-    chunks = [range(at, min(at + _CHUNK, end)) for at in range(first, end, _CHUNK)]
-    with ProcessPoolExecutor(jobs) as pool:
-        futures = [pool.submit(_until, chunk, deadline, folder, only) for chunk in chunks]
-        for future in futures:
-            found.add(future.result())
-    return found
+def _add(found: Soak, seed: int, said: dict[str, Any] | Death) -> None:
+    if isinstance(said, Death):
+        said = {
+            "counts": {"models": {f"that end in {said.how}": 1}},
+            "findings": {said.how: ("", False)},
+        }
+    for title, counts in said["counts"].items():
+        for what, number in counts.items():
+            found.tally.count(title, what, number)
+    for kind, (label, known) in said["findings"].items():
+        kinds = found.tally.known if known else found.tally.faults
+        kinds.setdefault(kind, []).append(seed)
+        found.first.setdefault(kind, (seed, label))
 
 
-def _until(seeds: range, deadline: float, folder: Path | None, only: Sequence[str]) -> Soak:
-    return soak(seeds, deadline - time.monotonic(), folder, only=only)
+def _written(found: Soak, plan: Plan, examiner: Examiner, folder: Path) -> Iterator[Path]:
+    """The first of each kind that is not known, made small in a child."""
 
+    def shown(kind: str) -> str:
+        seed, label = found.first[kind]
+        generated = plan.generated(seed)
+        (command,) = (one for one in commands(generated.model) if one.label == label)
+        return str(write(folder, seed, kind, command, generated, examiner))
 
-def _one(seed: int, examiner: Examiner, found: Soak, folder: Path | None, reducing: float) -> None:
-    generated = generate(Choices.of_seed(seed))
-    outcome = examiner.examine(generated)
-    found.models += 1
-    found.tally += outcome.tally
-    found.refusals += outcome.refusals
-    for finding in {one.key: one for one in outcome.findings}.values():
-        new = finding.key not in found.faults
-        found.faults.setdefault(finding.key, []).append(seed)
-        if new and folder is not None:
-            found.written.append(_write(folder, seed, finding, generated, examiner, reducing))
-
-
-def _write(
-    folder: Path,
-    seed: int,
-    finding: Finding,
-    generated: Generated,
-    examiner: Examiner,
-    reducing: float,
-) -> Path:
-    """The fault, with the smallest model that shows it."""
-    # Written before it is made small, which may take long.
-    name = f"{finding.command.pipeline}-{finding.kind}-{seed}.txt".replace(" ", "-")
-    path = folder / name
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def shows(candidate: Generated) -> bool:
-        return _again(candidate, finding, examiner) is not None
-
-    small = reduce(generated, shows, reducing) if shows(generated) else generated
-    shown = _again(small, finding, examiner) or finding
-    said = [f"seed: {seed}", f"command: {finding.command.label}", f"kind: {shown.kind}"]
-    text = onnx.printer.to_text(small.model)
-    roles = {name: role for name, role in small.roles.items() if role}
-    said += [f"sentence: {shown.sentence}", f"roles: {roles}", f"decisions: {small.drawn}"]
-    path.write_text("\n".join([*said, text, ""]), encoding="utf-8")
-    onnx.save(small.model, path.with_suffix(".onnx"))
-    return path
-
-
-def _again(candidate: Generated, finding: Finding, examiner: Examiner) -> Finding | None:
-    """The same finding on another model, if it is there."""
-    verify = finding.kind in ("mismatch", "traceback")
-    outcome = examiner.examine(candidate, [finding.command], verify=verify)
-    for one in outcome.findings:
-        if one.key == finding.key:
-            return one
-    return None
+    kinds = [kind for kind in found.tally.faults if found.first[kind][1]]
+    for _, path in forked(kinds, shown, _LIMITS):
+        if not isinstance(path, Death):
+            yield Path(path)

@@ -35,6 +35,13 @@ def test_clip_bounds_may_come_from_each_row(carrying: list[str], both: list) -> 
     prove(text, carrying, executors=both)
 
 
+@pytest.mark.parametrize("carrying", [["x"], ["slope"], ["x", "slope"]])
+@pytest.mark.parametrize("slope", ["", "[3]", "[1,3]", "[2,1]", "[2,3]"])
+def test_a_slope_may_come_from_each_row(slope: str, carrying: list[str], both: list) -> None:
+    text = f"g (float[2,3] x, float{slope} slope) => (float[2,3] y) {{ y = PRelu (x, slope) }}"
+    prove(text, carrying, executors=both)
+
+
 @pytest.mark.parametrize("carrying", [["c"], ["x"], ["c", "y"], ["c", "x", "y"]])
 def test_where_takes_conditions_from_each_row(carrying: list[str], both: list) -> None:
     text = "g (bool c, float[2,3] x, float[3] y) => (float[] z) { z = Where (c, x, y) }"

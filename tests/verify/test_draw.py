@@ -78,6 +78,10 @@ def test_unnamed_dims_differ_at_first_and_are_equal_in_later_attempts() -> None:
     assert any(same)
 
 
+def test_a_negative_size_is_none() -> None:
+    assert {tensor(case, "x").shape[0] for case in cases("float[-1] x")} > {0, 1, 2, 3}
+
+
 def test_hints_complete_and_override_the_declared_shape() -> None:
     hints = {"x": Hint(dims=("B", "T", None)), "y": Hint(dims=("T", 4))}
     unknown = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)

@@ -202,6 +202,15 @@ def test_numpy_does_not_warn_of_the_mean_of_nothing() -> None:
     assert np.isnan(outcome.outputs["y"]).all()
 
 
+def test_an_empty_value_that_is_read_only_is_not_written_to() -> None:
+    empty = np.zeros((0, 2), F32)
+    empty.flags.writeable = False
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N,2] x) => (float[N,2] y) { y = LogSoftmax (x) }""")
+    assert np.asarray(RUN(model, {"x": empty}).outputs["y"]).shape == (0, 2)
+
+
 def test_an_operator_without_kernel_is_no_word_on_the_model() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 16, "elsewhere": 1]>

@@ -98,6 +98,24 @@ def test_at_length_0_the_type_may_come_from_a_captured_value() -> None:
     assert not outcome.guessed_shapes
 
 
+@pytest.mark.parametrize(
+    ("fixed", "given", "guessed"),
+    [("<int64[2] sizes = {3, 2}>", "", False), ("", ", int64[2] sizes", True)],
+)
+def test_at_length_0_a_shape_that_only_the_run_tells_is_guessed(
+    fixed: str, given: str, guessed: bool
+) -> None:
+    model = parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 13]>
+    g (float[T] x, float[6] w{given}) => (y) {fixed} {{
+      y = Scan <num_scan_inputs = 1, body = body (e) => (c) {{ c = Reshape (w, sizes) }}> (x)
+    }}""")
+    feeds = {"x": np.zeros(0, np.float32), "w": np.zeros(6, np.float32)}
+    outcome = RUN(model, feeds | ({"sizes": np.array([3, 2])} if given else {}))
+    assert outcome.outputs["y"].shape == (0, 3, 2)
+    assert outcome.guessed_shapes == guessed
+
+
 TWO = """
 <ir_version: 8, opset_import: ["": 11]>
 g (float[T] x, float[U] y) => (z) {

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from onnx import (
@@ -16,8 +17,7 @@ from onnx import (
 )
 
 from passes.shape_inference import infer_shapes
-from passes.verify.executor import Value
-from passes.verify.reference.machine import Frame
+from passes.verify.executor import Array, Value
 from passes.verify.reference.value_types import known_dtype, known_shape, type_of
 
 if TYPE_CHECKING:
@@ -31,16 +31,17 @@ _SMALL = 64
 def output_types(
     body: Evaluator,
     inputs: dict[str, TypeProto],
-    frame: Frame,
+    captured: Mapping[str, Value],
     known: dict[Any, list[TypeProto]],
+    *,
+    by_type: Collection[str] = (),
 ) -> list[TypeProto]:
-    """The types of the outputs of `body` when it is fed `inputs` inside of `frame`.
+    """The types of the outputs of `body` when it is fed `inputs` and sees `captured`.
 
-    What the body declares comes first; shape inference fills in the rest. `known` caches the
-    answers.
+    What the body declares comes first; shape inference fills in the rest. Of the captured values
+    in `by_type` it sees no elements. `known` caches the answers.
     """
-    captured = {name: frame.values[name] for name in body.captured if name in frame.values}
-    model = _as_model(body, inputs, captured)
+    model = _as_model(body, inputs, captured, by_type)
     key = model.SerializeToString()
     if key not in known:
         declared = [value.type for value in body.proto_.output]
@@ -51,8 +52,24 @@ def output_types(
     return known[key]
 
 
+def computed(around: Evaluator | None, names: Iterable[str]) -> frozenset[str]:
+    """Those of the names, as a graph sees them, whose elements the model does not fix."""
+    return frozenset(name for name in names if not _is_fixed(around, name))
+
+
+def _is_fixed(around: Evaluator | None, name: str) -> bool:
+    while around is not None:
+        if name in around.fixes:
+            return around.fixes[name]
+        around = around.around
+    return False
+
+
 def _as_model(
-    body: Evaluator, inputs: dict[str, TypeProto], captured: dict[str, Value]
+    body: Evaluator,
+    inputs: dict[str, TypeProto],
+    captured: Mapping[str, Value],
+    by_type: Collection[str],
 ) -> ModelProto:
     """The body as a model: inputs with the types they have now, captured values as inputs."""
     graph = GraphProto(name="body")
@@ -64,7 +81,7 @@ def _as_model(
         graph.input.append(ValueInfoProto(name=name, type=merged))
     constants = {name: value for name, value in body.rt_inits_.items() if name not in inputs}
     for name, value in {**captured, **constants}.items():
-        _declare(graph, name, value)
+        _declare(graph, name, value, by_type=name in by_type and name not in constants)
     for value in body.proto_.output:
         graph.output.append(ValueInfoProto(name=value.name))
     imports = {domain: version for domain, version in body.versions.items() if domain != "ai.onnx"}
@@ -75,11 +92,15 @@ def _as_model(
     )
 
 
-def _declare(graph: GraphProto, name: str, value: Value) -> None:
-    if isinstance(value, np.ndarray) and value.size <= _SMALL and value.dtype.kind in "iub":
+def _declare(graph: GraphProto, name: str, value: Value, *, by_type: bool) -> None:
+    if not by_type and _is_small(value):
         graph.initializer.append(numpy_helper.from_array(value, name))
     else:
         graph.input.append(ValueInfoProto(name=name, type=type_of(value)))
+
+
+def _is_small(value: Value) -> TypeGuard[Array]:
+    return isinstance(value, np.ndarray) and value.size <= _SMALL and value.dtype.kind in "iub"
 
 
 def _inferred(model: ModelProto, count: int) -> list[TypeProto]:

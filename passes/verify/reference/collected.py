@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TypeProto
 
 from passes.verify.executor import Array, CannotRun, Value
-from passes.verify.reference.body_types import output_types
+from passes.verify.reference.body_types import computed, output_types
 from passes.verify.reference.failures import described
 from passes.verify.reference.holder import Holder
 from passes.verify.reference.machine import Frame
@@ -59,10 +59,17 @@ class Elements:
         """Zeros for each collected output.
 
         Per output, `place` has the axis followed by the lengths to insert there. Unknown dims
-        of an element are 0, and the run is marked as one with guessed shapes. Raises
-        `CannotRun` when nothing tells the type.
+        of an element are 0, and the run is marked as one with guessed shapes; likewise where
+        only numbers that the run computed tell a dim. Raises `CannotRun` when nothing tells the
+        type.
         """
-        kinds = output_types(self.body, inputs, frame, self._known)[self.first :]
+        body, known = self.body, self._known
+        captured = {name: frame.values[name] for name in body.captured if name in frame.values}
+        kinds = output_types(body, inputs, captured, known)[self.first :]
+        unfixed = computed(self.holder.around, captured)
+        told = output_types(body, inputs, captured, known, by_type=unfixed)[self.first :]
+        if any(dims is None or None in dims for dims in map(known_shape, told)):
+            self.holder.machine.guessed_shapes = True
         return [
             self._blank(index, kind, where[0], where[1:])
             for index, (kind, where) in enumerate(zip(kinds, place, strict=True))
@@ -76,8 +83,6 @@ class Elements:
                 f"its collected output {index}"
             )
         dims = known_shape(kind)
-        if dims is None or None in dims:
-            self.holder.machine.guessed_shapes = True
         shape = [dim or 0 for dim in dims or []]
         rank = len(shape) + 1
         if not -rank <= axis < rank:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,9 @@ class Evaluator(ReferenceEvaluator):
     hold or call them. `run` is what onnx's kernels expect; `call` is what ours use.
     """
 
+    #: The evaluator of the graph around a body.
+    around: Evaluator | None = None
+
     def __init__(
         self, proto: GraphProto | FunctionProto, machine: Machine, opsets: dict[str, int]
     ) -> None:
@@ -66,6 +70,14 @@ class Evaluator(ReferenceEvaluator):
     def has_linked_attribute(self) -> bool:
         """Never: functions are specialised by their attributes before they get here."""
         return False
+
+    @cached_property
+    def fixes(self) -> dict[str, bool]:
+        """The names that mean something here, and whether the model fixes their elements."""
+        found = dict.fromkeys(self.rt_inits_, True)
+        for step in self.steps:
+            found.update(dict.fromkeys(step.outputs, step.node.op_type == "Constant"))
+        return found | dict.fromkeys(self.input_names_, False)  # perhaps with a default
 
     def formal_inputs(self, fed: int, owner: NodeProto) -> list[str]:
         """The inputs of this body that its node feeds.
@@ -145,8 +157,8 @@ class Evaluator(ReferenceEvaluator):
             values.pop(name, None)
 
     # onnx's kernels call it with `attributes` and more, which frames hold here
-    def run(  # type: ignore[override]
-        self, output_names: list[str] | None, feed_inputs: dict[str, Any], **_: Any
+    def run(
+        self, output_names: list[str] | None, feed_inputs: dict[str, Any], *_: Any, **__: Any
     ) -> list[Any]:
         """Runs the graph on named inputs; `output_names` must be None (all of them)."""
         if output_names is not None:

@@ -33,7 +33,9 @@ class Holder:
 
     def body(self, name: str) -> Evaluator:
         """An evaluator of the body in the attribute `name`, to be made once."""
-        return type(self.around)(self.graph(name), self.machine, dict(self.around.versions))
+        made = type(self.around)(self.graph(name), self.machine, dict(self.around.versions))
+        made.around = self.around
+        return made
 
     def ints(self, name: str, count: int, default: int) -> list[int]:
         """A list attribute of `count` numbers; `ModelFailed` for another count."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, TypeProto, helper
 
+from passes.value_types import dims_of
 from passes.verify.executor import Array, Value
 
 
@@ -28,10 +29,8 @@ def tensor_type(dtype: np.dtype[np.generic], shape: tuple[int, ...] | None) -> T
 
 def known_shape(kind: TypeProto) -> list[int | None] | None:
     """The dims of a tensor type, None for each one that is not a number; None without a rank."""
-    tensor = kind.tensor_type
-    if not tensor.HasField("shape"):
-        return None
-    return [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    dims = dims_of(kind)
+    return None if dims is None else [dim if isinstance(dim, int) else None for dim in dims]
 
 
 def known_dtype(kind: TypeProto) -> np.dtype[np.generic] | None:
