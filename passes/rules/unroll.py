@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnx import NodeProto
 
 from passes import scope as scoping
@@ -11,6 +13,7 @@ from passes.rules.bounded import Masked
 from passes.rules.bounds import Bound, bound_of
 from passes.rules.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.budget import allow
+from passes.rules.context import context_of
 from passes.rules.randomness import first_random
 from passes.rules.selectable import objection
 from passes.rules.unrolling import Unrolling
@@ -75,8 +78,8 @@ def unroll(site: Site) -> Edit:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
-    if bound.exact:
-        return Unrolling(site, form, bound.size).edit(note)
+    if bound.exact:  # maybe told by what stands in front of the loop
+        return replace(Unrolling(site, form, bound.size).edit(note), context=context_of(site))
     return _bounded(site, form, bound, f"at most {note}")
 
 

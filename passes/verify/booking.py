@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from passes.verify.draw import Case
+from passes.verify.executor import CRASHED
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
 from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
@@ -36,6 +37,8 @@ class Booking:
                 return
         if trial.before.outcome is not None and trial.after.unable:
             self.ledger.note(f"{name} runs the original alone", trial.after.unable)
+            if trial.after.unable.startswith(CRASHED):
+                self.ledger.crash(name, case, trial)
             if trial.after.unable.startswith(_CANNOT_LOAD) and not _lacks_kernel(trial):
                 sentence = f"the rewritten model is not valid there: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)

@@ -14,6 +14,8 @@ Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.
 Value = Array | list[Any] | None
 Feeds = Mapping[str, Value]
+#: How `CannotRun` begins where the process of an executor ended.
+CRASHED = "the process crashed"
 
 
 class ModelFailed(Exception):

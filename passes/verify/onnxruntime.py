@@ -19,7 +19,7 @@ from onnx import ModelProto
 
 from passes import scope
 from passes.verify.channel import Garbled, receive, send
-from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
+from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.onnxruntime_worker import Job
 
 #: Seconds that importing onnxruntime may take.
@@ -174,7 +174,7 @@ class _Worker:
             code = self._process.wait()
             if timed_out.is_set():
                 raise CannotRun(f"no answer in {timeout:g} s") from error
-            raise CannotRun(f"the process crashed ({_how_it_ended(code)})") from error
+            raise CannotRun(f"{CRASHED} ({_how_it_ended(code)})") from error
         except Garbled as error:
             self._process.kill()
             raise CannotRun(f"the process does not answer as it should: {error}") from error

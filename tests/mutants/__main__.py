@@ -27,6 +27,7 @@ from tests.mutants.targets import RULES, Target, target
 from tests.mutants.trial import Outcome, apart, run
 
 STEPS = "steps"
+_NONE = "no difference"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Verdict:
     rule: str
     fault: str
     model: str
-    became: str  # who stopped it; harmless; slipped
+    became: str  # who stopped it; harmless; slipped; no difference
     why: str = ""
 
 
@@ -57,16 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for verdict in found:
                 if verdict.became == "slipped":
                     print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
-            different = len({verdict.fault for verdict in found})
-            print(
-                one.rule, different, dict(Counter(verdict.became for verdict in found)), flush=True
-            )
+            print(one.rule, _shares(found), flush=True)
             verdicts += found
-    print(f"{len({(one.rule, one.fault) for one in verdicts})} faults made a difference")
-    print("all", dict(Counter(one.became for one in verdicts)))
+    print("all", _shares(verdicts))
     if asked.json:
         asked.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
     return int(any(one.became == "slipped" for one in verdicts))
+
+
+def _shares(verdicts: Sequence[Verdict]) -> str:
+    """How many faults there were, and what became of those that made a difference."""
+    drawn = {(one.rule, one.fault) for one in verdicts}
+    different = {(one.rule, one.fault) for one in verdicts if one.became != _NONE}
+    became = Counter(one.became for one in verdicts if one.became != _NONE)
+    return f"{len(drawn)} faults, {len(different)} made a difference: {dict(became)}"
 
 
 def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
@@ -94,12 +99,16 @@ def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[
         if len(models) > most:
             models = draw.sample(models, most)
         made = run(rule, models, fault)
+        told = False
         for path in models:
             was, outcome = plain.outcomes[path.name], made.outcomes[path.name]
             if outcome.digest == was.digest and outcome.stopped == was.stopped:
                 continue  # the fault makes no difference here
+            told = True
             became, why = _became(path, was, outcome)
             yield Verdict(rule.rule, str(fault), path.name, became, why)
+        if not told:
+            yield Verdict(rule.rule, str(fault), "", _NONE)
 
 
 def _drawn(

@@ -160,9 +160,13 @@ class Examiner:
         sentences = list(broken(model, result, command))
         if after is not model:
             cases = [0] if command.fixes_dims else whole_cases(empty=not command.assumed)
-            assumed, check = command.assumed, command.check
             sentences += oracle.differences(
-                after, cases, outcome.tally, assumed=assumed, check=check
+                after,
+                cases,
+                outcome.tally,
+                assumed=command.assumed,
+                check=command.check,
+                promised=command.promised,
             )
             sentences += self._again(command, model, after)
             outcome.tally.count("held against the original", command.kind)

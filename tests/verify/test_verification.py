@@ -13,7 +13,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 from passes.verify.draw import Hint
-from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
+from passes.verify.executor import CRASHED, CannotRun, Executor, Feeds, ModelFailed, Outcome
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
@@ -439,6 +439,26 @@ class TestSemantics:
         found = verify(*before_and_after(), executors=[same, Pretend(answer, "other")])
         assert found.verdict == "mismatch"
         assert "not valid there: cannot load: two nodes" in found.reason
+
+    def test_a_rewritten_model_that_always_ends_another_executor_is_a_mismatch(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "before" else raising(CannotRun(f"{CRASHED} (SIGABRT)"))
+
+        same = Pretend(lambda side, feeds: feeds["x"])
+        found = verify(*before_and_after(), executors=[same, Pretend(answer, "other")])
+        assert found.verdict == "mismatch"
+        assert "only the rewritten model ends it, in every case" in found.reason
+
+    def test_one_that_ends_it_on_some_inputs_is_noted(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            if side == "before" or len(np.asarray(feeds["x"])):
+                return feeds["x"]
+            raise CannotRun(f"{CRASHED} (SIGSEGV)")
+
+        same = Pretend(lambda side, feeds: feeds["x"])
+        found = verify(*before_and_after(), executors=[same, Pretend(answer, "other")])
+        assert found.verdict == "verified"
+        assert any(note.startswith("other runs the original alone") for note in found.notes)
 
     def test_what_cannot_run_is_not_compared_and_soon_left_alone(self) -> None:
         executor = Pretend(lambda side, feeds: raising(CannotRun("no kernel for Foo")))
