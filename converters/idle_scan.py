@@ -34,7 +34,8 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan, *, checked: bool) 
         spelling.must(idle, value, agree) if agree else idle.op("Identity", value)
         for value in scan.initials
     ]
-    read = [*scan.initials, *scan.sequences, *scan.form.captured]
+    given = filter(None, site.node.input)  # what guards made of them has no known type
+    read = [*scan.initials, *scan.sequences, *given, *scan.form.captured]
     collected = []
     for element in scan.elements:
         dims = [size_of(idle, site, read, dim) for dim in element.dims]
