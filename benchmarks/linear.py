@@ -33,6 +33,7 @@ def measure(bench: Bench) -> None:
         _conversions(bench, "nodes, a tenth change", sizes, _tenth, target, _nodes)
         _conversions(bench, "nodes, all change", sizes, _all, target, _nodes)
         _conversions(bench, "loops of 10 nodes", loops, nested, target, _loop_nodes)
+        _bodies(bench, loops[-1], target)
     _sites(bench, (1, 10) if bench.quick else (1, 10, 100))
 
 
@@ -50,6 +51,18 @@ def _nodes(size: int) -> int:
 
 def _loop_nodes(size: int) -> int:
     return size * 12  # the Loop, and with what hands on its condition 11 in its body
+
+
+def _bodies(bench: Bench, loops: int, target: int) -> None:
+    """The chains once more, cut into the bodies of so many Loops."""
+    for nodes in (1, 20) if bench.quick else (1, 20, 100):
+        for what, changing in (("none change", 0), ("a tenth change", 10), ("all change", 1)):
+            model = nested(loops, nodes=nodes, changing=changing)
+            case = f"8 -> {target}: {loops} loops of {nodes} nodes, {what}"
+            ours = Side("this", _upgrade(model, target))
+            if _produced(bench, case, ours.run):
+                theirs = Side("version_converter", _convert(model, target))
+                bench.compare(case, ours, theirs, aim=_FASTER, runs=2 if nodes > 20 else 5)
 
 
 def _conversions(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx
 from onnx import GraphProto, ModelProto, TensorShapeProto
@@ -24,11 +24,12 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     Raises:
         InferenceError, ValidationError, RuntimeError, ValueError: inference gives up.
     """
-    if _holds(model, _negative):
+    declared = _sizes(model)
+    if any(map(_negative, declared)):
         model = _without_negative(model)
-    if _holds(model, _large):
+    if any(map(_large, declared)):
         plain: ModelProto = onnx.shape_inference.infer_shapes(model)
-        if _holds(plain, _long):
+        if any(map(_long, _sizes(plain))):
             return plain
     found: ModelProto = onnx.shape_inference.infer_shapes(model, data_prop=True)
     return found
@@ -46,9 +47,9 @@ def _negative(sizes: Sequence[int]) -> bool:
     return min(sizes, default=0) < 0
 
 
-def _holds(model: ModelProto, such: Callable[[Sequence[int]], bool]) -> bool:
-    """Whether a tensor of such static sizes is declared, in any graph; other sizes count as 0."""
-    return any(such([dim.dim_value for dim in shape.dim]) for shape in _declared(model))
+def _sizes(model: ModelProto) -> list[list[int]]:
+    """The static sizes of each tensor that is declared, in any graph; other sizes count as 0."""
+    return [[dim.dim_value for dim in shape.dim] for shape in _declared(model)]
 
 
 def _without_negative(model: ModelProto) -> ModelProto:

@@ -56,11 +56,11 @@ def check(model: Model) -> None:
 def _check_form(model: Model) -> list[Site]:
     """All that needs no types; answers with the loops and branches."""
     header.check_header(model.proto)
-    places = survey(model)
+    found = survey(model)
+    places = found.places
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
-    signature.check_element_types(model.proto, places)
-    signature.check_sizes(model.proto, places)
+    signature.check_declared(found.scopes)
     sites = loops.loop_sites(model, places)
     loops.check_form(sites)
     _run_checker(model, places)

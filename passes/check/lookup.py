@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
+from passes.check.told import Told
 from passes.check.wording import describe
 from passes.model import Model
 from passes.scope import Scope
@@ -37,11 +39,18 @@ class Lookup:
 
     def kind(self, scope: Scope, name: str) -> str:
         """Its type in words, without the shape; empty where it is not known."""
-        return describe(self.type(scope, name))
+        return self._told.kind(scope, name) or describe(self.type(scope, name))
 
     def dims(self, scope: Scope, name: str) -> tuple[Dim, ...] | None:
         """Its shape, None where the rank is not known."""
+        declared = dims_of(self._told.type(scope, name))
+        if declared is not None and all(isinstance(dim, int) for dim in declared):
+            return declared
         return dims_of(self.type(scope, name))
+
+    @cached_property
+    def _told(self) -> Told:
+        return Told(self.model)
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
         """The integers of a value that is the same in every run and small; else None."""

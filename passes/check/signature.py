@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 
 import onnx
-from onnx import FunctionProto, ModelProto, TypeProto
+from onnx import FunctionProto, ModelProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes.check.wording import describe, element
 from passes.errors import BadModel
-from passes.scope import Owner, Place
+from passes.scope import Scope
 
 _MOST = 1 << 40  # elements
 
@@ -26,52 +26,45 @@ def check_signature(model: ModelProto) -> None:
             raise BadModel(f"input {value.name!r} has no type", path=scoping.MAIN)
 
 
-def check_element_types(model: ModelProto, places: Iterable[Place]) -> None:
-    """Every element type that is declared is one that onnx knows; of bodies at `places` too."""
-    _check_declared(model.graph, scoping.MAIN)
-    for place in places:
-        for inner in place.scope.inner(place.index):
-            _check_declared(inner.owner, inner.path)
+def check_declared(scopes: Iterable[Scope]) -> None:
+    """What graphs declare has an element type that onnx knows, and a size that there can be.
 
-
-def _check_declared(owner: Owner, path: str) -> None:
-    if isinstance(owner, FunctionProto):
-        return
-    for what, values in (("input", owner.input), ("output", owner.output)):
-        for value in values:
-            declared = _innermost(value.type)
-            if declared and not element(declared):
-                raise BadModel(
-                    f"{what} {value.name!r} has element type {declared}, which the installed onnx "
-                    f"{onnx.__version__} does not know",
-                    path=path,
-                )
-
-
-def check_sizes(model: ModelProto, places: Iterable[Place]) -> None:
-    """No tensor is declared larger than a machine can hold; of bodies at `places` too.
-
-    Such sizes are garbage, and arithmetic on them overflows.
+    Sizes of more than any machine can hold are garbage, and arithmetic on them overflows.
     """
-    _check_sizes(model.graph, scoping.MAIN)
-    for place in places:
-        for inner in place.scope.inner(place.index):
-            _check_sizes(inner.owner, inner.path)
+    for scope in scopes:
+        owner = scope.owner
+        if isinstance(owner, FunctionProto):
+            continue
+        for what, values in (
+            ("input", owner.input),
+            ("output", owner.output),
+            ("value", owner.value_info),
+        ):
+            for value in values[:]:
+                if what != "value":
+                    _check_element_type(what, value, scope)
+                _check_size(what, value, scope)
 
 
-def _check_sizes(owner: Owner, path: str) -> None:
-    if isinstance(owner, FunctionProto):
-        return
-    values = (("input", owner.input), ("output", owner.output), ("value", owner.value_info))
-    for what, listed in values:
-        for value in listed:
-            dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
-            if math.prod(max(dim, 1) for dim in dims) > _MOST:
-                raise BadModel(
-                    f"{what} {value.name!r} has static sizes {[dim for dim in dims if dim]}, more "
-                    "elements than any machine can hold",
-                    path=path,
-                )
+def _check_element_type(what: str, value: ValueInfoProto, scope: Scope) -> None:
+    declared = _innermost(value.type)
+    if declared and not element(declared):
+        raise BadModel(
+            f"{what} {value.name!r} has element type {declared}, which the installed onnx "
+            f"{onnx.__version__} does not know",
+            path=scope.path,
+        )
+
+
+def _check_size(what: str, value: ValueInfoProto, scope: Scope) -> None:
+    dims = value.type.tensor_type.shape.dim
+    if dims and math.prod([max(dim.dim_value, 1) for dim in dims]) > _MOST:
+        sizes = [dim.dim_value for dim in dims if dim.dim_value]
+        raise BadModel(
+            f"{what} {value.name!r} has static sizes {sizes}, more elements than any machine can "
+            "hold",
+            path=scope.path,
+        )
 
 
 def _innermost(kind: TypeProto) -> int:

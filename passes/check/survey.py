@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Set
+from dataclasses import dataclass, field
 
 from passes import scope as scoping
 from passes.check.operators import plain_operators
@@ -14,33 +15,43 @@ from passes.scope import Place, Scope
 DEEPEST = 32
 
 
-def survey(model: Model) -> list[Place]:
-    """Every node that holds a graph, is a Constant, calls a function, or is no known operator.
+@dataclass(frozen=True)
+class Survey:
+    """What a pass over a model found.
 
-    Outer nodes before what their bodies hold. The rest, which is nearly everything in a large
-    model, costs one look at its op_type; a node of another domain that borrows the name of a
-    plain operator is therefore not listed.
+    `places`: every node that holds a graph, is a Constant, calls a function, or is no known
+    operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
+    """
+
+    places: list[Place] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+
+    def visit(self, scope: Scope, plain: Set[str], depth: int = 1) -> None:
+        """Add what a scope holds, at any depth."""
+        if depth > DEEPEST:
+            raise BadModel(
+                f"graphs are nested more than {DEEPEST} deep, which no file can hold",
+                path=scope.path.split("/")[0],
+            )
+        self.scopes.append(scope)
+        for index, node in enumerate(scope.owner.node):
+            if node.op_type not in plain:
+                self.places.append(Place(node, index, scope))
+                for inner in scope.inner(index):
+                    self.visit(inner, plain, depth + 1)
+
+
+def survey(model: Model) -> Survey:
+    """Every graph, and every node worth a look.
+
+    The rest, which is nearly everything in a large model, costs one look at its op_type; a node
+    of another domain that borrows the name of a plain operator is therefore not listed.
 
     Raises:
         BadModel: the bodies are nested deeper than a file can hold.
     """
     called = {function.name for function in model.proto.functions}
-    found: list[Place] = []
+    found = Survey()
     for scope in scoping.scopes(model.proto):
-        opset = model.opset(scope.owner)
-        found.extend(_notable(scope, plain_operators(opset) - called, 1))
+        found.visit(scope, plain_operators(model.opset(scope.owner)) - called)
     return found
-
-
-def _notable(scope: Scope, plain: Set[str], depth: int) -> Iterator[Place]:
-    if depth > DEEPEST:
-        raise BadModel(
-            f"graphs are nested more than {DEEPEST} deep, which no file can hold",
-            path=scope.path.split("/")[0],
-        )
-    for index, node in enumerate(scope.owner.node):
-        if node.op_type in plain:
-            continue
-        yield Place(node, index, scope)
-        for inner in scope.inner(index):
-            yield from _notable(inner, plain, depth + 1)
