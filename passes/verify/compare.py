@@ -76,8 +76,8 @@ def compare(
 ) -> Comparison:
     """Compare two runs: names and order of outputs, then dtypes, shapes and elements of each.
 
-    Dims that are 0 are wildcards where either outcome had to guess shapes. `sides` is what the
-    sentences call the two runs.
+    Dims that are 0 are wildcards where either outcome had to guess shapes, for tensors that hold
+    nothing but zeros. `sides` is what the sentences call the two runs.
     """
     how = _How(tolerance, expected.guessed_shapes or actual.guessed_shapes, sides)
     names, others = list(expected.outputs), list(actual.outputs)
@@ -124,7 +124,7 @@ def _compare_arrays(name: str, expected: Array, actual: Array, how: _How) -> Com
     if kind != _dtype_name(actual):
         return how.differ(name, name, "is", kind, _dtype_name(actual))
     if expected.shape != actual.shape:
-        if how.guessed and _match_but_for_zeros(expected.shape, actual.shape):
+        if how.guessed and _both_are_nothing(expected, actual):
             return Comparison()
         return how.differ(name, f"the shape of {name}", "is", expected.shape, actual.shape)
     if kind == "string":
@@ -207,10 +207,12 @@ def _strings(array: Array) -> Array:
     return result.reshape(array.shape)
 
 
-def _match_but_for_zeros(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether shapes are equal where neither dim is 0."""
-    return len(one) == len(other) and all(
-        left == right or 0 in (left, right) for left, right in zip(one, other, strict=True)
+def _both_are_nothing(one: Array, other: Array) -> bool:
+    """Whether shapes are equal where neither dim is 0, and no element is but zeros, if any is."""
+    return (
+        one.ndim == other.ndim
+        and all(a == b or 0 in (a, b) for a, b in zip(one.shape, other.shape, strict=True))
+        and not any(bool(element) for element in (*one.flat, *other.flat))
     )
 
 

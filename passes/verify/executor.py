@@ -33,12 +33,14 @@ class Outcome:
     `outputs` maps the names of the graph outputs to their values, in order. `guessed_shapes`
     is true where a loop ran zero times and a collected element had a dim that nothing tells:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
-    the watched names had each time that node was about to run.
+    the watched names had each time that node was about to run. `idle`: a loop, or a row of a
+    Scan-8, ran no iteration; the reference executor tells.
     """
 
     outputs: dict[str, Value]
     guessed_shapes: bool = False
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
+    idle: bool = False
 
 
 class Executor(Protocol):

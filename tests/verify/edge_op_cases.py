@@ -145,5 +145,8 @@ def networks(opset: int) -> Iterator[Entry]:
     yield opset, "y = BatchNormalization (x, s, b, m, v)", {"x": draw(0, 3, 2), **parts}
     weights = {"w": draw(1, 8, 3) / F32(8), "r": draw(1, 8, 2) / F32(8)}
     yield opset, "y = LSTM <hidden_size = 2> (x, w, r)", {"x": draw(0, 2, 3), **weights}
+    long = {"x": draw(2, 2, 3), **weights}
     short = {"x": draw(3, 2, 3), **weights, "l": np.array([0, 2], np.int32)}
     yield opset, "y, h, c = LSTM <hidden_size = 2> (x, w, r, , l)", short
+    infinite = {"h": draw(1, 2, 2), "c": np.full((1, 2, 2), np.inf, F32)}
+    yield opset, "y, f, g = LSTM <hidden_size = 2> (x, w, r, , , h, c)", {**long, **infinite}

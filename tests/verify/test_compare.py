@@ -144,6 +144,15 @@ def test_a_zero_dim_is_a_wildcard_only_where_a_shape_was_guessed() -> None:
     assert not compare(outcome(one, guessed=True), outcome(np.zeros((0, 3, 0)))).agree
 
 
+def test_what_was_guessed_is_no_excuse_for_elements_that_are_missing() -> None:
+    nothing = outcome(np.zeros((0, 2)), guessed=True)
+    assert compare(nothing, outcome(np.zeros((3, 2)))).agree
+    assert not compare(nothing, outcome(np.array([[0, 0], [0, 1.0]]))).agree
+    words = outcome(np.array([""], object))
+    assert compare(outcome(np.empty(0, object), guessed=True), words).agree
+    assert not compare(outcome(np.empty(0, object), guessed=True), outcome(np.array(["a"]))).agree
+
+
 def test_integers_from_rounded_floats_can_be_left_out() -> None:
     one, other = np.array([1, 2]), np.array([1, 3])
     comparison = of(one, other, Tolerance("near", rounded=frozenset({"y"})))

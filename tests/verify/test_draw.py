@@ -13,7 +13,7 @@ from onnx import TensorProto, ValueInfoProto, helper, parser
 from passes.verify.draw import CannotDraw, Case, Drawer, Hint, draw, why_not
 from passes.verify.draw_arrays import DYADIC, Manner, array, numpy_dtype, specials
 from passes.verify.draw_lengths import fill_behind, lengths
-from passes.verify.draw_plans import ATTEMPTS, Plan
+from passes.verify.draw_plans import ATTEMPTS, Lengths, Plan
 
 LENGTHS = {"lens": Hint(length_of="T")}
 
@@ -30,6 +30,13 @@ def cases(declared: str, hints: Mapping[str, Hint] | None = None, seed: int = 0)
 def tensor(case: Case, name: str) -> Any:
     value = case.feeds[name]
     assert isinstance(value, np.ndarray)
+    return value
+
+
+def items_of(case: Case, name: str) -> list[Any]:
+    """The items of a sequence."""
+    value = case.feeds[name]
+    assert isinstance(value, list)
     return value
 
 
@@ -151,8 +158,9 @@ class TestLengths:
     @pytest.mark.parametrize("longest", [0, 1, 4])
     def test_every_mode_fits_every_size(self, rows: int, longest: int) -> None:
         rng = np.random.default_rng(0)
-        for mode in ("ragged", "positive", "full", "empty"):
-            drawn = lengths(rng, mode, rows, longest)  # type: ignore[arg-type]
+        modes: tuple[Lengths, ...] = ("ragged", "positive", "full", "empty")
+        for mode in modes:
+            drawn = lengths(rng, mode, rows, longest)
             assert drawn.shape == (rows,)
             assert ((drawn >= 0) & (drawn <= longest)).all()
 
@@ -202,15 +210,15 @@ def test_an_input_without_type_is_fine_where_it_was_observed() -> None:
 
 def test_sequences_and_optionals() -> None:
     drawn = cases("seq(float[N]) s, optional(float[N]) o, float[N] x")
-    counts = {len(case.feeds["s"]) for case in drawn}  # type: ignore[arg-type]
+    counts = {len(items_of(case, "s")) for case in drawn}
     assert {0, 2, 3} <= counts
     assert {case.feeds["o"] is None for case in drawn} == {True, False}
     for case in drawn:
-        assert all(item.shape == tensor(case, "x").shape for item in case.feeds["s"])  # type: ignore[union-attr]
+        assert all(item.shape == tensor(case, "x").shape for item in items_of(case, "s"))
 
 
 def test_items_of_a_sequence_differ_in_dims_without_name() -> None:
-    items: Any = cases("seq(float[N,?]) s")[0].feeds["s"]
+    items = items_of(cases("seq(float[N,?]) s")[0], "s")
     (n, first), (same, second) = (item.shape for item in items)
     assert n == same
     assert first != second

@@ -219,6 +219,17 @@ def test_an_operator_without_kernel_is_no_word_on_the_model() -> None:
         RUN(model, {"x": X})
 
 
+def test_training_that_nobody_implements_is_no_word_on_the_model() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 9]>
+    g (float[N,2] x, float[2] c) => (float[N,2] y) {
+        y, mean, var, saved_mean, saved_var = BatchNormalization (x, c, c, c, c) }""")
+    feeds = {"x": np.ones((3, 2), F32), "c": np.ones(2, F32)}
+    words = "BatchNormalization 'y': training below opset 14 is not implemented"
+    with pytest.raises(CannotRun, match=words):
+        RUN(model, feeds)
+
+
 def chain(length: int) -> ModelProto:
     nodes = [helper.make_node("Add", [f"v{i}", "x"], [f"v{i + 1}"]) for i in range(length)]
     ends = [helper.make_tensor_value_info(name, 1, [2]) for name in ("v0", "x", f"v{length}")]

@@ -135,6 +135,31 @@ def test_collected_values_gain_one_axis() -> None:
     np.testing.assert_array_equal(outputs["matrices"], np.stack([w, w + 1, w + 2, w + 3]))
 
 
+@pytest.mark.parametrize(
+    ("size", "sizes", "shape", "guessed"),
+    [
+        ("N", (3, 3), (0, 3), False),
+        ("N", (3, 2), (0, 0), True),
+        ("M", (3, 3), (0, 0), True),
+    ],
+)
+def test_without_iterations_a_symbol_tells_what_it_stands_for_where_the_loop_reads(
+    size: str, sizes: tuple[int, int], shape: tuple[int, int], guessed: bool
+) -> None:
+    model = parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (int64 m, float[N] a0, float[N] b0) => (a, b, y) {{
+      a, b, y = Loop <body = body (int64 i, bool c, a, b) => (bool d, an, bn, float[{size}] e) {{
+        d = Identity (c)  an = Identity (a)  bn = Identity (b)  e = Exp (a)
+      }}> (m, , a0, b0)
+    }}""")
+    first, second = (np.zeros(one, np.float32) for one in sizes)
+    outcome = RUN(model, {"m": np.array(0), "a0": first, "b0": second})
+    assert outcome.outputs["y"].shape == shape
+    assert outcome.guessed_shapes == guessed
+    assert outcome.idle
+
+
 def test_collected_values_that_change_shape_are_an_error() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 16]>

@@ -116,12 +116,30 @@ def test_at_length_0_a_shape_that_only_the_run_tells_is_guessed(
     assert outcome.guessed_shapes == guessed
 
 
+@pytest.mark.parametrize(("size", "guessed"), [("float[N]", False), ("float[?]", True)])
+def test_at_length_0_sizes_that_no_type_tells_are_guessed(size: str, guessed: bool) -> None:
+    model = parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 13]>
+    g (float[T] x, {size} w) => (y) {{
+      y = Scan <num_scan_inputs = 1, body = body (e) => (c) {{ c = Identity (w) }}> (x)
+    }}""")
+    outcome = RUN(model, {"x": np.zeros(0, np.float32), "w": np.zeros(4, np.float32)})
+    assert outcome.outputs["y"].shape == (0, 4)
+    assert outcome.guessed_shapes == guessed
+    assert outcome.idle
+
+
 TWO = """
 <ir_version: 8, opset_import: ["": 11]>
 g (float[T] x, float[U] y) => (z) {
   z = Scan <num_scan_inputs = 2, body = body (float a, float b) => (float c) { c = Sub (a, b) }>
       (x, y)
 }"""
+
+
+def test_a_loop_that_runs_is_not_idle() -> None:
+    outcome = RUN(parser.parse_model(TWO), {name: np.zeros(2, np.float32) for name in "xy"})
+    assert not outcome.idle
 
 
 def test_unequal_lengths_are_an_error_and_never_cut() -> None:

@@ -13,7 +13,14 @@ from passes.verify.reference.body_types import computed, output_types
 from passes.verify.reference.failures import described
 from passes.verify.reference.holder import Holder
 from passes.verify.reference.machine import Frame
-from passes.verify.reference.value_types import blank, known_dtype, known_shape
+from passes.verify.reference.static_sizes import NONE, Sizes
+from passes.verify.reference.value_types import (
+    blank,
+    known_dtype,
+    known_shape,
+    tensor_type,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from passes.verify.reference.evaluator import Evaluator
@@ -58,34 +65,97 @@ class Elements:
     ) -> list[Array]:
         """Zeros for each collected output.
 
-        Per output, `place` has the axis followed by the lengths to insert there. Unknown dims
-        of an element are 0, and the run is marked as one with guessed shapes; likewise where
-        only numbers that the run computed tell a dim. Raises `CannotRun` when nothing tells the
-        type.
+        Per output, `place` has the axis followed by the lengths to insert there. Dims of an
+        element are what the body's types tell with those of what it is fed and captures, else
+        what the types of the whole model tell, else 0. Where the types of the model do not tell
+        them, the run is marked as one with guessed shapes. Raises `CannotRun` when nothing tells
+        the type.
         """
         body, known = self.body, self._known
         captured = {name: frame.values[name] for name in body.captured if name in frame.values}
         kinds = output_types(body, inputs, captured, known)[self.first :]
-        unfixed = computed(self.holder.around, captured)
-        told = output_types(body, inputs, captured, known, by_type=unfixed)[self.first :]
-        if any(dims is None or None in dims for dims in map(known_shape, told)):
+        static = self._static(inputs, captured, frame)
+        shapes = [_shape(kind, told) for kind, told in zip(kinds, static, strict=True)]
+        if shapes != static:
             self.holder.machine.guessed_shapes = True
         return [
-            self._blank(index, kind, where[0], where[1:])
-            for index, (kind, where) in enumerate(zip(kinds, place, strict=True))
+            self._blank(index, known_dtype(kind), shape, where)
+            for index, (kind, shape, where) in enumerate(zip(kinds, shapes, place, strict=True))
         ]
 
-    def _blank(self, index: int, kind: TypeProto, axis: int, lengths: tuple[int, ...]) -> Array:
-        dtype = known_dtype(kind)
+    def _static(
+        self, inputs: dict[str, TypeProto], captured: dict[str, Value], frame: Frame
+    ) -> list[Sizes]:
+        """The dims that do not depend on what the model computes.
+
+        Those that types tell, and those that follow from constants alone.
+        """
+        body, around = self.body, self.holder.around
+        unfixed = computed(around, captured)
+        if body.scope is None or around.scope is None:
+            told = output_types(body, inputs, captured, self._known, by_type=unfixed)
+            return [known_shape(kind) for kind in told[self.first :]]
+        static = self.holder.machine.static
+        read = [*filter(None, self.holder.node.input), *body.captured]
+        symbols = static.symbols(around.scope, read, frame.values)
+        types = {
+            name: _sized(kind, static.of(body.scope, name, symbols))
+            for name, kind in inputs.items()
+        }
+        for name in sorted(unfixed):
+            sizes = static.of(around.scope, name, symbols)
+            types[name] = _sized(type_of(captured[name], shaped=False), sizes)
+        fixed = {name: value for name, value in captured.items() if name not in unfixed}
+        told = output_types(body, types, fixed, self._known)[self.first :]
+        names = body.output_names_[self.first :]
+        return [
+            _completed(static.of(body.scope, name, symbols), known_shape(kind))
+            for name, kind in zip(names, told, strict=True)
+        ]
+
+    def _blank(
+        self,
+        index: int,
+        dtype: np.dtype[np.generic] | None,
+        shape: list[int],
+        place: tuple[int, ...],
+    ) -> Array:
+        axis, *lengths = place
         if dtype is None:
             raise CannotRun(
                 f"{described(self.holder.node)} runs no iteration, and nothing tells the type of "
                 f"its collected output {index}"
             )
-        dims = known_shape(kind)
-        shape = [dim or 0 for dim in dims or []]
         rank = len(shape) + 1
         if not -rank <= axis < rank:
             raise self.holder.fails(f"axis {axis} does not fit collected output {index}, {rank}-d")
         at = axis % rank
         return blank((*shape[:at], *lengths, *shape[at:]), dtype)
+
+
+def _shape(kind: TypeProto, told: Sizes) -> list[int]:
+    """The dims of a type, where it leaves them open those that are told otherwise, else 0.
+
+    Also 0 where both tell them and do not agree.
+    """
+    dims = _completed(known_shape(kind), told) or []
+    others = told if told is not None and len(told) == len(dims) else dims
+    return [
+        max(one or 0, 0) if other in (None, one) else 0
+        for one, other in zip(dims, others, strict=True)
+    ]
+
+
+def _completed(dims: Sizes, others: Sizes) -> Sizes:
+    """The dims, where they are open the others."""
+    if dims is None or others is None or len(dims) != len(others):
+        return others if dims is None else dims
+    return [other if dim is None else dim for dim, other in zip(dims, others, strict=True)]
+
+
+def _sized(kind: TypeProto, sizes: Sizes) -> TypeProto:
+    """A type with these sizes in place of its own."""
+    dtype = known_dtype(kind)
+    if dtype is None:
+        return kind
+    return tensor_type(dtype, sizes and [None if size == NONE else size for size in sizes])

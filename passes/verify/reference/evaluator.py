@@ -12,11 +12,14 @@ from onnx import FunctionProto, GraphProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from passes import scope
+from passes.scope import Key, Scope
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.kernels import Kernel, kernel_for
 from passes.verify.reference.machine import Frame, Machine, opset_versions
 from passes.verify.reference.weights import initial_values
+
+_MAIN: Key = (0,)
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,11 @@ class Evaluator(ReferenceEvaluator):
     hold or call them. `run` is what onnx's kernels expect; `call` is what ours use.
     """
 
-    #: The evaluator of the graph around a body.
+    #: The evaluator of the graph around a body, and the node and attribute that hold it there.
     around: Evaluator | None = None
+    held: tuple[NodeProto, str] | None = None
+    #: Whether this is the main graph.
+    is_main = False
 
     def __init__(
         self, proto: GraphProto | FunctionProto, machine: Machine, opsets: dict[str, int]
@@ -70,6 +76,16 @@ class Evaluator(ReferenceEvaluator):
     def has_linked_attribute(self) -> bool:
         """Never: functions are specialised by their attributes before they get here."""
         return False
+
+    @cached_property
+    def scope(self) -> Scope | None:
+        """Where the graph stands in its model; None in a function."""
+        if self.around is None or self.held is None:
+            return Scope("", _MAIN, self.proto_) if self.is_main else None
+        around, (holder, name) = self.around.scope, self.held
+        written = [list(node.output) for node in self.around.proto_.node]
+        position = written.index(list(holder.output))
+        return around and Scope("", (*around.key, position, name), self.proto_, around)
 
     @cached_property
     def fixes(self) -> dict[str, bool]:

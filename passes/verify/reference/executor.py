@@ -14,6 +14,7 @@ from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
+from passes.verify.reference.static_sizes import StaticSizes
 from passes.verify.reference.value_types import known_dtype, known_shape
 
 #: From this IR version on, an initializer that is also an input is a default, not a constant.
@@ -64,7 +65,7 @@ class ReferenceExecutor:
             values = {"": None, **evaluator.rt_inits_, **_fed(model, feeds)}
             results = _execute(evaluator, values)
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))
-        return Outcome(outputs, machine.guessed_shapes, machine.seen)
+        return Outcome(outputs, machine.guessed_shapes, machine.seen, machine.idle)
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:
         if not watch:
@@ -72,8 +73,9 @@ class ReferenceExecutor:
                 if known is model and folder == base_dir:
                     return evaluator
         imports = {entry.domain: entry.version for entry in model.opset_import}
-        machine = Machine(Library(model.functions), base_dir, None, watch)
+        machine = Machine(Library(model.functions), StaticSizes(model), base_dir, None, watch)
         evaluator = _evaluator(model.graph, machine, imports)
+        evaluator.is_main = True
         if not watch and self._keep:
             self._ready = [*self._ready, (model, base_dir, evaluator)][-self._keep :]
         return evaluator

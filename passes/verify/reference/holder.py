@@ -34,7 +34,7 @@ class Holder:
     def body(self, name: str) -> Evaluator:
         """An evaluator of the body in the attribute `name`, to be made once."""
         made = type(self.around)(self.graph(name), self.machine, dict(self.around.versions))
-        made.around = self.around
+        made.around, made.held = self.around, (self.node, name)
         return made
 
     def ints(self, name: str, count: int, default: int) -> list[int]:

@@ -76,13 +76,17 @@ def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None
 
     Raises `CannotRun` when there is none.
     """
+    spelled = f"{domain}.{op_type}" if domain else op_type
+    missing = CannotRun(f"no kernel for {spelled} at opset {version}")
+    load = _loaders().get(domain)
+    if load is None:
+        raise missing
     try:
-        return _onnx_class(domain, op_type, version)
+        return load(domain, op_type, version)
     except (_SaidByFunction, RuntimeContextError):
         return None
-    except (NotImplementedError, RuntimeError, ValueError) as error:
-        spelled = f"{domain}.{op_type}" if domain else op_type
-        raise CannotRun(f"no kernel for {spelled} at opset {version}") from error
+    except (NotImplementedError, RuntimeError, ValueError) as error:  # by onnx's look-up
+        raise missing from error
 
 
 class _SaidByFunction(Exception):
@@ -94,13 +98,6 @@ class _NoEvaluator:
 
     def __init__(self, *_: Any) -> None:
         raise _SaidByFunction
-
-
-def _onnx_class(domain: str, op_type: str, version: int) -> type[OpRun]:
-    loaders = _loaders()
-    if domain not in loaders:
-        raise NotImplementedError(domain)
-    return loaders[domain](domain, op_type, version)
 
 
 @functools.cache

@@ -85,6 +85,7 @@ class Loop(Holder):
         return carried, collector, trip
 
     def _no_iteration(self, initial: list[Value], frame: Frame) -> list[Array]:
+        self.machine.idle = True
         if not self.collected:
             return []
         types = [tensor_type(np.dtype(np.int64), ()), tensor_type(np.dtype(np.bool_), ())]

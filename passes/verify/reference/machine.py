@@ -12,6 +12,7 @@ from onnx import FunctionProto
 
 from passes.verify.executor import CannotRun, Value, Watch
 from passes.verify.reference.library import Library
+from passes.verify.reference.static_sizes import StaticSizes
 
 #: A watched node is noted down at most this many times: a loop may run it a million times.
 SEEN_AT_MOST = 16
@@ -48,11 +49,14 @@ class Machine:
     """The state of one run of one model."""
 
     library: Library
+    static: StaticSizes
     base_dir: Path | None = None
     timeout: float | None = None
     watch: Watch = field(default_factory=dict)
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     guessed_shapes: bool = False
+    #: Whether a loop, or a row of one, ran no iteration.
+    idle: bool = False
     #: Random draws so far.
     draws: int = 0
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
@@ -71,6 +75,7 @@ class Machine:
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
         self.guessed_shapes = False
+        self.idle = False
         self.draws = 0
 
     def tick(self) -> None:

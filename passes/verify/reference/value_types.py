@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from onnx import TensorProto, TypeProto, helper
 
@@ -22,8 +24,8 @@ def type_of(value: Value, *, shaped: bool = True) -> TypeProto:
     return tensor_type(value.dtype, value.shape if shaped else None)
 
 
-def tensor_type(dtype: np.dtype[np.generic], shape: tuple[int, ...] | None) -> TypeProto:
-    """The type of a tensor; `shape=None` leaves it open, rank included."""
+def tensor_type(dtype: np.dtype[np.generic], shape: Sequence[int | None] | None) -> TypeProto:
+    """The type of a tensor, None for open dims; `shape=None` leaves it open, rank included."""
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(dtype), shape)
 
 

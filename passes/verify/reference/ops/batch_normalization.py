@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.verify.executor import Array
+from passes.verify.executor import Array, CannotRun
+from passes.verify.reference.failures import described
 from passes.verify.reference.registry import Call, implements
 
 
@@ -15,10 +16,10 @@ def batch_normalization(
     """BatchNormalization-7 and -9: `x` [N, C, ...], statistics per channel [C].
 
     With `spatial=0` (opsets 7 and 8) there is one per channel and place: [C, ...]. One output
-    means inference; more of them mean training, which raises NotImplementedError.
+    means inference; more of them mean training, which raises CannotRun.
     """
     if call.outputs > 1:
-        raise NotImplementedError("training BatchNormalization below opset 14")
+        raise CannotRun(f"{described(call.node)}: training below opset 14 is not implemented")
     if call.get("spatial", 1):
         result: Array = call.onnx(
             x, scale, bias, mean, var, version=15, spatial=None, momentum=None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from passes.verify.executor import Array
@@ -87,25 +89,28 @@ def lstm(
     coupled = bool(call.get("input_forget", 0))
 
     def cell(weights: Weights, way: int) -> Cell:
-        holes = np.zeros(3 * r.shape[-1], x.dtype) if peepholes is None else peepholes[way]
+        holes = [] if peepholes is None else np.split(peepholes[way], 3)
         return _lstm_cell(weights, holes, coupled=coupled)
 
     names = ["Sigmoid", "Tanh", "Tanh"]
     return run_cells(call, (x, w, r, b, lengths), [h0, c0], cell, gates=4, names=names)
 
 
-def _lstm_cell(weights: Weights, holes: Array, *, coupled: bool) -> Cell:
+def _lstm_cell(weights: Weights, holes: Sequence[Array], *, coupled: bool) -> Cell:
+    """Without peepholes nothing is added: 0 times an infinite memory would be NaN."""
     f, g, last = weights.functions
-    pi, po, pf = np.split(holes, 3)
+
+    def seen(gate: Array, place: int, memory: Array) -> Array:
+        return gate + holes[place] * memory if holes else gate
 
     def step(element: Array, states: list[Array]) -> list[Array]:
         h, c = states
         total = element @ weights.w + h @ weights.r + weights.wb + weights.rb
         i, o, forget, candidate = np.split(total, 4, 1)
-        i = f(weights.clipped(i + pi * c))
-        forget = 1 - i if coupled else f(weights.clipped(forget + pf * c))
+        i = f(weights.clipped(seen(i, 0, c)))
+        forget = 1 - i if coupled else f(weights.clipped(seen(forget, 2, c)))
         memory = forget * c + i * g(weights.clipped(candidate))
-        o = f(weights.clipped(o + po * memory))
+        o = f(weights.clipped(seen(o, 1, memory)))
         return [o * last(memory), memory]
 
     return step

@@ -1,0 +1,36 @@
+"""The executors that are there: ours always, onnxruntime where it is installed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from passes.errors import PassesError
+from passes.verify.executor import Executor
+
+
+class NoExecutor(PassesError):
+    """The executor that was asked for is not installed."""
+
+
+@contextmanager
+def executors(which: str) -> Iterator[list[Executor]]:
+    """The executors to use: ours, and onnxruntime where it is wanted and installed.
+
+    Raises:
+        NoExecutor: onnxruntime alone was asked for and is not installed.
+    """
+    from passes.verify.reference import ReferenceExecutor
+
+    with ExitStack() as stack:
+        chosen: list[Executor] = []
+        if which in ("reference", "both"):
+            chosen.append(ReferenceExecutor(keep=2))
+        if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
+            from passes.verify.onnxruntime import OnnxRuntimeExecutor
+
+            chosen.append(stack.enter_context(OnnxRuntimeExecutor()))
+        if not chosen:
+            raise NoExecutor("onnxruntime is not installed: pip install 'onnx-passes[ort]'")
+        yield chosen

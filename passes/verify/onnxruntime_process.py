@@ -1,0 +1,97 @@
+"""The process that runs onnxruntime, seen from here: asked, waited for, killed where it hangs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from passes.verify.channel import Garbled, receive, send
+from passes.verify.executor import CRASHED, CannotRun
+from passes.verify.onnxruntime_worker import Job
+
+#: Seconds that importing onnxruntime may take.
+_START_TIMEOUT = 120.0
+
+
+class WorkerProcess:
+    """The process, and one question at a time."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            # -P: the folder the user stands in may hold an onnxruntime.py
+            [sys.executable, "-P", "-m", "passes.verify.onnxruntime_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+        try:
+            greeting = self._receive(_START_TIMEOUT)
+            if greeting[0] != "ready":
+                raise CannotRun(greeting[1])
+        except CannotRun:
+            self.stop()
+            raise
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def call(self, job: Job, timeout: float | None) -> tuple[Any, ...]:
+        """Ask and wait. Raises CannotRun where the worker dies or has to be killed."""
+        # A worker that died while the job was written is noticed by the read.
+        with contextlib.suppress(OSError):
+            send(cast(BinaryIO, self._process.stdin), job)
+        return self._receive(timeout)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # unsent bytes to a dead process
+                    stream.close()
+
+    def _receive(self, timeout: float | None) -> tuple[Any, ...]:
+        timed_out = threading.Event()
+
+        def kill() -> None:
+            timed_out.set()
+            self._process.kill()
+
+        timer = threading.Timer(timeout, kill) if timeout is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            return cast("tuple[Any, ...]", receive(cast(BinaryIO, self._process.stdout)))
+        except EOFError as error:
+            code = self._process.wait()
+            if timed_out.is_set():
+                raise CannotRun(f"no answer in {timeout:g} s") from error
+            raise CannotRun(f"{CRASHED} ({_how_it_ended(code)})") from error
+        except Garbled as error:
+            self._process.kill()
+            raise CannotRun(f"the process does not answer as it should: {error}") from error
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+
+def _environment() -> dict[str, str]:
+    """The worker finds this package where this process found it, installed or not."""
+    root = str(Path(__file__).resolve().parents[2])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _how_it_ended(code: int) -> str:
+    if code < 0:
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit code {code}"

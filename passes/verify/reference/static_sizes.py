@@ -1,0 +1,53 @@
+"""What the types of a model tell of sizes before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from onnx import ModelProto
+
+from passes.inference import ValueTypes
+from passes.scope import Scope
+from passes.value_types import Dim, dims_of
+from passes.verify.executor import Value
+
+_MADE_UP = "unk__"  # how shape inference calls a dim that it knows nothing of
+NONE = -1  # the size of what has none
+
+Sizes = list[int | None] | None
+Symbols = Mapping[Dim, int | None]
+
+
+@dataclass
+class StaticSizes:
+    """Sizes that the types of a model tell: numbers, and symbols of what a loop reads."""
+
+    model: ModelProto
+
+    def symbols(self, around: Scope, read: Iterable[str], values: Mapping[str, Value]) -> Symbols:
+        """What symbols stand for, as seen from a loop: no size at all where values disagree.
+
+        `read` are the names of what it reads around it, with their `values`.
+        """
+        found: dict[Dim, int | None] = {}
+        for name in read:
+            value, dims = values.get(name), dims_of(self._types.of(around, name))
+            if isinstance(value, np.ndarray):
+                for dim, size in zip(dims or (), value.shape, strict=False):
+                    if isinstance(dim, str) and not dim.startswith(_MADE_UP):
+                        found[dim] = size if found.get(dim, size) == size else NONE
+        return found
+
+    def of(self, scope: Scope, name: str, symbols: Symbols) -> Sizes:
+        """The sizes of what `name` means in a scope; None without a rank."""
+        dims = dims_of(self._types.of(scope, name))
+        if dims is None:
+            return None
+        return [dim if isinstance(dim, int) else symbols.get(dim) for dim in dims]
+
+    @cached_property
+    def _types(self) -> ValueTypes:
+        return ValueTypes(self.model)

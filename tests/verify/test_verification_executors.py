@@ -1,0 +1,140 @@
+"""Verification: what each executor has a say on, and what is noted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from verified_models import Pretend, before_and_after, beside_another, raising, refusing_after
+
+from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed
+from passes.verify.verification import verify
+
+
+class TestSemantics:
+    """What a failure on either side means, shown with executors that do as they are told."""
+
+    def test_a_rewritten_model_that_fails_is_a_mismatch(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "before" else raising(ModelFailed("no"))
+
+        found = verify(*before_and_after(), executors=[Pretend(answer)])
+        assert found.reason == "reference, exact values: the rewritten model fails: no"
+
+    def test_a_rewritten_model_that_answers_where_the_original_fails_is_a_mismatch(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "after" else raising(ModelFailed("no"))
+
+        found = verify(*before_and_after(), executors=[Pretend(answer)])
+        assert found.verdict == "mismatch"
+        assert "it answers where the original fails: no" in found.reason
+
+    def test_in_another_executor_it_is_not_compared(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "after" else raising(ModelFailed("no"))
+
+        found = verify(*before_and_after(), executors=[Pretend(answer, "other")])
+        assert (found.verdict, found.reason) == ("not-compared", "other: the original: no")
+
+    def test_what_another_executor_answers_where_the_original_fails_does_not_count(self) -> None:
+        """onnxruntime leaves out a dead node of the original that fails."""
+
+        def other(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "before" else raising(ModelFailed("no"))
+
+        fails = Pretend(lambda side, feeds: raising(ModelFailed("both")))
+        found = verify(*before_and_after(), executors=[fails, Pretend(other, "other")])
+        assert found.verdict == "not-compared"
+        assert any("other answers where the original fails" in note for note in found.notes)
+
+    @pytest.mark.parametrize("error", [ModelFailed("refused"), CannotRun("no kernel")])
+    def test_what_another_executor_refuses_is_compared_with_the_reference(
+        self, error: Exception
+    ) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "after" else raising(error)
+
+        executors = [Pretend(lambda side, feeds: feeds["x"]), Pretend(answer, "other")]
+        found = verify(*before_and_after(), executors=executors)
+        assert found.verdict == "verified"
+        assert found.tallies["other"].crossed > 10
+        assert found.tallies["other"].compared == 0
+
+    def test_and_a_wrong_answer_there_is_a_mismatch(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            return np.asarray(feeds["x"]) + 1 if side == "after" else raising(ModelFailed("no"))
+
+        executors = [Pretend(lambda side, feeds: feeds["x"]), Pretend(answer, "other")]
+        found = verify(*before_and_after(), executors=executors)
+        assert found.verdict == "mismatch"
+        assert "before in the reference executor and" in found.reason
+
+    def test_executors_that_disagree_on_the_original_are_noted(self) -> None:
+        executors = [
+            Pretend(lambda side, feeds: feeds["x"]),
+            Pretend(lambda side, feeds: np.asarray(feeds["x"]) + 1, "other"),
+        ]
+        found = verify(*before_and_after(), executors=executors)
+        assert found.verdict == "verified"
+        assert any("other and the reference executor disagree" in note for note in found.notes)
+
+    def test_an_original_that_disagrees_with_itself_is_not_compared(self) -> None:
+        rng = np.random.default_rng(0)
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            return rng.random(3)
+
+        found = verify(*before_and_after(), executors=[Pretend(answer)])
+        assert found.verdict == "not-compared"
+        assert "different answers on the same inputs" in found.reason
+
+    def test_an_executor_that_only_rounds_differently_is_noted(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            shift = np.float32(1e-7) if side == "after" else np.float32(0)
+            return np.asarray(feeds["x"]) + shift
+
+        found = beside_another(answer)
+        assert found.verdict == "verified"
+        assert found.notes[0].startswith("other rounds differently before and after (")
+        assert 0 < found.errors.absolute < 1e-6
+        assert verify(*before_and_after(), executors=[Pretend(answer)]).verdict == "mismatch"
+
+    def test_a_rewritten_model_that_another_executor_cannot_run_is_noted(self) -> None:
+        found = beside_another(refusing_after("cannot load: NOT_IMPLEMENTED"))
+        assert found.verdict == "verified"
+        assert found.notes[0].startswith("other runs the original alone (")
+
+    def test_a_rewritten_model_that_another_executor_finds_invalid_is_a_mismatch(self) -> None:
+        found = beside_another(refusing_after("cannot load: two nodes"))
+        assert found.verdict == "mismatch"
+        assert "not valid there: cannot load: two nodes" in found.reason
+
+    def test_a_rewritten_model_that_always_ends_another_executor_is_a_mismatch(self) -> None:
+        found = beside_another(refusing_after(f"{CRASHED} (SIGABRT)"))
+        assert found.verdict == "mismatch"
+        assert "only the rewritten model ends it, in every case" in found.reason
+
+    def test_one_that_ends_it_on_some_inputs_is_noted(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            if side == "before" or len(np.asarray(feeds["x"])):
+                return feeds["x"]
+            raise CannotRun(f"{CRASHED} (SIGSEGV)")
+
+        found = beside_another(answer)
+        assert found.verdict == "verified"
+        assert any(note.startswith("other runs the original alone") for note in found.notes)
+
+    def test_what_cannot_run_is_not_compared_and_soon_left_alone(self) -> None:
+        executor = Pretend(lambda side, feeds: raising(CannotRun("no kernel for Foo")))
+        found = verify(*before_and_after(), executors=[executor])
+        assert found.verdict == "not-compared"
+        assert found.reason == "reference: the original: no kernel for Foo"
+        assert executor.runs == ["before"] * 3
+
+    def test_empty_outputs_prove_nothing(self) -> None:
+        found = verify(*before_and_after(), executors=[Pretend(lambda side, feeds: np.zeros(0))])
+        assert (found.verdict, found.reason) == ("not-compared", "every compared output was empty")
+
+    def test_without_executors_nothing_is_compared(self) -> None:
+        assert verify(*before_and_after(), executors=[]).verdict == "not-compared"
