@@ -9,7 +9,7 @@ from onnx import NodeProto
 from passes.rule import Refused
 from passes.rules.randomness import first_random
 from passes.rules.time_body import TimeBody
-from passes.rules.without_iterations import may_fail
+from passes.rules.without_iterations import may_fail, may_not_fit
 
 
 def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
@@ -24,7 +24,7 @@ def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
         node = body.nodes[at]
         if first_random(body.site.model, [node]) is not None:
             raise random_node(node, path)
-        if may_fail(body, node) and not assumed:
+        if not assumed and (may_fail(body, node) or may_not_fit(body, node)):
             raise Refused(
                 "may-fail",
                 f"nobody reads {list(node.output)}, but {node.op_type} could fail",

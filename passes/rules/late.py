@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
 from passes import scope as scoping
+from passes.loop_form import Kind
 from passes.rules.attempt import Attempt
 from passes.rules.time_body import TimeBody
 from passes.rules.without_iterations import (
@@ -79,6 +80,7 @@ class _Finding:
             and may_run_on_nothing(self.body, node, sees)
             and stands_guessed_sizes(self.body, node, sees)
             and _has_types(self.body, node)
+            and not _reads_text(self.body, sees)
             and self.attempt.takes(node)
         ):
             self._take(at, {name for name in outputs if not self.attempt.carries(name)})
@@ -124,6 +126,13 @@ def _only_collected(body: TimeBody, taken: Collection[int]) -> set[int]:
         else:
             kept_in.update(scoping.free_names(node))
     return moving
+
+
+def _reads_text(body: TimeBody, sees: Sequence[str]) -> bool:
+    """Whether a Loop might have to collect strings, which onnxruntime moves out of their place."""
+    types = [body.rows.types.get(name) for name in sees]
+    texts = any(elem_type_of(one) == TensorProto.STRING for one in types)
+    return body.form.kind is Kind.LOOP and texts
 
 
 def _has_types(body: TimeBody, node: NodeProto) -> bool:

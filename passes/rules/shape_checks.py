@@ -10,9 +10,7 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.rules.folding import Array
-from passes.value_types import Dim
-
-Dims = tuple[Dim, ...]
+from passes.value_types import Dim, Dims
 
 
 @dataclass(frozen=True)
@@ -135,17 +133,19 @@ def _reduce(node: NodeProto, dims: Sequence[Dims], reading: Reading) -> bool:
 
 
 def _reshape(node: NodeProto, dims: Sequence[Dims], reading: Reading) -> bool:
-    shape = reading.ints(node, "shape", 1)
-    sizes = [size for size in dims[0] if isinstance(size, int)]
-    if shape is None or len(sizes) < len(dims[0]) or 0 in sizes or _int(node, "allowzero", 0):
+    """A 0 copies a dim, whatever it is; a -1 is what is left, which takes sizes that are not 0."""
+    shape, row = reading.ints(node, "shape", 1), dims[0]
+    if shape is None or _int(node, "allowzero", 0) or min(shape, default=1) < -1:
         return False
-    if min(shape, default=1) < -1 or 0 in shape[len(sizes) :]:
+    if shape.count(-1) > 1 or 0 in shape[len(row) :]:
         return False
-    wanted = [size or sizes[at] for at, size in enumerate(shape)]
-    known = int(np.prod([size for size in wanted if size != -1], dtype=np.int64))
-    total = int(np.prod(sizes, dtype=np.int64))
-    open_axes = wanted.count(-1)
-    return known == total if not open_axes else open_axes == 1 and total % known == 0
+    copied = [size for size, wanted in zip(row, shape, strict=False) if wanted == 0]
+    left = [size for at, size in enumerate(row) if shape[at : at + 1] != [0]]
+    known = int(np.prod([size for size in left if isinstance(size, int)], dtype=np.int64))
+    wanted = int(np.prod([size for size in shape if size > 0], dtype=np.int64))
+    if -1 in shape:
+        return known % wanted == 0 and all(isinstance(size, int) and size for size in copied)
+    return known == wanted and all(isinstance(size, int) for size in left)
 
 
 def _expand(node: NodeProto, dims: Sequence[Dims], reading: Reading) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes import scope as scoping
 from passes.rules.shape_checks import CHECKS, Reading
 
 # fmt: off
@@ -48,3 +49,11 @@ def fits(node: NodeProto, reading: Reading) -> bool:
         return reading.opset >= since and reading.broadcast(dims) is not None
     check = CHECKS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
     return check is not None and check(node, dims, reading)
+
+
+def is_checked(node: NodeProto) -> bool:
+    """Whether it is known what shapes an op fits: of the others nothing is proven."""
+    if not scoping.is_onnx_domain(node.domain):
+        return False
+    known = _ELEMENTWISE | _BROADCAST | CHECKS.keys()
+    return node.op_type in known or node.op_type.startswith("Reduce")

@@ -71,7 +71,7 @@ class _Sinking:
             self.body,
             self.author,
             outside,
-            note=self._note(tensors),
+            note=self._note(),
             exact=all(map(same_bits, self.nodes)),
         )
 
@@ -142,7 +142,7 @@ class _Sinking:
                 output=one.tensor,
             )
 
-    def _note(self, tensors: dict[str, str]) -> str:
+    def _note(self) -> str:
         count = len(self.nodes)
         before = sum(row_bytes(self.body, one.body_output) for one in self.form.collected)
         kept = [one.body_output for one in self.kept]

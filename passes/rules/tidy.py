@@ -12,6 +12,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
 from passes.author import Author
+from passes.constant_nodes import sparse_constant
 from passes.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.rules.finals import finals_renamed
 from passes.rules.folding import FOLDED, MOST_ELEMENTS, Array, folded
@@ -112,11 +113,13 @@ class Tidy:
         return next(graph for name, graph in scoping.subgraphs(draft.node()) if name == wanted)
 
     def _inlined(self, draft: Draft, branch: GraphProto) -> list[Draft]:
-        """The nodes of a branch, their names their own; its constants stand outside already."""
+        """The nodes of a branch, their names their own; its constants go along."""
         tag = _tag(draft) or ""
         end = f"/{tag}" if tag else ""
         scoping.rename_all(branch, lambda name: self.author.names.fresh(f"{name}{end}"))
-        nodes = []
+        self.author.adopt([], branch.initializer)
+        self._values.update((one.name, small(one)) for one in branch.initializer)
+        nodes = [sparse_constant(one, one.values.name) for one in branch.sparse_initializer]
         for inner in branch.node:
             copy = NodeProto()
             copy.CopyFrom(inner)

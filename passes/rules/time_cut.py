@@ -42,11 +42,12 @@ def behind(
 ) -> set[int]:
     """The nodes to move behind the loop; of equally good choices the smallest one.
 
-    What reads a node goes with it. Of `together`, a reader and what it reads, the reader goes
-    only with the other.
+    What reads a node goes with it. Of `together`, a reader and what it reads, neither goes
+    without the other.
     """
     edges = _edges(crossings)
-    edges += [(reader, node, None) for reader, node in together]
+    for reader, node in together:
+        edges += [(reader, node, None), (node, reader, None)]
     for node, saved in gains.items():
         edges += [(BEHIND, node, saved)] if saved > 0 else [(node, FRONT, -saved)]
     turned = [(second, first, cost) for first, second, cost in edges]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
+from passes.rules.shape_checks import Reading
+from passes.rules.shapes_fit import fits, is_checked
 from passes.rules.time_body import TimeBody
 from passes.speculation import is_pure, speculatable
-from passes.value_types import Dim, dims_of
+from passes.value_types import Dims, dims_of
 
 #: Ops that fail on elements alone: where there is none of those that carry time, they do not.
 _FAIL_BY_ELEMENT = frozenset({"Div", "Mod", "Pow"})
@@ -32,8 +34,38 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
 
 
 def may_run_once(body: TimeBody, node: NodeProto) -> bool:
-    """Whether a node that is the same in every iteration may run where there is none."""
-    return not body.may_be_empty or not may_fail(body, node)
+    """Whether a node that is the same in every iteration may run where there is none.
+
+    As for the nodes that do carry time, sizes of one symbol are taken for equal.
+    """
+    if not body.may_be_empty:
+        return True
+    return not may_fail(body, node) and not any(
+        is_checked(one) and may_not_fit(body, one, trusted=True) for one in _leaves(node)
+    )
+
+
+def may_not_fit(body: TimeBody, node: NodeProto, *, trusted: bool = False) -> bool:
+    """Whether a node, or one in its bodies, may not fit the shapes that it reads.
+
+    `trusted`: sizes of one symbol are equal.
+    """
+    types, constants = body.rows.types, body.rows.constants
+    reading = Reading(
+        body.site.target, lambda name: dims_of(types.get(name)), constants.get, trusted
+    )
+    return not all(fits(one, reading) for one in _leaves(node))
+
+
+def _leaves(node: NodeProto) -> Iterator[NodeProto]:
+    """A node, or those in its bodies that have none themselves."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if scoping.holds_graphs(one):
+            pending.extend(inner for _, graph in scoping.subgraphs(one) for inner in graph.node)
+        else:
+            yield one
 
 
 def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str]) -> bool:
@@ -88,14 +120,13 @@ _ELEMENTWISE = frozenset(
         *("Softplus", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "Where"),
     }
 )
-_Dims = tuple[Dim, ...] | None
 
 
-def _is_static(dims: _Dims) -> bool:
+def _is_static(dims: Dims | None) -> bool:
     return dims is not None and all(isinstance(one, int) for one in dims)
 
 
-def _fits_matrix(node: NodeProto, row: _Dims, others: Sequence[_Dims]) -> bool:
+def _fits_matrix(node: NodeProto, row: Dims | None, others: Sequence[Dims | None]) -> bool:
     """Whether a product with a matrix needs no size of the row that is not told."""
     if any(one.name == "transA" and one.i for one in node.attribute):
         return False
@@ -105,7 +136,7 @@ def _fits_matrix(node: NodeProto, row: _Dims, others: Sequence[_Dims]) -> bool:
     return len(matrix) <= 2 and all(len(one) < 2 or one[0] == 1 for one in addend)
 
 
-def _fits_under(other: _Dims, row: _Dims) -> bool:
+def _fits_under(other: Dims | None, row: Dims | None) -> bool:
     """Whether an operand broadcasts to a row, whatever the sizes that are not told."""
     if other is None or row is None or len(other) > len(row):
         return False

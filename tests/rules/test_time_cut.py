@@ -78,7 +78,7 @@ def test_behind_is_the_smallest_of_the_best(seed: int) -> None:
         one
         for one in subsets()
         if closed(set(NODES) - one, crossings)
-        and all(maker in one for reader, maker in together if reader in one)
+        and all((reader in one) == (maker in one) for reader, maker in together)
     ]
     best = max(map(worth, fitting))
     found = behind(gains, crossings, together)
