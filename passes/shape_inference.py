@@ -35,6 +35,20 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     return found
 
 
+def objection(model: ModelProto) -> str:
+    """What onnx's inference finds wrong with a model, as a runtime would when it loads it.
+
+    "" where it finds nothing wrong.
+    """
+    if any(map(_negative, _sizes(model))):
+        model = _without_negative(model)
+    try:
+        onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        return str(error).rpartition("] ")[2].strip().rstrip(".") or "it is not valid"
+    return ""
+
+
 def _large(sizes: Sequence[int]) -> bool:
     return math.prod(max(size, 1) for size in sizes) > _LONG
 

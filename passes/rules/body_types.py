@@ -14,8 +14,8 @@ from passes.rules.affine import Atom
 from passes.rules.body_inference import BodyInference
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Read
-from passes.rules.made_up_sizes import Dims, is_told
-from passes.value_types import Dim, dims_of, elem_type_of
+from passes.rules.made_up_sizes import is_told
+from passes.value_types import Dim, Dims, dims_of, elem_type_of
 
 _MOST_ROUNDS = 16
 
@@ -86,6 +86,16 @@ def body_types(
     given = [inference.outer(name) for name in form.captured]
     known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
     return BodyTypes(types, changes, frozenset(known), inference.sizes)
+
+
+def may_change(site: Site, form: LoopForm) -> Set[str]:
+    """The carried values of a Loop (body inputs) whose shape is not inferred to stay.
+
+    What is declared with one symbol counts as one size only where it follows.
+    """
+    inference = BodyInference(site, form, (), Integers(site))
+    _, _, changes = _fixpoint(inference, lambda one, before, after: False)
+    return changes.keys()
 
 
 _Stays = Callable[[Carried, Dims | None, Dims | None], bool]

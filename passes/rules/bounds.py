@@ -12,6 +12,7 @@ from passes.loop_form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
 from passes.rules.count_loop import considers, count_loop
 from passes.rules.folding import Array, folded
+from passes.rules.integers import Integers
 
 _MOST = 1 << 31  # M above this is how exporters say that nothing but the condition counts
 
@@ -37,8 +38,9 @@ def bound_of(site: Site, form: LoopForm) -> Bound:
     if condition is not None and condition.initial and _is_false(site, condition.initial):
         return Bound(0, exact=True)
     known = facts.trip_count(site, form)
-    if isinstance(known.size, int) and not known.at_most:
-        return Bound(known.size, exact=True)
+    exact = fixed_trips(site, form)
+    if exact is not None:
+        return Bound(exact, exact=True)
     if form.kind is Kind.LOOP:
         counted = _counted(site) if known.at_most else None
         if counted is not None:
@@ -51,6 +53,21 @@ def bound_of(site: Site, form: LoopForm) -> Bound:
         if most is not None:
             return Bound(most, exact=not most)
     raise _unbounded(site, form, known)
+
+
+def fixed_trips(site: Site, form: LoopForm) -> int | None:
+    """How often a Scan-9+ or Loop runs in every run, None where that is not known.
+
+    A trip count may follow from sizes that are known: then it rests on the nodes in front.
+    """
+    known = facts.trip_count(site, form)
+    if known.at_most:
+        return None
+    if isinstance(known.size, int) or form.kind is Kind.SCAN or not form.trip_count:
+        return known.size if isinstance(known.size, int) else None
+    told = Integers(site).outside(form.trip_count)
+    number = told.single.number if told is not None and told.single is not None else None
+    return None if number is None else max(0, number)
 
 
 def _is_false(site: Site, name: str) -> bool:

@@ -74,7 +74,7 @@ class Branched(Bounded):
         inner = self.author.inside(f"{self.author.prefix}/skip{index}")
         given = list(states)
         for one, rows in zip(self.form.collected, self.collected, strict=True):
-            given.append(rows[-1] if rows else self._nothing(one))
+            given.append(rows[-1] if rows else self._nothing(inner, one))
         if self.ends:
             given.append(self.author.constant(np.array(False), "false"))
         types = self._types_given()

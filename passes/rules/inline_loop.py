@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.bounds import bound_of
+from passes.rules.context import context_of
 from passes.rules.unrolling import Unrolling
 
 
@@ -44,7 +47,8 @@ def inline_loop(site: Site) -> Edit:
     form = LoopForm.from_node(site.node, site.opset)
     trips = _trips(site, form)
     try:
-        return _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
+        edit = _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
+        return replace(edit, context=context_of(site))  # maybe it tells the trip count
     except Refused as refused:
         if refused.code != "unknown-shape":
             raise

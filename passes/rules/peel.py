@@ -6,17 +6,19 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
-from passes import facts
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
 from passes.rule import Edit, Limit, Refused, Site, register
+from passes.rules.bounds import fixed_trips
 from passes.rules.branch_types import (
     refuse_changing_states,
     refuse_two_shapes,
     refuse_uncopied,
 )
 from passes.rules.budget import allow
+from passes.rules.context import context_of
 from passes.rules.folding import Array
+from passes.rules.known_failure import refuse_known_failure
 from passes.rules.peeling import PEELED_KEY, Known, Peeling
 from passes.rules.randomness import first_random
 from passes.rules.truth import Truth
@@ -64,24 +66,31 @@ def peel(site: Site) -> Edit:
       11 an If has one shape
     - `opset-too-old`: a trip count says whether the loop runs, and the opset is below 9
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
+    - `iteration-fails`: the iteration cannot run on the sizes that are known where it stands
     """
     form = LoopForm.from_node(site.node, site.opset)
     last = site.options.get("peel", "first") == "last"
     known = _known(site, form)
     if known.trips == 1:
         allow(site, form, 1)
-        return Unrolling(site, form, 1).edit("the only iteration")
+        edit = refuse_known_failure(site, Unrolling(site, form, 1).edit("the only iteration"))
+        return replace(edit, context=context_of(site))  # maybe it tells the trip count
     _refuse(site, form, known, last)
     allow(site, form, 2)
     edit = Peeling(site, form, known, last=last).edit(
         f"the {'last' if last else 'first'} iteration"
     )
+    refuse_known_failure(site, edit)
+    if known.trips is not None:
+        edit = replace(edit, context=context_of(site))
     return edit if form.kind is Kind.SCAN else replace(edit, limit=Limit(2))
 
 
 def _known(site: Site, form: LoopForm) -> Known:
-    found = facts.trip_count(site, form)
-    trips = found.size if isinstance(found.size, int) and not found.at_most else None
+    # onnxruntime, too, knows a trip count that follows from sizes that are known: it would take the
+    # If apart that asks for it, and crash over a Loop in it where the If is a branch of another one
+    # that it takes apart
+    trips = fixed_trips(site, form)
     if trips is not None or form.kind is Kind.SCAN:
         return Known(trips, bool(trips), bool(trips and trips > 1))
     told = [form.trip_count, form.condition.initial if form.condition else ""]

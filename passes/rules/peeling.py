@@ -94,7 +94,7 @@ class Peeling(EitherWay):
         """What the loop gives where it does not run."""
         return Given(
             [one.initial for one in self.form.carried],
-            list(map(self._nothing, self.form.collected)),
+            [self._nothing(author, one) for one in self.form.collected],
         )
 
     def _both(self, author: Author) -> Given:
@@ -156,7 +156,7 @@ class Peeling(EitherWay):
             return self._run(at, states, go_on)
 
         def skip(at: Author) -> Given:
-            return Given(states, list(map(self._nothing, self.form.collected)))
+            return Given(states, [self._nothing(at, one) for one in self.form.collected])
 
         if self.form.kind is Kind.LOOP or self.known.follows:
             return run(author)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 
 import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes import facts
 from passes import scope as scoping
+from passes.constants import Constants
 from passes.loop_form import LoopForm
-from passes.rule import Constants, Refused, Site
+from passes.rule import Refused, Site
+from passes.rules.body_types import may_change
 from passes.rules.folding import Array
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
@@ -26,9 +28,10 @@ _OF_SOMETHING = ("ArgMax", "ArgMin", "ReduceMax", "ReduceMin")
 
 def objection(site: Site, form: LoopForm) -> Refused | None:
     """Why the body of a Loop may not run where the loop has ended, None where it may."""
+    changing = _changing(site, form)
     for one in form.carried:
         known = site.body_type_of("body", one.body_input)
-        if not elem_type_of(known) or not facts.keeps_shape(site, form)[one.body_input]:
+        if not elem_type_of(known) or one.body_input in changing:
             return _because(f"{one.body_input!r} may change its shape", site, one.body_input)
     types = _types(site, form)
     fixed = [name for name in form.captured if site.constant(name) is not None]
@@ -48,6 +51,16 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
     ops = ", ".join(sorted({one.op_type for one in culprits}))
     names = (name for one in culprits for name in one.output if name)
     return _because(f"{ops} may fail where the loop has ended", site, *names)
+
+
+def _changing(site: Site, form: LoopForm) -> Set[str]:
+    """The carried values that may change their shape: symbols are a proof if inputs are valid."""
+    trusted = "valid-inputs" in site.options.get("assume", ())
+    kept = facts.keeps_shape(site, form)
+    changing = {name for name, stays in kept.items() if not stays}
+    if trusted or all(facts.keeps_shape(site, form, symbols=False).values()):
+        return changing
+    return changing | may_change(site, form)
 
 
 def starts_always(site: Site, form: LoopForm) -> bool:

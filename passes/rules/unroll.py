@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
+from passes import facts
 from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.rule import Edit, Refused, Site, register
@@ -14,6 +15,7 @@ from passes.rules.bounds import Bound, bound_of
 from passes.rules.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.budget import allow
 from passes.rules.context import context_of
+from passes.rules.known_failure import refuse_known_failure
 from passes.rules.randomness import first_random
 from passes.rules.selectable import objection
 from passes.rules.unrolling import Unrolling
@@ -56,7 +58,7 @@ def unroll(site: Site) -> Edit:
     Collected outputs are cut to the iterations that took place. If the loop would run more than N
     times, the new model fails as a whole, or, with `--check-output NAME`, says so in one more
     output, a bool; `--assume valid-inputs` leaves that out. A while that counts from a number to a
-    number has a trip count.
+    number has a trip count, and so has a loop whose M follows from sizes that are known.
 
     Refuses:
     - `trip-count-not-static`: how often the loop runs is only known when the model runs
@@ -67,6 +69,7 @@ def unroll(site: Site) -> Edit:
     - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
+    - `iteration-fails`: an iteration cannot run on the sizes that are known where it stands
     - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
       and would collect elements of a size that is only known when the model runs
@@ -78,9 +81,12 @@ def unroll(site: Site) -> Edit:
         raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
-    if bound.exact:  # maybe told by what stands in front of the loop
-        return replace(Unrolling(site, form, bound.size).edit(note), context=context_of(site))
-    return _bounded(site, form, bound, f"at most {note}")
+    if not bound.exact:
+        return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
+    edit = Unrolling(site, form, bound.size).edit(note)
+    if not all(facts.keeps_shape(site, form, symbols=False).values()):
+        refuse_known_failure(site, edit)
+    return replace(edit, context=context_of(site))  # maybe it tells the trip count
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:

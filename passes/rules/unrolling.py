@@ -197,14 +197,14 @@ class Unrolling:
 
     def _stacked(self, one: Collected, rows: Sequence[str]) -> str:
         if not rows:
-            return self._nothing(one)
+            return self._nothing(self.author, one)
         ordered = reversed(rows) if one.reversed else rows
         lifted = [spelling.unsqueeze(self.author, row, one.axis) for row in ordered]
         return self.author.op("Concat", *lifted, axis=one.axis) if len(lifted) > 1 else lifted[0]
 
-    def _nothing(self, one: Collected) -> str:
+    def _nothing(self, author: Author, one: Collected) -> str:
         """A collected output of no iterations."""
-        return no_rows(self.author, self.site, self.form, one)
+        return no_rows(author, self.site, self.form, one)
 
     def _type_of(self, name: str) -> TypeProto | None:
         """The type of a value, None where iterations may differ in it."""

@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 from passes.__main__ import app
 from passes.engine import Engine
 from passes.model import Model
+from passes.pipelines import Stage
 from passes.plugins import rule
+from passes.rounds import Round
 from passes.session import Mismatch, Session, Verifying
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.draw import Case, Drawer
@@ -410,7 +412,7 @@ def test_the_whole_model_is_compared_where_another_loop_stays() -> None:
 
 def _wrong_session() -> Session:
     class Wrong(Session):
-        def _stage(self, stage, model):  # type: ignore[no-untyped-def]
+        def _stage(self, stage: Stage, model: Model) -> list[Round]:
             rounds = super()._stage(stage, model)
             for node in rounds[-1].proto.graph.node:
                 if node.op_type == "Not":
