@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, NodeProto, TypeProto, numpy_helper
+from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.constant_nodes import constant_tensor
-from passes.rule import Constants, Site
 from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
-from passes.rules.guards import Guard, guarded
+from passes.rules.body_view import BodyView
 from passes.rules.integer_ops import FOLLOWED, WHOLE, Reading, attribute
 from passes.scope import Scope
 from passes.value_types import dims_of, elem_type_of
@@ -35,22 +33,17 @@ SHAPE_KEEPING = (
 
 
 @dataclass
-class Integers:
+class Integers(BodyView):
     """What is known of whole numbers at a site: outside the loop, and in its body where given.
 
     `known` are names of the body that are settled already; None means not a number to follow.
     """
 
-    site: Site
-    body: GraphProto | None = None
     known: Mapping[str, Ints | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._memo: dict[tuple[object, str], Ints | None] = {}
-        body = self.body or GraphProto()
-        self._producers = {name: node for node in body.node for name in node.output if name}
-        self._initializers = {tensor.name: tensor for tensor in body.initializer}
-        self._inputs = set(scoping.input_names(body)) - set(self._initializers)
 
     def outside(self, name: str) -> Ints | None:
         """The numbers that an outer value holds, None where they cannot be followed."""
@@ -60,68 +53,9 @@ class Integers:
         """The numbers that a value holds as the body sees it."""
         return self._at(None, name, 0)
 
-    def constant_inside(self, name: str) -> npt.NDArray[Any] | None:
-        """The fixed value of what the body sees under a name."""
-        mine = name in self._producers or name in self._initializers or name in self._inputs
-        return self._constant(None if mine else self.site.scope, name)
-
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
         return self._size(self.site.scope, name, axis)
-
-    def source(self, name: str) -> NodeProto | None:
-        """The node that makes a value, as the body sees it, inside or outside."""
-        if name in self._producers:
-            return self._producers[name]
-        return self.producer(name)
-
-    def producer(self, name: str) -> NodeProto | None:
-        """The node that makes an outer value."""
-        home = self._home(self.site.scope, name)
-        return None if home is None else self.site.model.producer(home.owner, name)
-
-    def guard(self, node: NodeProto) -> Guard | None:
-        """The guard that a node outside the loop is."""
-        return self._guard(self.site.scope, node)
-
-    def guards(self, name: str) -> dict[str, Guard]:
-        """The guards on the way to a number, by what they give, as the body sees it."""
-        found: dict[str, Guard] = {}
-        pending, seen = [name], {name}
-        while pending:
-            node = self.source(pending.pop())
-            if node is None or node.op_type not in FOLLOWED or node.op_type in ("Shape", "Size"):
-                continue
-            inside = node.output[0] in self._producers
-            guard = self._guard(None if inside else self.site.scope, node)
-            if guard is not None:
-                found[node.output[0]] = guard
-            reads = [node.input[0]] if guard is not None else list(node.input)
-            pending += [one for one in reads if one and one not in seen]
-            seen.update(reads)
-        return found
-
-    def is_outer(self, name: str) -> bool:
-        """Whether the body takes a value from outside."""
-        mine = name in self._producers or name in self._initializers or name in self._inputs
-        return not mine and self._home(self.site.scope, name) is not None
-
-    def same_meaning(self, node: NodeProto, output: str) -> bool:
-        """Whether what an outer node reads is called the same at the site, and in the body."""
-        home = self._home(self.site.scope, output)
-        return home is not None and all(
-            self.is_outer(name) and self._home(home, name) == self._home(self.site.scope, name)
-            for name in filter(None, node.input)
-        )
-
-    def visible(self, atom: Atom) -> bool:
-        """Whether the tensor that tells an atom is called the same at the site."""
-        home = self._home(self.site.scope, atom.tensor)
-        return home is not None and len(atom.key) > 1 and home.key == atom.key[1]
-
-    def _home(self, scope: Scope, name: str) -> Scope | None:
-        """The scope that defines what a name means."""
-        return next((at for at in scope.chain() if self.site.model.defines(at.owner, name)), None)
 
     def _at(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
         if scope is None:
@@ -202,32 +136,6 @@ class Integers:
         assert dims is not None
         return Ints((Affine.of(Atom(("value", scope.key, name), name, shown=name)),), len(dims))
 
-    def _guard(self, scope: Scope | None, node: NodeProto) -> Guard | None:
-        return guarded(
-            node,
-            lambda name: self._producer(scope, name),
-            lambda name: self._constant(scope, name),
-        )
-
-    def _producer(self, scope: Scope | None, name: str) -> NodeProto | None:
-        if scope is None:
-            return self._producers.get(name)
-        return self.site.model.producer(scope.owner, name)
-
-    def _constant(self, scope: Scope | None, name: str) -> npt.NDArray[Any] | None:
-        if scope is not None:
-            return Constants(self.site.model, scope).value(name)
-        if name in self._initializers:
-            return np.asarray(self.site.model.read(self._initializers[name]))
-        node = self._producers.get(name)
-        tensor = constant_tensor(node) if node is not None else None
-        return None if tensor is None else np.asarray(numpy_helper.to_array(tensor))
-
-    def _type(self, scope: Scope | None, name: str) -> TypeProto | None:
-        if scope is not None:
-            return self.site.types.of(scope, name)
-        return self.site.body_type_of("body", name)
-
     def _size(self, scope: Scope, name: str, axis: int, depth: int = 0) -> Affine | None:
         home = self._home(scope, name)
         if home is None:
@@ -264,7 +172,19 @@ class Integers:
             shape = self._at(home, node.input[0], depth)
             whole = shape is not None and shape.rank == 1 and axis < len(shape.items)
             return shape.items[axis] if shape is not None and whole else None
+        if node.op_type == "Range":
+            return self._range_length(home, node, depth)
         return None
+
+    def _range_length(self, home: Scope, node: NodeProto, depth: int) -> Affine | None:
+        """How many numbers a Range counts one by one, if not fewer than none."""
+        start, limit, step = (self._at(home, name, depth) for name in node.input)
+        if start is None or limit is None or step is None:
+            return None
+        if start.single is None or limit.single is None or step.single is None:
+            return None
+        count = limit.single - start.single
+        return count if step.single.number == 1 and count.never_negative else None
 
 
 def _ints_of(array: npt.NDArray[Any]) -> Ints | None:

@@ -180,6 +180,7 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         tidies=True,
         annotations=annotations,
         entered=body.entered,
+        context=outside.length.context,
     )
 
 

@@ -11,9 +11,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 from passes import facts
 from passes import scope as scoping
 from passes.author import Author
+from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
-from passes.rule import Constants, Refused, Site
+from passes.rule import Refused, Site
 from passes.rules.entered import least_size, runs_in_its_branch
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
@@ -51,7 +52,8 @@ class TimeBody:
         if site.opset < OLDEST:
             raise Refused(
                 "opset-too-old",
-                f"the rules for one more axis know opset {OLDEST} and later, this is {site.opset}",
+                f"the rules for one more axis know opset {OLDEST} and later, this is {site.opset}; "
+                "--opset converts the model first",
                 [site.path],
             )
         node = NodeProto()

@@ -59,7 +59,7 @@ MOVES = frozenset(
 _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 #: These take next to no time, in the loop and outside.
 _FREE = frozenset({"Constant", "Identity", "Shape", "Size"})
-#: Ops of a few instructions an element: they move with others, and not for their own sake.
+#: Ops of a few instructions an element, whose bits do not depend on how many there are.
 _LIGHT = frozenset(
     {
         "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor",
@@ -76,8 +76,8 @@ PRODUCTS = frozenset(_SHARED_OPERAND)
 
 
 def is_worth_it(node: NodeProto) -> bool:
-    """Whether a node does so much that other nodes may move because of it."""
-    return node.op_type not in MOVES and node.op_type not in _LIGHT
+    """Whether a node computes something: those that only move data go along with others."""
+    return node.op_type not in MOVES
 
 
 def same_bits(node: NodeProto) -> bool:

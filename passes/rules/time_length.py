@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from onnx import NodeProto
+
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Scanned
+from passes.rules.affine import Affine
+from passes.rules.context import context_of
+from passes.rules.integers import Integers
 from passes.rules.time_body import TimeBody
 from passes.value_types import dims_of
 
@@ -16,44 +21,44 @@ from passes.value_types import dims_of
 class Length:
     """`size` (int64 [1]) names the length; `agree` a condition that must hold, where not proven.
 
-    `guarded`: what reads `size` fails where the condition does not hold.
+    `guarded`: what reads `size` fails where the condition does not hold. `context` are the nodes
+    outside on which it rests that nothing need be guarded.
     """
 
     size: str
     agree: str = ""
     guarded: bool = False
+    context: tuple[NodeProto, ...] = ()
 
 
 def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Length:
     """The length of scanned inputs, and whether they agree on it as they must."""
-    sizes = [_known_size(body, one) for one in scanned]
-    known = next((size for size in sizes if size is not None), None)
-    if known is not None:
-        size = author.ints(known)
-        told = zip(scanned, sizes, strict=True)
-        odd = [one for one, its in told if its != known]
-    else:
-        size = _size(author, scanned[0])
-        odd = [one for one in scanned if _place(one) != _place(scanned[0])]
+    integers = Integers(body.site)
+    sizes = [integers.size(one.tensor, one.axis) for one in scanned]
+    numbers = [size.number for size in sizes if size is not None and size.number is not None]
+    settled = Affine(numbers[0]) if numbers else sizes[0]
+    size = author.ints(numbers[0]) if numbers else _size(author, scanned[0])
+    told = list(zip(scanned, sizes, strict=True))
+    odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
     others = dict.fromkeys(_size(author, one) for one in odd)
-    if not others or "valid-inputs" in body.site.options.get("assume", ()):
+    if "valid-inputs" in body.site.options.get("assume", ()):
         return Length(size)
+    rests = any(one not in odd and not _is_declared(body, one, scanned[0]) for one in scanned)
+    context = context_of(body.site) if rests else ()
+    if not others:
+        return Length(size, context=context)
     first = spelling.squeeze(author, size, 0)
     checks = [author.op("Equal", first, spelling.squeeze(author, one, 0)) for one in others]
     agree = spelling.both(author, checks)
-    return Length(spelling.must_count(author, size, agree), agree, guarded=True)
+    guarded = spelling.must_count(author, size, agree)
+    return Length(guarded, agree, guarded=True, context=context)
 
 
-def _place(one: Scanned) -> tuple[str, int]:
-    return one.tensor, one.axis
-
-
-def _known_size(body: TimeBody, one: Scanned) -> int | None:
-    dims = dims_of(body.site.type_of(one.tensor))
-    if dims is None or not -len(dims) <= one.axis < len(dims):
-        return None
-    size = dims[one.axis]
-    return size if isinstance(size, int) else None
+def _is_declared(body: TimeBody, one: Scanned, first: Scanned) -> bool:
+    """Whether the length of an input is fixed by its type, or that of the very same axis."""
+    dims = dims_of(body.site.type_of(one.tensor)) or ()
+    fixed = -len(dims) <= one.axis < len(dims) and isinstance(dims[one.axis], int)
+    return fixed or (one.tensor, one.axis) == (first.tensor, first.axis)
 
 
 def _size(author: Author, one: Scanned) -> str:

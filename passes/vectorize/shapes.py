@@ -60,10 +60,17 @@ def unsqueeze(node: NodeProto, at: Vectorizer) -> None:
 
 @batched("Expand")
 def expand(node: NodeProto, at: Vectorizer) -> None:
-    """The row gets the rank of the result first; the shape lines up from the back."""
+    """The row gets the rank of the result first; the shape lines up from the back.
+
+    A row that has the shape already stays as it is, instead of being copied.
+    """
     at.only_rows(node, 1)
     x, shape = node.input
-    at.again(node, [at.raised(x, at.rank(node.output[0])), shape])
+    dims = at.dims(node.output[0])
+    if dims == at.dims(x) and all(isinstance(dim, int) for dim in dims):
+        at.name_as(x, node.output[0])
+    else:
+        at.again(node, [at.raised(x, len(dims)), shape])
 
 
 @batched("Tile")
