@@ -41,7 +41,7 @@ def _compare(bench: Bench, case: Case) -> None:
     """The rows of a model; none is timed whose outputs are not those of the original."""
     peers = () if bench.quick and bench.rows else tuple(PEERS)  # to see that they run, one will do
     expected = _outputs(case.original, case.feeds)
-    ours = passes.optimize(case.original, target="onnxruntime", verify=False).model
+    ours = passes.optimize(case.original, opset=case.opset, verify=False).model
     if (off := difference(expected, _outputs(ours, case.feeds))) is not None:
         bench.fail(case.name, "optimize", _ORIGINAL, f"WRONG: {off}")
         return

@@ -21,6 +21,7 @@ class Case:
     """A model, its inputs, and models of the same signature that a person would write.
 
     `by_hand` is the best known that rounds as the original does; `others` are told without an aim.
+    `opset`: what `--opset` says, where the original's is too old for most rules.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Case:
     feeds: Arrays
     by_hand: ModelProto
     others: Mapping[str, ModelProto] = field(default_factory=dict)
+    opset: int | None = None
 
 
 def cases(quick: bool = False) -> Iterator[Case]:

@@ -119,7 +119,8 @@ def _nested(steps: int, width: int) -> Case:
         nought = Constant <value_floats = [0.0]> ()
         y0 = Scan <num_scan_inputs = 1, body = step (float[1] s_in, float[1] m_t)
             => (float[1] s_out) {{ s_out = Add (s_in, m_t) }}> (nought, all) }}"""
-    return Case("torch: nested", original, drawn(1, x0=(steps, width)), model(by_hand))
+    feeds = drawn(1, x0=(steps, width))
+    return Case("torch: nested", original, feeds, model(by_hand), opset=18)
 
 
 def _exported(

@@ -25,7 +25,7 @@ __all__ = [
 def upgrade(
     model: Source,
     *,
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = DEFAULT_OPSET,
     batch: str = "auto",
     **options: Unpack[Options],
 ) -> Result:
@@ -49,13 +49,14 @@ def lower(
     model: Source,
     *,
     only: Sequence[str] = (),
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Turn every Scan into a Loop; a model with a Scan-8 is upgraded to `opset` first.
+    """Turn every Scan into a Loop.
 
-    `only` are patterns for the paths of the loops to rewrite (`main/*/scan_0`). Raises what
-    `upgrade` raises.
+    `only` are patterns for the paths of the loops to rewrite (`main/*/scan_0`). Where an `opset`
+    is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to 26. Raises
+    what `upgrade` raises.
     """
     return session_of("lower", opset, {"only": tuple(only)}, options).run(model)
 
@@ -64,7 +65,7 @@ def raise_(
     model: Source,
     *,
     only: Sequence[str] = (),
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Turn Loops into Scans, and whiles into fors, where that is proven.
@@ -85,7 +86,7 @@ def unroll(
     bounded: str = "auto",
     check_output: str | None = None,
     peel: str | None = None,
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Write out every iteration of the loops whose trip count is static, or bounded.
@@ -128,7 +129,7 @@ def hoist(
     rules: Sequence[str] = (),
     skip: Sequence[str] = (),
     max_bytes: int = MOST_BYTES,
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Move out of loops and branches what is the same every time, and constants to the top.
@@ -151,7 +152,7 @@ def simplify(
     only: Sequence[str] = (),
     rules: Sequence[str] = (),
     skip: Sequence[str] = (),
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Drop what loops and branches do in vain or twice, and those that are none.
@@ -172,7 +173,7 @@ def optimize(
     max_nodes: int = MOST_NODES,
     max_bytes: int = MOST_BYTES,
     allow_reassociation: bool = False,
-    opset: int = DEFAULT_OPSET,
+    opset: int | None = None,
     **options: Unpack[Options],
 ) -> Result:
     """Make the control flow of a model quick, or what a runtime can take.

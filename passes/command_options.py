@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from passes.choices import Assumption, Batch, Bounded, Executors, Peel, Target
+from passes.choices import DEFAULT_OPSET, Assumption, Batch, Bounded, Executors, Peel, Target
 
 if TYPE_CHECKING:
-    from passes.options import Options
+    from passes.options import WithOpset
     from passes.session import Progress
 
 
 ModelFile = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
 Opset = Annotated[
-    int, typer.Option("--opset", min=9, help="The opset to go to.", show_default=True)
+    int | None,
+    typer.Option(
+        "--opset",
+        min=9,
+        help=f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade` and for "
+        "a model with a Scan-8; else a model keeps its own.",
+    ),
 ]
 BatchOption = Annotated[
     Batch,
@@ -180,6 +186,7 @@ def sizes_of(dims: list[str] | None) -> dict[str, int]:
 class CommonOptions:
     """The options of every command that rewrites."""
 
+    opset: Opset = None
     verify: Verify = True
     executor: ExecutorOption = Executors.both
     inputs: Inputs = None
@@ -191,9 +198,10 @@ class CommonOptions:
     assume: Assume = None
     force: Force = False
 
-    def for_library(self, progress: Progress | None) -> Options:
+    def for_library(self, progress: Progress | None) -> WithOpset:
         """What the library's functions take of them."""
         return {
+            "opset": self.opset,
             "verify": self.verify,
             "executor": self.executor.value,
             "inputs": self.inputs,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import typer
 
-from passes.choices import DEFAULT_OPSET, MOST_BYTES, MOST_NODES, Batch, Bounded, Target
+from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Target
+from passes.command_making import rewriting
 from passes.command_options import (
     BatchOption,
     BoundedOption,
@@ -19,7 +20,6 @@ from passes.command_options import (
     MaxNodes,
     MaxTrips,
     Only,
-    Opset,
     PeelOption,
     Reassociation,
     RuleOption,
@@ -27,10 +27,9 @@ from passes.command_options import (
     TargetOption,
     sizes_of,
 )
-from passes.command_running import rewriting
 
 if TYPE_CHECKING:
-    from passes.options import Options
+    from passes.options import WithOpset
     from passes.session import Result
 
 app = typer.Typer()
@@ -40,9 +39,8 @@ app = typer.Typer()
 def upgrade(
     model: Path,
     *,
-    opset: Opset = DEFAULT_OPSET,
     batch: BatchOption = Batch.auto,
-    **common: Unpack[Options],
+    **common: Unpack[WithOpset],
 ) -> Result:
     """Upgrade a model to a newer opset: Scan-8, with its batch and sequence_lens, and all else.
 
@@ -50,40 +48,35 @@ def upgrade(
     """
     from passes import api
 
-    return api.upgrade(model, opset=opset, batch=batch.value, **common)
+    return api.upgrade(model, batch=batch.value, **common)
 
 
 @rewriting(app, "lower", short_help="Turn every Scan into a Loop.", suffix="lowered")
-def lower(
-    model: Path, *, opset: Opset = DEFAULT_OPSET, only: Only = None, **common: Unpack[Options]
-) -> Result:
-    """Turn every Scan into a Loop; a model with a Scan-8 is upgraded to --opset first.
+def lower(model: Path, *, only: Only = None, **common: Unpack[WithOpset]) -> Result:
+    """Turn every Scan into a Loop; a model with a Scan-8 is upgraded first.
 
     Nothing is written unless every Scan became one and every rewrite was verified.
     """
     from passes import api
 
-    return api.lower(model, opset=opset, only=only or (), **common)
+    return api.lower(model, only=only or (), **common)
 
 
 @rewriting(app, "raise", short_help="Turn Loops into Scans, where that is proven.", suffix="raised")
-def raise_(
-    model: Path, *, opset: Opset = DEFAULT_OPSET, only: Only = None, **common: Unpack[Options]
-) -> Result:
+def raise_(model: Path, *, only: Only = None, **common: Unpack[WithOpset]) -> Result:
     """Turn Loops into Scans, and whiles into fors, where that is proven to be the same.
 
     A Loop that stays is reported with what its proof lacks; under --strict that exits with 3.
     """
     from passes import api
 
-    return api.raise_(model, opset=opset, only=only or (), **common)
+    return api.raise_(model, only=only or (), **common)
 
 
 @rewriting(app, "unroll", short_help="Write out loops of a static length.", suffix="unrolled")
 def unroll(
     model: Path,
     *,
-    opset: Opset = DEFAULT_OPSET,
     only: Only = None,
     max_nodes: MaxNodes = MOST_NODES,
     dim: Dims = None,
@@ -92,7 +85,7 @@ def unroll(
     bounded: BoundedOption = Bounded.auto,
     check_output: CheckOutput = None,
     peel: PeelOption = None,
-    **common: Unpack[Options],
+    **common: Unpack[WithOpset],
 ) -> Result:
     """Write out every iteration of the loops whose trip count is static, or bounded.
 
@@ -108,7 +101,6 @@ def unroll(
         raise typer.BadParameter(f"{error}") from error
     return api.unroll(
         model,
-        opset=opset,
         only=only or (),
         max_nodes=max_nodes,
         dims=sizes_of(dim),
@@ -125,29 +117,27 @@ def unroll(
 def hoist(
     model: Path,
     *,
-    opset: Opset = DEFAULT_OPSET,
     only: Only = None,
     rule: RuleOption = None,
     skip: Skip = None,
     max_bytes: MaxBytes = MOST_BYTES,
-    **common: Unpack[Options],
+    **common: Unpack[WithOpset],
 ) -> Result:
     """Move out of loops and branches what is the same every time, and constants to the top."""
     from passes import api
 
     chosen = _chosen(only, rule, skip)
-    return api.hoist(model, opset=opset, max_bytes=max_bytes, **chosen, **common)
+    return api.hoist(model, max_bytes=max_bytes, **chosen, **common)
 
 
 @rewriting(app, "simplify", short_help="Drop what loops do in vain.", suffix="simplified")
 def simplify(
     model: Path,
     *,
-    opset: Opset = DEFAULT_OPSET,
     only: Only = None,
     rule: RuleOption = None,
     skip: Skip = None,
-    **common: Unpack[Options],
+    **common: Unpack[WithOpset],
 ) -> Result:
     """Drop what loops and branches do in vain or twice, and those that are none.
 
@@ -156,7 +146,7 @@ def simplify(
     """
     from passes import api
 
-    return api.simplify(model, opset=opset, **_chosen(only, rule, skip), **common)
+    return api.simplify(model, **_chosen(only, rule, skip), **common)
 
 
 @rewriting(app, "optimize", short_help="Do all that helps, for a --target.", suffix="optimized")
@@ -164,7 +154,6 @@ def optimize(
     model: Path,
     *,
     target: TargetOption = Target.onnxruntime,
-    opset: Opset = DEFAULT_OPSET,
     only: Only = None,
     rule: RuleOption = None,
     skip: Skip = None,
@@ -172,7 +161,7 @@ def optimize(
     max_nodes: MaxNodes = MOST_NODES,
     max_bytes: MaxBytes = MOST_BYTES,
     allow_reassociation: Reassociation = False,
-    **common: Unpack[Options],
+    **common: Unpack[WithOpset],
 ) -> Result:
     """Make the control flow of a model quick, or such that a runtime can take it.
 
@@ -184,7 +173,6 @@ def optimize(
     return api.optimize(
         model,
         target=target.value,
-        opset=opset,
         dims=sizes_of(dim),
         max_nodes=max_nodes,
         max_bytes=max_bytes,

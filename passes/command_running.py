@@ -6,17 +6,16 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from inspect import Parameter, Signature, signature
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
-
-from passes.command_options import CommonOptions, ModelFile, Output
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
+    from passes.command_options import CommonOptions
     from passes.report import Report
     from passes.session import Progress, Result
     from passes.verify.verdicts import Failure
@@ -24,102 +23,65 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 
 
-def rewriting(
-    app: typer.Typer, name: str, *, short_help: str, suffix: str
-) -> Callable[[Callable[..., Result]], None]:
-    """Make a command of a function that takes a model, options of its own, and those of all.
-
-    The function's parameters become options of the command, those of `CommonOptions` with them.
-    The outcome goes beside the model by default, under `suffix`, which may name own options.
-    """
-
-    def enter(call: Callable[..., Result]) -> None:
-        # what only type checkers import is not there when the annotations are read
-        unread = {"Options": Any, "Result": Any}
-        parameters = signature(call, locals=unread, eval_str=True).parameters.values()
-        own = [one for one in parameters if one.kind == Parameter.KEYWORD_ONLY]
-
-        def command(model: Path, output: Path | None, **given: Any) -> None:
-            mine = {one.name: given.pop(one.name) for one in own}
-            common = CommonOptions(**given)
-            ending = f".{suffix.format(**mine)}{model.suffix}"
-            target = output or model.parent / f"{model.stem}{ending}"
-
-            def run(say: Progress | None) -> Result:
-                return call(model, **mine, **common.for_library(say))
-
-            named = tuple(mine.get("rule") or ())
-            _rewrite(model, target, run, output is not None, common, named)
-
-        head = [_parameter("model", ModelFile), _parameter("output", Output, None)]
-        everyone = signature(CommonOptions, eval_str=True).parameters.values()
-        _give_parameters(command, [*head, *own, *everyone])
-        command.__doc__ = call.__doc__
-        app.command(name, short_help=short_help)(command)
-
-    return enter
-
-
-def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
-    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
-
-
-def _give_parameters(command: Callable[..., None], parameters: list[Parameter]) -> None:
-    """Make typer see these parameters."""
-    ordered = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in parameters]
-    # read by inspect.signature; functions have no such attribute in the type stubs
-    command.__signature__ = Signature(ordered)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in ordered}
-
-
-def _rewrite(
-    model: Path,
-    target: Path,
-    run: Callable[[Progress | None], Result],
-    write_unchanged: bool,
-    common: CommonOptions,
-    named: Sequence[str],
-) -> None:
-    """Run a rewriting command on `model`, write `target` and leave with its exit code.
+@dataclass(frozen=True)
+class Task:
+    """What a rewriting command is to do: `run` it on `model` and write `target`.
 
     A model that was left as it is gets written only if `write_unchanged`; `named` are the rules
     that were asked for by name.
     """
+
+    model: Path
+    target: Path
+    run: Callable[[Progress | None], Result]
+    write_unchanged: bool
+    common: CommonOptions
+    named: Sequence[str]
+
+
+def rewrite(task: Task) -> None:
+    """Do it, and leave with the exit code that tells how it went."""
     from passes import session
     from passes.check_output import NameTaken
     from passes.dims import UnknownDim
     from passes.errors import PassesError
     from passes.plugins import UnknownRule
-    from passes.save import check_target, save
+    from passes.save import check_target
 
+    model, target, report = task.model, task.target, task.common.json
     try:
-        check_target(target, force=common.force)
-        check_report(common.json, (model, target))
-        with progress() as say:
-            result = run(say)
-            refused = _refused(result, named) if common.strict else ""
-            idle = result.report.unchanged and not write_unchanged
-            if not idle and not refused:
-                save(
-                    result.model, target, base_dir=result.base_dir, force=common.force, progress=say
-                )
-        show(result.report, common.json)
-        if refused:
-            fail(f"{refused}, and --strict was given", NOT_PRODUCED)
-        if not idle:
-            typer.echo(f"wrote {target}")
+        check_target(target, force=task.common.force)
+        check_report(report, (model, target))
+        _run_and_write(task)
     except session.Mismatch as error:
-        show(error.report, common.json)
+        show(error.report, report)
         folder = target.with_name(f"{target.name}.reproducer")
         reproduce(folder, error.sides, error.failure, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
-        show(error.report, common.json)
+        show(error.report, report)
         fail(f"{error}", NOT_PRODUCED)
     except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken) as error:
         fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)
+
+
+def _run_and_write(task: Task) -> None:
+    from passes.save import save
+
+    target, common = task.target, task.common
+    with progress() as say:
+        result = task.run(say)
+        refused = _refused(result, task.named) if common.strict else ""
+        idle = result.report.unchanged and not task.write_unchanged
+        if not idle and not refused:
+            save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
+    show(result.report, common.json)
+    if refused:
+        fail(f"{refused}, and --strict was given", NOT_PRODUCED)
+    if not idle:
+        typer.echo(f"wrote {target}")
 
 
 def _refused(result: Result, named: Sequence[str]) -> str:

@@ -69,7 +69,7 @@ def verify(
 @app.command(short_help="Show every loop, and what the rules would do with it.")
 def inspect(
     model: ModelFile,
-    opset: Opset = DEFAULT_OPSET,
+    opset: Opset = None,
     batch: BatchOption = Batch.auto,
     json: Json = None,
 ) -> None:
@@ -78,7 +78,7 @@ def inspect(
     from passes.inspection import inspect_model, to_json, to_table
 
     try:
-        loops = inspect_model(model, opset, {"batch": batch.value})
+        loops = inspect_model(model, opset or DEFAULT_OPSET, {"batch": batch.value})
     except PassesError as error:
         fail(f"{error}", FAILED)
     from rich.console import Console

@@ -31,7 +31,7 @@ def _pipelines() -> str:
     for name, stages in PIPELINES.items():
         shown = "; then ".join(
             ", ".join(f"`{rule}`" for rule in stage.rules)
-            + (" (for a Scan-8)" if stage.only_scan_8 else "")
+            + (" (for a Scan-8, or with `--opset`)" if stage.as_needed else "")
             for stage in stages
         )
         lines.append(f"| `{name}` | {shown} |")

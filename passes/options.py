@@ -32,6 +32,12 @@ class Options(TypedDict, total=False):
     progress: Progress | None
 
 
+class WithOpset(Options):
+    """The same, and the opset to go to; None where none was asked for."""
+
+    opset: int | None
+
+
 def check_choice(name: str, said: str, known: type[StrEnum]) -> None:
     """See that an option says something known.
 
@@ -73,7 +79,9 @@ def chosen(only: Sequence[str], rules: Sequence[str], skip: Sequence[str]) -> di
     return {"only": tuple(only), "rules": tuple(rules), "skip": tuple(skip)}
 
 
-def session_of(command: str, opset: int, own: dict[str, object], options: Options) -> Session:
+def session_of(
+    command: str, opset: int | None, own: dict[str, object], options: Options
+) -> Session:
     """The session of a command.
 
     Raises:

@@ -14,12 +14,14 @@ from onnx import ModelProto
 from passes import scope as scoping
 from passes.check import check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
+from passes.choices import DEFAULT_OPSET
 from passes.dims import with_fixed_dims
-from passes.engine import Engine, Round
+from passes.engine import Engine
 from passes.errors import PassesError
 from passes.model import Model
 from passes.pipelines import Stage, rules_of, stages_of
 from passes.report import Checked, Record, Report
+from passes.rounds import Round
 from passes.selection import marked, unmark
 from passes.verify.verdicts import Failure
 
@@ -82,7 +84,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Session:
-    """One command on one model."""
+    """One command on one model. `target`: the opset to go to; None where none was asked for: then
+    26 for what must be converted, and else the model keeps its own."""
 
     command: str
     target: int | None = None
@@ -117,16 +120,10 @@ class Session:
         if added:
             refuse_taken(model.proto, added)
         self._say("rewriting")
-        rounds: list[Round] = []
         only: Sequence[str] = tuple(self.options.get("only", ()))
         start = marked(model.proto, only) if only else model.proto
-        proto = start
-        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
-        for stage in stages_of(self.command, chosen, skip):
-            current = model if proto is model.proto else Model(proto, model.path)
-            if stage.applies_to(proto, current.opset()):
-                rounds += self._stage(stage, current)
-                proto = rounds[-1].proto
+        rounds = self._rounds(model, start)
+        proto = rounds[-1].proto if rounds else start
         if proto is start:
             proto = model.proto
         elif only:
@@ -141,9 +138,28 @@ class Session:
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
+    @property
+    def _target(self) -> int:
+        """The opset of what is converted."""
+        return DEFAULT_OPSET if self.target is None else self.target
+
+    def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
+        """Run the stages, one after the other, from `proto` on."""
+        rounds: list[Round] = []
+        settled: list[Stage] = []  # what finds nothing to do any more
+        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
+        for stage in stages_of(self.command, chosen, skip):
+            current = model if proto is model.proto else Model(proto, model.path)
+            applies = stage.applies_to(proto, current.opset(), asked=self.target is not None)
+            if applies and not any(map(stage.is_part_of, settled)):
+                rounds += self._stage(stage, current)
+                settled = [stage, *settled] if rounds[-1].proto is proto else [stage]
+                proto = rounds[-1].proto
+        return rounds
+
     def _stage(self, stage: Stage, model: Model) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
-        target = self.target if stage.converts else None
+        target = self._target if stage.converts else None
         options = {**self.options, **dict(stage.options)}
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
@@ -161,8 +177,8 @@ class Session:
             if last[one.rule.name] is round_
         ]
         before, after = model.opset(), Model(proto).opset()
-        if self.target is not None and any("opset" in round_.stage for round_ in rounds):
-            after = max(after, self.target)  # what was asked for, also where it was refused
+        if any("opset" in round_.stage for round_ in rounds):
+            after = max(after, self._target)  # what was asked for, also where it was refused
         return Report(self.command, model.file, (before, after), _count(model.proto), records)
 
     def _verified(

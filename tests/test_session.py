@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -128,14 +130,40 @@ def test_a_refusal_has_the_report(model: ModelProto) -> None:
 
 
 @pytest.mark.parametrize("options", [{"batch": "some"}, {"executor": "mine"}])
-def test_wrong_options(model: ModelProto, options: dict[str, str]) -> None:
+def test_wrong_options(model: ModelProto, options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="not"):
-        passes.upgrade(model, **options)  # type: ignore[arg-type]
+        passes.upgrade(model, **options)
 
 
 def test_an_opset_that_onnx_does_not_know_is_refused_first(model: ModelProto) -> None:
     with pytest.raises(passes.PassesError, match="opset 99"):
         passes.upgrade(model, opset=99, verify=False)
+
+
+OLD_LOOP = """
+    <ir_version: 6, opset_import: ["" : 11]>
+    g (int64 m, float[2] x) => (float[2] y, float[k,2] ys) {
+        y, ys = Loop <body = b (int64 n, bool c, float[2] s) => (bool d, float[2] t, float[2] u)
+            { d = Identity (c) t = Neg (s) u = Add (s, t) }> (m, , x) }
+"""
+
+
+@pytest.mark.parametrize("command", [passes.raise_, passes.optimize, passes.simplify])
+def test_a_model_keeps_its_opset_unless_another_is_asked_for(
+    command: Callable[..., passes.Result],
+) -> None:
+    old = parser.parse_model(OLD_LOOP)
+    kept = command(old, verify=False)
+    assert kept.report.opsets == (11, 11)
+    asked = command(old, opset=18, executor="reference", verify_budget=5)
+    assert asked.report.opsets == (11, 18)
+    assert asked.model.opset_import[0].version == 18
+    assert command(asked.model, opset=18, verify=False).model is asked.model
+
+
+def test_a_scan_8_is_upgraded_whether_an_opset_is_asked_for_or_not(model: ModelProto) -> None:
+    assert passes.lower(model, verify=False).report.opsets == (8, 26)
+    assert passes.lower(model, opset=13, verify=False).report.opsets == (8, 13)
 
 
 def test_scans_of_two_functions_and_a_branch_are_all_found() -> None:
