@@ -10,7 +10,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto, helper
 from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.rule import Refused, Site
-from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class RowType:
     """Element type and dims of a value in one row: no batch axis, no time axis."""
 
     elem_type: int
-    dims: tuple[Dim, ...]
+    dims: Dims
 
     def value_info(self, name: str, *leading: Dim) -> ValueInfoProto:
         """The value called `name`, with more axes in front."""

@@ -113,7 +113,7 @@ class Ragged:
         graph.CopyFrom(self.at.rows.graph)
         mask = inner.fresh("runs")
         carried = [value.name for value in graph.input[: len(self.scan.states)]]
-        old = carried if self.safe else self._feed_first(graph, carried, mask)
+        old = carried if self.safe else self._feed_first(carried, mask)
         body = self.at.whole(graph, [value.name for value in graph.output]).graph
         outputs = [value.name for value in body.output]
         for position, (name, state) in enumerate(zip(old, self.scan.states, strict=True)):
@@ -137,7 +137,7 @@ class Ragged:
             value.name = name
         return inner.graph(body.name, inputs, results)
 
-    def _feed_first(self, graph: GraphProto, carried: list[str], mask: str) -> list[str]:
+    def _feed_first(self, carried: list[str], mask: str) -> list[str]:
         """Feed finished rows their initial state; answers with the names of the kept states."""
         inner = self.at.author
         kept = []

@@ -142,4 +142,5 @@ def borrowed_rows(author: Author, lengths: str) -> str:
 
 
 def _runs(author: Author, lengths: str) -> str:
-    return author.op("Greater", lengths, author.constant(np.zeros(1, np.int64), "ints"))
+    nought = author.constant(np.zeros(1, np.int64), "ints")
+    return author.once(("runs", lengths), lambda: author.op("Greater", lengths, nought))

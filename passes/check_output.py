@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from onnx import ModelProto, TensorProto, helper
 
 from passes import scope as scoping
-from passes.engine import Round
 from passes.errors import PassesError
 from passes.names import Names
+from passes.rounds import Round
 
 
 class NameTaken(PassesError):

@@ -12,9 +12,9 @@ from passes.input_hints import model_hints
 from passes.model import Model
 from passes.report import Checked, Report
 from passes.scope import walk_model
+from passes.verify.installed import executors
 from passes.verify.verdicts import Verification
 from passes.verify.verification import verify
-from passes.verifying import executors
 
 
 def compare_files(

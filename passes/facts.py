@@ -15,8 +15,9 @@ import numpy.typing as npt
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
-from passes.rule import Constants, Site
+from passes.rule import Site
 from passes.scope import Scope
 from passes.speculation import is_pure
 from passes.value_types import Dim, dims_of

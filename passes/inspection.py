@@ -15,13 +15,14 @@ from rich.text import Text
 from passes import facts
 from passes import scope as scoping
 from passes.check import check
-from passes.engine import Engine, Round
+from passes.engine import Engine
 from passes.errors import BadModel
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
 from passes.pipelines import PIPELINES, rules_of
 from passes.plugins import load_rules, rule
+from passes.rounds import Round
 from passes.rule import Site
 from passes.scope import Place
 

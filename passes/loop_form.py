@@ -8,6 +8,7 @@ later versions only widen the types.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto
@@ -121,6 +122,11 @@ class LoopForm:
         return [self.condition.body_output, *given] if self.condition else given
 
     @property
+    def width(self) -> int:
+        """How many values it carries, scans and collects."""
+        return len(self.carried) + len(self.scanned) + len(self.collected)
+
+    @property
     def captured(self) -> list[str]:
         """Outer values that the body reads, in order of first use."""
         return scoping.captures(self.body)
@@ -155,19 +161,9 @@ def _from_scan_8(node: NodeProto) -> LoopForm:
     lengths, *fed = node.input
     parts = reading.scan_parts(node, fed)
     directions = reading.directions(node, "directions", len(parts.scanned), "scanned inputs")
-    return LoopForm(
-        kind=Kind.SCAN_8,
-        body=parts.body,
-        carried=parts.carried,
-        scanned=tuple(
-            Scanned(tensor, name, _BATCHED_AXIS, back)
-            for (tensor, name), back in zip(parts.scanned, directions, strict=True)
-        ),
-        collected=tuple(Collected(name, out, _BATCHED_AXIS) for name, out in parts.collected),
-        lengths=lengths,
-        constant_inputs=parts.constants,
-        source=node,
-    )
+    read = [(_BATCHED_AXIS, back) for back in directions]
+    written = [(_BATCHED_AXIS, False) for _ in parts.collected]
+    return _scan_form(node, Kind.SCAN_8, parts, read, written, lengths)
 
 
 def _from_scan(node: NodeProto) -> LoopForm:
@@ -177,18 +173,29 @@ def _from_scan(node: NodeProto) -> LoopForm:
     backwards = reading.directions(node, "scan_input_directions", scanned, "scanned inputs")
     out_axes = reading.axes(node, "scan_output_axes", collected, "collected outputs")
     prepends = reading.directions(node, "scan_output_directions", collected, "collected outputs")
+    read, written = zip(axes, backwards, strict=True), zip(out_axes, prepends, strict=True)
+    return _scan_form(node, Kind.SCAN, parts, read, written)
+
+
+def _scan_form(
+    node: NodeProto,
+    kind: Kind,
+    parts: reading.ScanParts,
+    read: Iterable[tuple[int, bool]],
+    written: Iterable[tuple[int, bool]],
+    lengths: str = "",
+) -> LoopForm:
+    """The form of a Scan; `read` and `written` are the axes and directions of what it scans and
+    collects."""
+    scanned = zip(parts.scanned, read, strict=True)
+    collected = zip(parts.collected, written, strict=True)
     return LoopForm(
-        kind=Kind.SCAN,
+        kind=kind,
         body=parts.body,
         carried=parts.carried,
-        scanned=tuple(
-            Scanned(tensor, name, axis, back)
-            for (tensor, name), axis, back in zip(parts.scanned, axes, backwards, strict=True)
-        ),
-        collected=tuple(
-            Collected(name, tensor, axis, back)
-            for (name, tensor), axis, back in zip(parts.collected, out_axes, prepends, strict=True)
-        ),
+        scanned=tuple(Scanned(tensor, name, *how) for (tensor, name), how in scanned),
+        collected=tuple(Collected(name, tensor, *how) for (name, tensor), how in collected),
+        lengths=lengths,
         constant_inputs=parts.constants,
         source=node,
     )

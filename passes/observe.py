@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto, NodeProto
 
 from passes import scope as scoping
-from passes.engine import Rewritten
+from passes.rounds import Rewritten
 from passes.scope import Key
 from passes.verify.draw import CannotDraw, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS

@@ -8,9 +8,9 @@ from pathlib import Path
 from onnx import ModelProto, TensorProto, helper
 
 from passes.assumptions import VALID_INPUTS
-from passes.engine import Rewritten, Round
 from passes.observe import key_of, node_at
 from passes.region import Region
+from passes.rounds import Rewritten, Round
 from passes.verify.draw import Case, Drawer, Hint
 from passes.verify.promise import Promise
 from passes.verify.signature import inputs

@@ -20,9 +20,9 @@ from onnx import (
 )
 
 from passes import scope as scoping
-from passes.engine import Rewritten, Round
+from passes.constants import Constants
 from passes.input_hints import hints_for
-from passes.rule import Constants
+from passes.rounds import Rewritten, Round
 from passes.scope import Owner, Scope
 from passes.splicing import FREE_INITIALIZERS, list_initializers
 from passes.value_types import is_known, tensor_type

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from passes.engine import Refusal, Rewritten
+from passes.rounds import Refusal, Rewritten
 from passes.verify.verdicts import Verification
 
 Outcome = Literal["rewritten", "refused"]

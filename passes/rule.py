@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy.typing as npt
-from onnx import (
-    FunctionProto,
-    NodeProto,
-    TensorAnnotation,
-    TensorProto,
-    TypeProto,
-    ValueInfoProto,
-)
+from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
-from passes import scope as scoping
-from passes.constant_nodes import constant_tensor
-from passes.external_data import byte_size
-from passes.inference import ValueTypes
-from passes.model import Model
-from passes.names import Names
-from passes.scope import Place, Scope
+from passes.site import Site
 
 if TYPE_CHECKING:
     from passes.template import Template
 
-_MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not weights
+__all__ = ["RULES", "Edit", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
 
 
 class Refused(Exception):
@@ -73,17 +58,18 @@ class Edit:
     """What takes the place of a site's node.
 
     `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
-    graph (into Constant nodes where that is a function), those of one name once. `exact` says
-    that only values move, or that the same arithmetic runs, so both sides must agree bit for
-    bit. `note` names the strategy for the report. `covered` are the positions of further nodes of
-    the same graph that go too: those that only the site's node feeds or reads, in front of it or
-    behind it. `context` are nodes in front of the site, in order, on which the proof of the
-    rewrite rests: when it is verified, both sides have them. `tidies`: outputs that nobody reads
-    may be left undefined, and initializers that only the nodes that go have read go too.
-    `annotations` say how new values are quantized. `limit`: the loop may run another number of
-    times than the Edit. `entered`: an If around the site sees to it that what the site scans is
-    not empty, so it is not verified on empty inputs; the whole model is. `template` is the same
-    rewrite for all nodes without bodies that differ from the site's in nothing but their names.
+    graph (into Constant nodes where that is a function), those of one name once. `exact` says that
+    only values move, or that the same arithmetic runs, so both sides must agree bit for bit;
+    `reduction` is the number of terms of the longest sum that is regrouped. `note` names the
+    strategy for the report. `covered` are the positions of further nodes of the same graph that go
+    too: those that only the site's node feeds or reads, in front of it or behind it. `context` are
+    nodes in front of the site, in order, on which the proof of the rewrite rests: when it is
+    verified, both sides have them. `tidies`: outputs that nobody reads may be left undefined, and
+    initializers that only the nodes that go have read go too. `annotations` say how new values are
+    quantized. `limit`: the loop may run another number of times than the Edit. `entered`: an If
+    around the site sees to it that what the site scans is not empty, so it is not verified on
+    empty inputs; the whole model is. `template` is the same rewrite for all nodes without bodies
+    that differ from the site's in nothing but their names.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -98,106 +84,7 @@ class Edit:
     limit: Limit | None = None
     entered: bool = False
     template: Template | None = None
-
-
-@dataclass(frozen=True)
-class Site:
-    """A node that a rule considers, where it stands in its model; read-only.
-
-    `opset` is the version the node is written in, `target` the one the Edit must be written in.
-    Bodies of the node have been brought to `target` already; `types` still knows every name of
-    the model as it was read.
-    """
-
-    model: Model
-    place: Place
-    opset: int
-    target: int
-    names: Names
-    types: ValueTypes
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def node(self) -> NodeProto:
-        return self.place.node
-
-    @property
-    def path(self) -> str:
-        return self.place.path
-
-    @property
-    def scope(self) -> Scope:
-        return self.place.scope
-
-    @property
-    def in_function(self) -> bool:
-        """Whether the site lies in a model-local function, at any depth."""
-        *_, top = self.scope.chain()
-        return isinstance(top.owner, FunctionProto)
-
-    def fresh(self, hint: str) -> str:
-        """A value name that occurs nowhere in the model."""
-        return self.names.fresh(hint)
-
-    def is_visible(self, name: str) -> bool:
-        """Whether a name already means something where the site is: a node must not write it."""
-        return any(self.model.defines(at.owner, name) for at in self.scope.chain())
-
-    def type_of(self, name: str) -> TypeProto | None:
-        """The type of a value as seen from the site, None where nothing tells it."""
-        return self.types.of(self.scope, name) if name else None
-
-    def body_type_of(self, attribute: str, name: str) -> TypeProto | None:
-        """The type of a value inside a body of the site's node."""
-        key = (*self.scope.key, self.place.index, attribute)
-        graph = next(graph for part, graph in scoping.subgraphs(self.node) if part == attribute)
-        return self.types.of(Scope("", key, graph, self.scope), name)
-
-    def constant(self, name: str) -> npt.NDArray[Any] | None:
-        """The value of `name` where it is fixed now and small, else None.
-
-        Fixed are Constant nodes and initializers that no caller can override. A referenced
-        attribute is no constant.
-        """
-        return self._constants.value(name)
-
-    @cached_property
-    def _constants(self) -> Constants:
-        return Constants(self.model, self.scope)
-
-
-@dataclass(frozen=True)
-class Constants:
-    """Values that are fixed, as seen from a scope."""
-
-    model: Model
-    scope: Scope
-
-    def value(self, name: str) -> npt.NDArray[Any] | None:
-        """The value of `name`, None where it is not fixed, or larger than a rule should read."""
-        tensor = self.tensor(name)
-        if tensor is None or byte_size(tensor) > _MOST_CONSTANT_BYTES:
-            return None
-        return self.model.read(tensor)
-
-    def tensor(self, name: str) -> TensorProto | None:
-        """The tensor behind `name`, its data perhaps external; None where it is not fixed."""
-        for at in self.scope.chain():
-            tensor = self.model.initializer(at.owner, name)
-            if tensor is not None:
-                return None if self._overridable(at, name) else tensor
-            node = self.model.producer(at.owner, name)
-            if node is not None:
-                return constant_tensor(node)
-            if self.model.defines(at.owner, name):  # as an input, or sparse
-                return None
-        return None
-
-    def _overridable(self, at: Scope, name: str) -> bool:
-        """Whether an initializer of the main graph is only the default of an input."""
-        if at.outer is not None or self.model.proto.ir_version < 4:
-            return False
-        return name in self.model.input_names(at.owner)
+    reduction: int = 1
 
 
 Rewrite = Callable[[Site], Edit]

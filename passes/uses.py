@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from onnx import NodeProto, TensorProto
 
 from passes import scope as scoping
-from passes.engine import Rewritten, Round
+from passes.constants import Constants
 from passes.external_data import byte_size
-from passes.rule import Constants
+from passes.rounds import Rewritten, Round
 from passes.value_types import dims_of, elem_type_of
 
 #: Constants up to this size count by value: axes, shapes, scales, bounds.
 _SMALL = 512
+#: One use of a rule is verified with the float constants of this many of its sites.
+MOST_SITES = 4
 _FLOATS = frozenset(
     kind for name, kind in TensorProto.DataType.items() if "FLOAT" in name or name == "DOUBLE"
 )
@@ -43,6 +45,38 @@ def use_of(round_: Round, rewritten: Rewritten) -> Use | None:
     if edit.covered or edit.context or any(True for node in nodes for _ in scoping.subgraphs(node)):
         return None
     return _Reading(round_, rewritten).use()
+
+
+@dataclass
+class Uses:
+    """The rewrites of a round that are verified, and for each rewrite which of them shows it."""
+
+    shown: list[Rewritten] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+
+    @staticmethod
+    def of(round_: Round) -> Uses:
+        """Rewrites that are one use of a rule share a few sites; all others stand alone."""
+        uses = Uses()
+        known: dict[tuple[object, ...], dict[Use, int]] = {}
+        for rewritten in round_.rewritten:
+            use = use_of(round_, rewritten)
+            if use is None:
+                uses._show(rewritten)
+                continue
+            sites = known.setdefault(use.key, {})
+            if use in sites:
+                uses.positions.append(sites[use])
+            elif len(sites) < MOST_SITES:
+                sites[use] = uses._show(rewritten)
+            else:
+                uses.positions.append(next(iter(sites.values())))
+        return uses
+
+    def _show(self, rewritten: Rewritten) -> int:
+        self.positions.append(len(self.shown))
+        self.shown.append(rewritten)
+        return len(self.shown) - 1
 
 
 class _Reading:

@@ -6,9 +6,10 @@ from onnx import TensorShapeProto, TypeProto, helper
 
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
+Dims = tuple[Dim, ...]
 
 
-def dims_of(type_proto: TypeProto | None) -> tuple[Dim, ...] | None:
+def dims_of(type_proto: TypeProto | None) -> Dims | None:
     """The dims of a tensor type, or None where the rank is unknown.
 
     A negative number, which some exporters write, is no size: it means unknown.
@@ -31,7 +32,7 @@ def elem_type_of(type_proto: TypeProto | None) -> int:
     return type_proto.tensor_type.elem_type
 
 
-def tensor_type(elem_type: int, dims: tuple[Dim, ...] | None) -> TypeProto:
+def tensor_type(elem_type: int, dims: Dims | None) -> TypeProto:
     """A tensor type; `dims` None for an unknown rank."""
     made: TypeProto = helper.make_tensor_type_proto(elem_type, dims)
     return made

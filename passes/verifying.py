@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +12,6 @@ from onnx import ModelProto
 
 from passes import scope as scoping
 from passes.assumptions import NON_EMPTY, VALID_INPUTS, accepting
-from passes.engine import Rewritten, Round
-from passes.errors import PassesError
 from passes.input_hints import model_hints
 from passes.model import Model
 from passes.observe import Seen, key_of, observe
@@ -28,8 +24,10 @@ from passes.promises import (
 )
 from passes.region import CannotCut, Region, cut
 from passes.report import Checked
-from passes.uses import Use, use_of
+from passes.rounds import Rewritten, Round
+from passes.uses import Uses
 from passes.verify.executor import Executor, Feeds
+from passes.verify.installed import executors
 from passes.verify.verdicts import Failure, Verification
 from passes.verify.verification import verify
 
@@ -40,15 +38,9 @@ if TYPE_CHECKING:
 _FOR_REGIONS = 0.5
 #: Seconds that one run may take to see what the sites of a round get; two runs' worth is spent.
 _OBSERVING = 5.0
-#: One use of a rule is verified with the float constants of this many of its sites.
-_MOST_SITES = 4
 #: The whole model runs about this many nodes on each side and executor, in a few cases at least.
 _MOST_NODES = 20_000
 _FEWEST_CASES = 6
-
-
-class NoExecutor(PassesError):
-    """The executor that was asked for is not installed."""
 
 
 @dataclass
@@ -63,28 +55,6 @@ class Verdicts:
     whole: Checked | None = None
     unverified: list[tuple[str, Checked]] = field(default_factory=list)
     mismatch: tuple[str, str, tuple[ModelProto, ModelProto], Failure | None] | None = None
-
-
-@contextmanager
-def executors(which: str) -> Iterator[list[Executor]]:
-    """The executors to use: ours, and onnxruntime where it is wanted and installed.
-
-    Raises:
-        NoExecutor: onnxruntime alone was asked for and is not installed.
-    """
-    from passes.verify.reference import ReferenceExecutor
-
-    with ExitStack() as stack:
-        chosen: list[Executor] = []
-        if which in ("reference", "both"):
-            chosen.append(ReferenceExecutor(keep=2))
-        if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
-            from passes.verify.onnxruntime import OnnxRuntimeExecutor
-
-            chosen.append(stack.enter_context(OnnxRuntimeExecutor()))
-        if not chosen:
-            raise NoExecutor("onnxruntime is not installed: pip install 'onnx-passes[ort]'")
-        yield chosen
 
 
 def verify_rounds(
@@ -136,38 +106,6 @@ _Outcome = tuple[Rewritten, Verification, Region | None]
 
 
 @dataclass
-class _Uses:
-    """The rewrites of a round that are verified, and for each rewrite which of them shows it."""
-
-    shown: list[Rewritten] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
-
-    @staticmethod
-    def of(round_: Round) -> _Uses:
-        """Rewrites that are one use of a rule share a few sites; all others stand alone."""
-        uses = _Uses()
-        known: dict[tuple[object, ...], dict[Use, int]] = {}
-        for rewritten in round_.rewritten:
-            use = use_of(round_, rewritten)
-            if use is None:
-                uses._show(rewritten)
-                continue
-            sites = known.setdefault(use.key, {})
-            if use in sites:
-                uses.positions.append(sites[use])
-            elif len(sites) < _MOST_SITES:
-                sites[use] = uses._show(rewritten)
-            else:
-                uses.positions.append(next(iter(sites.values())))
-        return uses
-
-    def _show(self, rewritten: Rewritten) -> int:
-        self.positions.append(len(self.shown))
-        self.shown.append(rewritten)
-        return len(self.shown) - 1
-
-
-@dataclass
 class _Task:
     model: Model
     verifying: Verifying
@@ -185,7 +123,7 @@ class _Task:
 
     def regions(self, round_: Round, say: Callable[[str], None]) -> Iterator[_Outcome]:
         """The verdict on each rewrite of a round."""
-        uses = _Uses.of(round_)
+        uses = Uses.of(round_)
         seen = self._observed(round_, uses.shown)
         outcomes: list[_Outcome] = []
         for number, rewritten in enumerate(uses.shown):
@@ -223,6 +161,7 @@ class _Task:
                 seed=self.verifying.seed,
                 hints=region.hints,
                 exact=rewritten.edit.exact,
+                reduction=rewritten.edit.reduction,
                 budget=budget,
                 base_dir=base_dir,
                 accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
@@ -243,6 +182,7 @@ class _Task:
             seed=seed,
             hints=self.hints,
             exact=False,
+            reduction=max((one.edit.reduction for at in rounds for one in at.rewritten), default=1),
             budget=self.left(),
             base_dir=base_dir,
             given=self.given,

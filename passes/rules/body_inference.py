@@ -13,9 +13,9 @@ from passes.rule import Site
 from passes.rules.affine import Atom
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Read
-from passes.rules.made_up_sizes import Dims, changed_size, own_size, size_symbol
+from passes.rules.made_up_sizes import changed_size, own_size, size_symbol
 from passes.shape_inference import infer_shapes
-from passes.value_types import Dim, dims_of, elem_type_of, tensor_type
+from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
 

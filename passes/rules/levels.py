@@ -11,15 +11,16 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from passes import scope as scoping
+from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
 from passes.names import Names
-from passes.rule import Constants, Site
+from passes.rule import Site
 from passes.rules.folding import Array
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.scope import Owner, Scope
 from passes.speculation import speculatable
-from passes.value_types import Dim, dims_of, elem_type_of
+from passes.value_types import Dims, dims_of, elem_type_of
 
 #: Types of values that rewrites of this round moved: the types as read do not know where they are.
 _MOVED: WeakKeyDictionary[Names, dict[str, TypeProto]] = WeakKeyDictionary()
@@ -119,7 +120,7 @@ class Level:
         known = _MOVED.get(self.site.names, {}).get(name)
         return known or self.site.types.of(self.scope, self.renamed.get(name, name))
 
-    def dims_of(self, name: str) -> tuple[Dim, ...] | None:
+    def dims_of(self, name: str) -> Dims | None:
         """The dims of a value, None where the rank is unknown."""
         return dims_of(self.type_of(name))
 

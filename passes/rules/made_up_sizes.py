@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from passes.rules.affine import Affine
-from passes.value_types import Dim
+from passes.value_types import Dim, Dims
 
-Dims = tuple[Dim, ...]
 INFERRED = "unk__"  # how shape inference calls a dim that it knows nothing of
 _OWN, _CHANGED, _SIZE = "own size of ", "changed size of ", "size "
 

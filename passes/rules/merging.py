@@ -42,18 +42,12 @@ class Merging:
         carried = self._carried(below, same, labels)
         numbers = Numbering(form.body, labels)
         collected = self._collected(numbers)
-        self.count = sum(
-            len(had) - len(has)
-            for had, has in (
-                (form.carried, carried),
-                (form.scanned, scanned),
-                (form.collected, collected),
-            )
-        )
         read_as(form.body, same)
-        return replace(
+        merged = replace(
             form, carried=tuple(carried), scanned=tuple(scanned), collected=tuple(collected)
         )
+        self.count = form.width - merged.width
+        return merged
 
     def _scanned(self, below: set[str], same: dict[str, str]) -> list[Scanned]:
         first: dict[Hashable, Scanned] = {}

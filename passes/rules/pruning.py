@@ -49,15 +49,7 @@ class Pruning:
             scanned=tuple(scanned),
             collected=tuple(replace(one, tensor=self._named(one.tensor)) for one in collected),
         )
-        self.count = sum(
-            len(had) - len(has)
-            for had, has in (
-                (form.carried, carried),
-                (form.scanned, scanned),
-                (form.collected, collected),
-                (form.body.node, live.nodes),
-            )
-        )
+        self.count = form.width - kept.width + len(form.body.node) - len(live.nodes)
         node = kept.to_node()
         body = LoopForm.from_node(node, self.site.opset).body
         keep_nodes(body, live.nodes)

@@ -12,8 +12,9 @@ from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused
-from passes.rules.accumulated import Rows, rows_of
+from passes.rules.accumulated import rows_of
 from passes.rules.branch_types import SHAPES_MAY_DIFFER
+from passes.rules.collected_rows import Rows
 from passes.rules.made_up_sizes import without_made_up
 from passes.rules.raised_body import RaisedBody
 from passes.rules.raising import Raising, check_carried
@@ -43,7 +44,7 @@ class RaisedScan:
         doubts = doubts_of(raising.site, raising.form, raising.types.dims)
         self.body = RaisedBody(raising.form, raising.integers, inner, doubts)
         self.scanned = [(group[0], self._take(group)) for group in raising.windows]
-        self.rows = rows_of(raising, self.body, self.author)
+        self.rows = rows_of(raising, self.body)
         self._prune()
         self._close()
 

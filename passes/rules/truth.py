@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from onnx import GraphProto, NodeProto, TensorProto
 
+from passes.constants import Constants
 from passes.loop_form import Condition, LoopForm
-from passes.rule import Constants, Site
+from passes.rule import Site
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
 from passes.scope import Scope, is_onnx_domain
@@ -35,7 +36,7 @@ class Truth:
 
     def always(self, name: str) -> bool:
         """Whether a condition holds whenever the body runs, or, outside it, in every run."""
-        return all(self._is_true(node, one) for node, one in self.parts(name))
+        return all(self._is_true(one) for _, one in self.parts(name))
 
     @property
     def outside(self) -> Truth:
@@ -54,7 +55,7 @@ class Truth:
 
     def open_parts(self, name: str) -> list[NodeProto | None]:
         """The conjuncts that are not always true; None for one that no node computes."""
-        return [node for node, one in self.parts(name) if not self._is_true(node, one)]
+        return [node for node, one in self.parts(name) if not self._is_true(one)]
 
     def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
         """What must hold for a condition to hold: the node behind each part, and its name."""
@@ -68,7 +69,7 @@ class Truth:
         else:
             yield node, name
 
-    def _is_true(self, node: NodeProto | None, name: str) -> bool:
+    def _is_true(self, name: str) -> bool:
         if name == self.condition.body_input:
             return bool(self.condition.initial)  # the body runs only where it is true
         inside = (*self.site.scope.key, self.site.place.index, "body")

@@ -10,11 +10,11 @@ from passes.rule import Site
 from passes.rules.selectable import constants_in_body
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
-from passes.value_types import Dim, dims_of
+from passes.value_types import Dims, dims_of
 
 
 def doubts_of(
-    site: Site, form: LoopForm, dims: Callable[[str], tuple[Dim, ...] | None] | None = None
+    site: Site, form: LoopForm, dims: Callable[[str], Dims | None] | None = None
 ) -> frozenset[str]:
     """Outputs of the nodes of a body that are not proven to fit the shapes that they read.
 

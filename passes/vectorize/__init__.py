@@ -9,8 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 
 from passes.vectorize.rows import Captured, Rows, prepare
+from passes.vectorize.rows_writer import Axis
 from passes.vectorize.table import TABLE
-from passes.vectorize.vectorizer import Axis, Body, Vectorizer
+from passes.vectorize.vectorizer import Body, Vectorizer
 
 #: The files that enter rules into the table. Add a new one here.
 _FILES = """

@@ -65,20 +65,14 @@ def _any(author: Author, flags: str, rank: int) -> str:
 def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
     """The Loop over all rows, with one more carried value: the rows that still run."""
     assert form.condition is not None
-    asks = bool(form.condition.initial)
     must = {one.body_output for one in form.carried}
-    if asks:
+    if form.condition.initial:
         must.add(form.condition.body_output)
     body = at.body(form.body, {one.body_input for one in form.carried}, must).graph
     going, *results = scoping.output_names(body)
     tail = at.inside(form.body.name, ())
     before = tail.author.fresh("running")
-    after = [before]
-    if asks:
-        after.append(flat(tail, going, at.rank(form.condition.body_output)))
-    if limits:
-        following = tail.op("Add", form.iteration, tail.author.int(1))
-        after.append(tail.op("Less", following, limits))
+    after = [before, *_conditions(at, tail, form, going, limits)]
     carried = [
         replace(
             one,
@@ -102,6 +96,20 @@ def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
         form, body=body, carried=tuple(carried), condition=condition, trip_count=trips
     )
     at.author.adopt([written.to_node()])
+
+
+def _conditions(
+    at: Vectorizer, tail: Vectorizer, form: LoopForm, going: str, limits: str
+) -> list[str]:
+    """What else must hold for a row to run on: what its body says, and the limit of its own."""
+    assert form.condition is not None
+    found = []
+    if form.condition.initial:
+        found.append(flat(tail, going, at.rank(form.condition.body_output)))
+    if limits:
+        following = tail.op("Add", form.iteration, tail.author.int(1))
+        found.append(tail.op("Less", following, limits))
+    return found
 
 
 def _complete(

@@ -7,14 +7,18 @@ is drawn with the axis in front, the body runs once per slice, and the vectorise
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from passes import scope
 from passes.author import Author
 from passes.names import Names
+from passes.rule import Refused
 from passes.value_types import dims_of, elem_type_of
 from passes.vectorize import Axis, Vectorizer, prepare
 from passes.verify.compare import compare
@@ -52,6 +56,19 @@ def parsed(text: str, opset: int = OPSET) -> ModelProto:
     return model
 
 
+def refused(text: str, carrying: Sequence[str], opset: int = OPSET, nonempty: bool = False) -> str:
+    """The code that vectorising this body is refused with."""
+    with pytest.raises(Refused) as caught:
+        vectorized(parsed(text, opset), carrying, None, nonempty)
+    return caught.value.code
+
+
+def subsets(names: Sequence[str]) -> list[list[str]]:
+    """Every choice of at least one of the names; a string holds names of one letter."""
+    sizes = range(1, len(names) + 1)
+    return [list(one) for size in sizes for one in combinations(names, size)]
+
+
 def prove(
     text: str,
     carrying: Sequence[str],
@@ -87,6 +104,13 @@ def prove(
     return made
 
 
+def prove_at_any_size(
+    text: str, carrying: Sequence[str], feeds: Mapping[str, Array] | None = None, **how: Any
+) -> ModelProto:
+    """As `prove`, for an axis that may be of size 0."""
+    return prove(text, carrying, feeds, sizes=(1, 3, 0), nonempty=False, **how)
+
+
 def _compare(
     executor: Executor,
     model: ModelProto,
@@ -99,11 +123,7 @@ def _compare(
 ) -> None:
     try:
         slices = [
-            executor.run(
-                model,
-                {name: np.asarray(v[i]) if name in carrying else v for name, v in batch.items()},
-            ).outputs
-            for i in range(size)
+            executor.run(model, _row(batch, carrying, index)).outputs for index in range(size)
         ]
         actual = executor.run(made, {**batch, "axis_size": np.array([size])}).outputs
     except CannotRun as reason:

@@ -7,16 +7,7 @@ import itertools
 import pytest
 from looping import prove
 
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
-
 SHAPES = ["", "[3]", "[1]", "[2,3]", "[2,1]", "[4,2,3]"]
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
 
 
 @pytest.mark.parametrize("carrying", [["a"], ["b"], ["a", "b"]])

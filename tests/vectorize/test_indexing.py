@@ -4,34 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
-
-from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from looping import prove, prove_at_any_size, refused, subsets
 
 OPSETS = [13, 21]
-SIZES = (1, 3, 0)
 ONE_OR_BOTH = [["x"], ["i"], ["x", "i"]]
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def refused(text: str, carrying: list[str], opset: int = 21) -> str:
-    """The code that vectorising this body is refused with."""
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text, opset), carrying, None)
-    return caught.value.code
-
-
-def subsets(names: str) -> list[list[str]]:
-    """Every choice of at least one of some one-letter names."""
-    count = 1 << len(names)
-    return [[n for at, n in enumerate(names) if bits >> at & 1] for bits in range(1, count)]
 
 
 @pytest.mark.parametrize("opset", OPSETS)
@@ -50,14 +26,7 @@ def test_gather(
                 f" {{ y = Gather <axis = {axis}> (x, i) }}"
             )
             ranges = {"i": (-4, 4)}
-            prove(
-                *(text, carrying),
-                ranges=ranges,
-                sizes=SIZES,
-                opset=opset,
-                nonempty=False,
-                executors=both,
-            )
+            prove_at_any_size(text, carrying, ranges=ranges, opset=opset, executors=both)
 
 
 @pytest.mark.parametrize("kind", ["bool", "float16", "int8", "uint64", "double"])
@@ -97,14 +66,7 @@ def test_gather_elements(
             f" {{ y = GatherElements <axis = {axis}> (x, i) }}"
         )
         ranges = {"i": (-4, 4)}
-        prove(
-            *(text, carrying),
-            ranges=ranges,
-            sizes=SIZES,
-            opset=opset,
-            nonempty=False,
-            executors=both,
-        )
+        prove_at_any_size(text, carrying, ranges=ranges, opset=opset, executors=both)
 
 
 @pytest.mark.parametrize("opset", [18])
@@ -133,14 +95,7 @@ def test_gather_nd(
             f" {{ y = GatherND <batch_dims = {batch}> (x, i) }}"
         )
         ranges = {"i": (-3, 3)}
-        prove(
-            *(text, carrying),
-            ranges=ranges,
-            sizes=SIZES,
-            opset=opset,
-            nonempty=False,
-            executors=both,
-        )
+        prove_at_any_size(text, carrying, ranges=ranges, opset=opset, executors=both)
 
 
 @pytest.mark.parametrize("carrying", subsets("xiu"))
@@ -180,17 +135,10 @@ def test_scatter_elements(
         feeds = {"i": np.broadcast_to(line, width)}
         if at != len(width) - 1:  # rows vary along the last axis only
             feeds = {"i": np.broadcast_to(line, width).copy()}
-        prove(text, carrying, feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+        prove_at_any_size(text, carrying, feeds, opset=opset, executors=both)
     else:
         ranges = {"i": (-4, 4)}
-        prove(
-            *(text, carrying),
-            ranges=ranges,
-            sizes=SIZES,
-            opset=opset,
-            nonempty=False,
-            executors=both,
-        )
+        prove_at_any_size(text, carrying, ranges=ranges, opset=opset, executors=both)
 
 
 @pytest.mark.parametrize("carrying", subsets("xiu"))
@@ -222,14 +170,7 @@ def test_scatter_nd(
         f" {{ y = ScatterND {more} (x, i, u) }}"
     )
     ranges = {"i": (-4, 4)}
-    prove(
-        *(text, carrying),
-        ranges=ranges,
-        sizes=SIZES,
-        opset=opset,
-        nonempty=False,
-        executors=both,
-    )
+    prove_at_any_size(text, carrying, ranges=ranges, opset=opset, executors=both)
 
 
 def test_scatter_nd_to_several_places(both: list) -> None:
@@ -259,7 +200,7 @@ def test_one_hot(
         )
         feeds = {"d": np.full([1] if depth else [], 4, np.int64)}
         ranges = {"i": (-5, 6)}  # out of range: off
-        prove(text, carrying, feeds, ranges=ranges, sizes=SIZES, nonempty=False, executors=both)
+        prove_at_any_size(text, carrying, feeds, ranges=ranges, executors=both)
     assert refused(text, ["d"]) == "batched-operand"
 
 
@@ -280,7 +221,7 @@ def test_compress_by_a_shared_condition(axis: int | None, both: list) -> None:
         f" {{ y = Compress {attribute} (x, c) }}"
     )
     feeds = {"c": np.array(given)}
-    prove(text, ["x"], feeds, sizes=SIZES, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], feeds, executors=both)
     assert refused(text, ["c"]) == "batched-operand"
     assert refused(text, ["x", "c"]) == "batched-operand"
 

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
-
-from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from looping import prove, prove_at_any_size, refused
 
 OPSETS = [13, 18, 21]
-SIZES = (1, 3, 0)
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def refused(text: str, carrying: list[str], opset: int = 21) -> str:
-    """The code that vectorising this body is refused with."""
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text, opset), carrying, None)
-    return caught.value.code
 
 
 @pytest.mark.parametrize("kind", ["float", "bool", "string"])
@@ -46,7 +28,7 @@ def test_concat(
             f"g ({kind}{a} a, {kind}{b} b, {kind}{c} c) => ({kind}[] y)"
             f" {{ y = Concat <axis = {axis}> (a, b, c) }}"
         )
-        prove(text, carrying, sizes=SIZES, nonempty=False, executors=both)
+        prove_at_any_size(text, carrying, executors=both)
 
 
 @pytest.mark.parametrize("opset", OPSETS)
@@ -65,14 +47,14 @@ def test_split(row: str, parts: str, attributes: str, opset: int, both: list) ->
         f"g (float{row} x) => (float[] y, float[] z) <int64[2] s = {{{parts}}}>"
         f" {{ y, z = Split {attributes} (x, s) }}"
     )
-    prove(fixed, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(fixed, ["x"], opset=opset, executors=both)
     out = "[" + ",".join("abc"[: row.count(",") + 1]) + "]"
     computed = (
         f"g (float{row} x, int64[2] s) => (float{out} y, float{out} z)"
         f" {{ y, z = Split {attributes} (x, s) }}"
     )
     feeds = {"s": np.array([int(part) for part in parts.split(",")])}
-    prove(computed, ["x"], feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(computed, ["x"], feeds, opset=opset, executors=both)
     assert refused(computed, ["x", "s"]) == "batched-operand"
 
 
@@ -83,7 +65,7 @@ def test_split_into_equal_parts(axis: int, opset: int, both: list) -> None:
     text = (
         f"g (float[4,6] x) => (float[] y, float[] z) {{ y, z = Split <axis = {axis}{number}> (x) }}"
     )
-    prove(text, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], opset=opset, executors=both)
 
 
 SLICES = [
@@ -113,12 +95,12 @@ def test_slice(bounds: tuple, kind: str, opset: int, both: list) -> None:
         for name, value in given.items()
     )
     text = f"g (float[4,5] x) => (float[] y) <{constants}> {{ {call} }}"
-    prove(text, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], opset=opset, executors=both)
     operands = ", ".join(f"{kind}[{count}] {name}" for name in given)
     text = f"g (float[4,5] x, {operands}) => (float[p,q] y) {{ {call} }}"
     dtype = np.dtype(kind)
     feeds = {name: np.array(value, dtype) for name, value in given.items()}
-    prove(text, ["x"], feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], feeds, opset=opset, executors=both)
     assert refused(text, ["x", "ends"]) == "batched-operand"
 
 
@@ -150,12 +132,12 @@ def test_pad(row: str, pads: list[int], opset: int, value: bool, both: list) -> 
         f"g (float{row} x{more}) => (float[] y) <int64[{count}] p = {{{amounts}}}>"
         f" {{ y = Pad (x, p{given}) }}"
     )
-    prove(fixed, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(fixed, ["x"], opset=opset, executors=both)
     computed = (
         f"g (float{row} x, int64[{count}] p{more}) => (float[] y) {{ y = Pad (x, p{given}) }}"
     )
     feeds = {"p": np.array(pads)}
-    prove(computed, ["x"], feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(computed, ["x"], feeds, opset=opset, executors=both)
     assert refused(computed, ["p"], opset) == "batched-operand"
 
 
@@ -183,11 +165,11 @@ def test_pad_some_axes(
     operands = f"int64[{2 * count}] p, float v, {kind}[{count}] a"
     text = f"g (float[2,3] x, {operands}) => (float[o,q] y) {{ y = Pad (x, p, v, a) }}"
     feeds = {"p": np.arange(2 * count), "a": np.array(axes, kind)}
-    prove(text, carrying, feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, carrying, feeds, opset=opset, executors=both)
     constants = f"int64[{2 * count}] p = {{{', '.join(map(str, range(2 * count)))}}}"
     constants += f", int64[{count}] a = {{{', '.join(map(str, axes))}}}"
     text = f"g (float[2,3] x, float v) => (float[o,q] y) <{constants}> {{ y = Pad (x, p, v, a) }}"
-    prove(text, carrying, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, carrying, opset=opset, executors=both)
     assert refused(f"g (float[2,3] x, {operands}) => (float[] y) {{ y = Pad (x, p, v, a) }}", ["a"])
 
 
@@ -204,7 +186,7 @@ def test_each_row_may_have_its_own_padding(
     )
     for opset in (13, 21):
         executors = both if kind != "int16" else both[:1]  # not in onnxruntime
-        prove(text, carrying, sizes=SIZES, opset=opset, nonempty=False, executors=executors)
+        prove_at_any_size(text, carrying, opset=opset, executors=executors)
 
 
 @pytest.mark.parametrize("row", ["[M,3]", "[0,3]"])
@@ -213,7 +195,7 @@ def test_its_own_padding_round_rows_that_may_be_empty(row: str, both: list) -> N
         f"g (float{row} x, float v) => (float[] y) <int64[4] p = {{1, 0, 0, 2}}>"
         " { y = Pad (x, p, v) }"
     )
-    prove(text, ["x", "v"], sizes=SIZES, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x", "v"], executors=both)
     assert refused(text, ["x", "v"], 13) == "may-be-empty"
 
 

@@ -6,27 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
-
-from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from looping import prove, prove_at_any_size, refused, subsets
 
 SIZES = (1, 3, 0)
 LEFT = ["[3]", "[4,3]", "[2,4,3]", "[1,4,3]", "[5,2,4,3]", "[5,1,4,3]"]
 RIGHT = ["[3]", "[3,2]", "[2,3,2]", "[1,3,2]", "[5,2,3,2]", "[1,2,3,2]"]
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def subsets(names: str) -> list[list[str]]:
-    """Every choice of at least one of some one-letter names."""
-    count = 1 << len(names)
-    return [[n for at, n in enumerate(names) if bits >> at & 1] for bits in range(1, count)]
 
 
 @pytest.mark.parametrize("carrying", subsets("ab"))
@@ -55,7 +39,7 @@ def test_matmul_of_empty_rows(a: str, b: str, carrying: list[str], both: list) -
     text = f"g (float{a} a, float{b} b) => (float[] y) {{ y = MatMul (a, b) }}"
     # onnxruntime leaves sums of nothing as they were in memory
     executors = both if "0]" not in a else both[:1]
-    prove(text, carrying, sizes=SIZES, nonempty=False, executors=executors)
+    prove_at_any_size(text, carrying, executors=executors)
 
 
 @pytest.mark.parametrize("carrying", subsets("ab"))
@@ -125,9 +109,7 @@ def test_gemm_of_every_type(kind: str, carrying: list[str], both: list) -> None:
 def test_gemm_of_integers_takes_no_part_of_them() -> None:
     """How that rounds is not said: 'no-batching-rule'."""
     text = "g (int32[4,3] a, int32[3,2] b) => (int32[4,2] y) { y = Gemm <alpha = 0.5> (a, b) }"
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text), ["a"], None)
-    assert caught.value.code == "no-batching-rule"
+    assert refused(text, ["a"]) == "no-batching-rule"
 
 
 def test_gemm_with_an_omitted_bias(both: list) -> None:

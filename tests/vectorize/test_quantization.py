@@ -4,26 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
-
-from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from looping import prove, refused
 
 SIZES = (1, 3, 0)
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def refused(text: str, carrying: list[str], opset: int = 21) -> str:
-    """The code that vectorising this body is refused with."""
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text, opset), carrying, None)
-    return caught.value.code
 
 
 SCALES = {"s": np.array(0.5, np.float32), "t": np.array([0.25, 0.5, 2.0], np.float32)}

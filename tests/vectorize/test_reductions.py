@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
-
-from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
+from looping import prove, prove_at_any_size, refused
 
 OPSETS = [13, 18, 21]
 SIZES = (1, 3, 0)
@@ -16,19 +12,6 @@ REDUCERS = [
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
     *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
 ]
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def refused(text: str, carrying: list[str], opset: int = 21) -> str:
-    """The code that vectorising this body is refused with."""
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text, opset), carrying, None)
-    return caught.value.code
 
 
 def reducer(op: str, row: str, axes: list[int] | None, opset: int, more: str = "") -> str:
@@ -122,14 +105,7 @@ def test_arg_reducers(row: str, axes: list, opset: int, op: str, both: list) -> 
             where = f", axis = {axis}" if axis is not None else ""
             text = f"g (float{row} x) => (int64[] y) {{ y = {op} <{more}{where}> (x) }}"
             ranges = {"x": (0, 2)}  # so that the largest occurs more than once
-            prove(
-                *(text, ["x"]),
-                sizes=SIZES,
-                opset=opset,
-                nonempty=False,
-                ranges=ranges,
-                executors=both,
-            )
+            prove_at_any_size(*(text, ["x"]), opset=opset, ranges=ranges, executors=both)
 
 
 @pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax", "LpNormalization"])
@@ -190,7 +166,7 @@ def test_mean_variance_normalization(axes: str, opset: int, both: list) -> None:
     text = (
         f"g (float[2,3,2,2] x) => (float[2,3,2,2] y) {{ y = MeanVarianceNormalization {axes} (x) }}"
     )
-    prove(text, ["x"], sizes=SIZES, nonempty=False, opset=opset, rtol_terms=24)
+    prove_at_any_size(text, ["x"], opset=opset, rtol_terms=24)
 
 
 FLAGS = ["", "<exclusive = 1>", "<reverse = 1>", "<exclusive = 1, reverse = 1>"]

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from looping import parsed, prove, vectorized
+from looping import parsed, prove, prove_at_any_size, refused, vectorized
 
 from passes.rule import Refused
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
 
 OPSETS = [13, 18, 21]
 SIZES = (1, 3, 0)
-
-
-@pytest.fixture(scope="module")
-def both() -> list:
-    with OnnxRuntimeExecutor() as onnxruntime:
-        yield [ReferenceExecutor(), onnxruntime]
-
-
-def refused(text: str, carrying: list[str], opset: int = 21, nonempty: bool = True) -> str:
-    """The code that vectorising this body is refused with."""
-    with pytest.raises(Refused) as caught:
-        vectorized(parsed(text, opset), carrying, None, nonempty)
-    return caught.value.code
 
 
 @pytest.mark.parametrize("nonempty", [True, False])
@@ -209,7 +194,7 @@ def test_squeeze(row: str, axes: str | None, out: str, opset: int, both: list) -
     given = f"<int64[{axes.count(',') + 1}] a = {{{axes}}}>" if axes is not None else ""
     call = "Squeeze (x, a)" if axes is not None else "Squeeze (x)"
     text = f"g (float{row} x) => (float{out} y) {given} {{ y = {call} }}"
-    prove(text, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], opset=opset, executors=both)
 
 
 def test_squeeze_by_computed_axes(both: list) -> None:
@@ -243,7 +228,7 @@ def test_unsqueeze(row: str, axes: str, out: str, opset: int, both: list) -> Non
         f"g (float{row} x) => (float{out} y) <int64[{count}] a = {{{axes}}}>"
         " { y = Unsqueeze (x, a) }"
     )
-    prove(text, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], opset=opset, executors=both)
 
 
 def test_unsqueeze_by_computed_axes(both: list) -> None:
@@ -274,11 +259,11 @@ def test_expand(row: str, shape: list[int], out: str, kind: str, both: list) -> 
         f"g ({kind}{row} x) => ({kind}{out} y) <int64[{len(shape)}] s = {{{wanted}}}>"
         " { y = Expand (x, s) }"
     )
-    prove(fixed, ["x"], sizes=SIZES, nonempty=False, executors=both)
+    prove_at_any_size(fixed, ["x"], executors=both)
     count = len(shape)
     computed = f"g ({kind}{row} x, int64[{count}] s) => ({kind}{out} y) {{ y = Expand (x, s) }}"
     feeds = {"s": np.array(shape, np.int64)}
-    prove(computed, ["x"], feeds, sizes=SIZES, nonempty=False, executors=both)
+    prove_at_any_size(computed, ["x"], feeds, executors=both)
     assert refused(computed, ["s"]) == "batched-operand"
 
 
@@ -292,10 +277,10 @@ def test_tile(row: str, repeats: list[int], opset: int, both: list) -> None:
     fixed = (
         f"g (float{row} x) => (float{out} y) <int64[{count}] r = {{{times}}}> {{ y = Tile (x, r) }}"
     )
-    prove(fixed, ["x"], sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(fixed, ["x"], opset=opset, executors=both)
     computed = f"g (float{row} x, int64[{count}] r) => (float{out} y) {{ y = Tile (x, r) }}"
     feeds = {"r": np.array(repeats, np.int64)}
-    prove(computed, ["x"], feeds, sizes=SIZES, opset=opset, nonempty=False, executors=both)
+    prove_at_any_size(computed, ["x"], feeds, opset=opset, executors=both)
     assert refused(computed, ["r"]) == "batched-operand"
 
 
@@ -309,15 +294,15 @@ BOUNDS = [
 @pytest.mark.parametrize("row", ["", "[4]", "[2,0,4]"])
 def test_shape_is_that_of_one_row(row: str, bounds: str, both: list) -> None:
     text = f"g (float{row} x) => (int64[n] y) {{ y = Shape {bounds} (x) }}"
-    made = prove(text, ["x"], sizes=SIZES, nonempty=False, executors=both)
+    made = prove_at_any_size(text, ["x"], executors=both)
     assert made.graph.node[-1].op_type == "Expand"  # spread at the very end
 
 
 @pytest.mark.parametrize("row", ["", "[4]", "[2,0,4]", "[M,2]"])
 def test_shape_and_size_at_13(row: str, both: list) -> None:
     text = f"g (float{row} x) => (int64[n] y, int64 z) {{ y = Shape (x) z = Size (x) }}"
-    prove(text, ["x"], sizes=SIZES, opset=13, nonempty=False, executors=both)
-    prove(text, ["x"], sizes=SIZES, opset=21, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], opset=13, executors=both)
+    prove_at_any_size(text, ["x"], opset=21, executors=both)
 
 
 def test_what_is_made_of_the_shape_does_not_carry_the_axis(both: list) -> None:
@@ -344,7 +329,7 @@ def test_what_is_made_of_the_shape_does_not_carry_the_axis(both: list) -> None:
 def test_eye_like_depends_on_no_row(kind: str, attributes: str, both: list) -> None:
     out = {"<dtype = 7>": "int64", "<k = -1, dtype = 1>": "float"}.get(attributes, kind)
     text = f"g ({kind}[2,3] x) => ({out}[a,b] y) {{ y = EyeLike {attributes} (x) }}"
-    prove(text, ["x"], sizes=SIZES, nonempty=False, executors=both)
+    prove_at_any_size(text, ["x"], executors=both)
 
 
 def test_sizes_from_each_row_are_refused() -> None:

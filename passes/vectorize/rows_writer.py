@@ -1,0 +1,179 @@
+"""What is known of the values of one row, and writing nodes that work on all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from onnx import NodeProto, TypeProto, helper
+
+from passes import spelling
+from passes.author import Author
+from passes.rule import Refused
+from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.vectorize.rows import Rows
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The new leading axis: `size` names its size (int64 [1]) where the body can read it.
+
+    `static` is the size where it is known; `nonempty` says that it is never 0 where the body
+    runs.
+    """
+
+    size: str
+    static: int | None = None
+    nonempty: bool = False
+
+
+@dataclass(frozen=True)
+class RowsWriter:
+    """What a rule sees and writes with. All names are unique, at every depth of the body.
+
+    `carrying` are the names that carry the axis; it grows as nodes are written. A name keeps
+    its meaning but for the axis. Ranks, dims and axes are those of one row.
+    """
+
+    rows: Rows
+    axis: Axis
+    author: Author
+    carrying: set[str]
+    path: str
+    spread_types: dict[str, TypeProto] = field(default_factory=dict)
+
+    # --- what is known ---
+
+    def carries(self, name: str) -> bool:
+        """Whether a value has the new axis."""
+        return name in self.carrying
+
+    def type_of(self, name: str) -> TypeProto | None:
+        """The type of a value in one row."""
+        known = self.rows.types.get(name)
+        return known if dims_of(known) is not None else self.spread_types.get(name, known)
+
+    def dims(self, name: str) -> Dims:
+        """The dims of a value in one row.
+
+        Raises:
+            Refused: `unknown-rank` where inference does not tell even how many there are.
+        """
+        typed = self.type_of(name)
+        known = dims_of(typed)
+        if typed is not None and not typed.HasField("tensor_type"):
+            self.refuse("no-batching-rule", f"{name!r} is no tensor, so it has no axes", name)
+        if known is None:
+            self.refuse("unknown-rank", f"the rank of {name!r} in the body is not known", name)
+        return known
+
+    def rank(self, name: str) -> int:
+        """The rank of a value in one row."""
+        return len(self.dims(name))
+
+    def elem_type(self, name: str) -> int:
+        """The element type of a value.
+
+        Raises:
+            Refused: `unknown-type` where inference does not tell it.
+        """
+        known = elem_type_of(self.type_of(name))
+        if not known:
+            self.refuse("unknown-type", f"the type of {name!r} in the body is not known", name)
+        return known
+
+    def constant(self, name: str) -> npt.NDArray[Any] | None:
+        """The value where it is fixed and small, else None."""
+        return self.rows.constants.get(name)
+
+    def refuse(self, code: str, sentence: str, *culprits: str) -> NoReturn:
+        """Give up: this body cannot be vectorised."""
+        raise Refused(code, f"{self.path}: {sentence}", [self.path, *culprits])
+
+    def only_rows(self, node: NodeProto, *positions: int) -> None:
+        """Refuse where one of these inputs carries the axis: shapes, sizes and axes of a row
+        may differ from row to row then.
+
+        Raises:
+            Refused: `batched-operand`.
+        """
+        for position in positions:
+            if position < len(node.input) and self.carries(node.input[position]):
+                self.refuse(
+                    "batched-operand",
+                    f"{node.op_type} takes its input {position} ({node.input[position]!r}) from "
+                    "each row, and the rows may differ",
+                    node.input[position],
+                )
+
+    # --- writing ---
+
+    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        """Write a new node; the name of its output."""
+        return self.author.op(op_type, *inputs, **attributes)
+
+    def again(
+        self,
+        node: NodeProto,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        **attributes: Any,
+    ) -> None:
+        """Write `node` once more with other inputs, outputs or attributes (None: without)."""
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        if inputs is not None:
+            del copy.input[:]
+            copy.input.extend(inputs)
+        if outputs is not None:
+            del copy.output[:]
+            copy.output.extend(outputs)
+        kept = [one for one in copy.attribute if one.name not in attributes]
+        made = [
+            helper.make_attribute(name, value)
+            for name, value in attributes.items()
+            if value is not None
+        ]
+        del copy.attribute[:]
+        copy.attribute.extend([*kept, *made])
+        self.author.adopt([copy])
+
+    def note(self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True) -> str:
+        """Let `rank`, `carries` and the rest know a value that a rule wrote: its type in a row."""
+        self.spread_types[name] = tensor_type(elem_type, tuple(dims))
+        if carries:
+            self.carrying.add(name)
+        return name
+
+    def name_as(self, value: str, output: str) -> None:
+        """Give `value` the name that the body knows it by."""
+        self.author.op("Identity", value, outputs=[output])
+
+    def raised(self, name: str, rank: int) -> str:
+        """A carrying value with axes of size 1 behind the new one, up to `rank` of a row, so
+        that it broadcasts as the row does. A value without the axis broadcasts as it is."""
+        missing = rank - self.rank(name)
+        if not self.carries(name) or missing <= 0:
+            return name
+        axes = list(range(1, 1 + missing))
+        return spelling.unsqueeze_axes(self.author, name, axes)
+
+    def spread(self, name: str) -> str:
+        """`name` with the new axis: itself, or the same value for every row."""
+        if not name or self.carries(name):
+            return name
+        row = spelling.unsqueeze(self.author, name, 0)
+        if self.axis.static == 0:  # an Expand to nothing is left out by onnxruntime
+            wide = spelling.part(self.author, row, 0, 0, 0)
+        else:
+            ones = self.author.constant(np.ones(self.rank(name), np.int64), "ones")
+            shape = self.op("Concat", self.axis.size, ones, axis=0)
+            wide = self.op("Expand", row, shape)
+        known = self.type_of(name)
+        if known is not None:
+            self.spread_types[wide] = known
+        self.carrying.add(wide)
+        return wide
