@@ -8,7 +8,7 @@ opset are in `spelling.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import onnx_graphsurgeon as gs
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 
+from passes import scope as scoping
 from passes.draft import Draft
 from passes.names import Names
 
@@ -31,6 +32,8 @@ class Author:
         self.names = names
         self.prefix = prefix
         self._written: list[gs.Node | NodeProto | Draft] = []
+        self._fresh: set[str] = set()  # what nodes give that no caller named
+        self._once: dict[Hashable, str] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._tensors: dict[str, TensorProto] = {}
 
@@ -51,6 +54,8 @@ class Author:
         "" is omitted.
         """
         written = list(outputs) or [self.fresh(op_type.lower())]
+        if not outputs:
+            self._fresh.update(written)
         node = gs.Node(
             op=op_type,
             name=name,
@@ -60,6 +65,16 @@ class Author:
         )
         self._written.append(node)
         return written[0]
+
+    def once(self, key: Hashable, write: Callable[[], str]) -> str:
+        """What `write` answers, which is called for the first one of equal keys.
+
+        For what is measured, sizes and numbers: a value that a body returns needs a node of its
+        own.
+        """
+        if key not in self._once:
+            self._once[key] = write()
+        return self._once[key]
 
     def adopt(
         self, nodes: Iterable[NodeProto | Draft], constants: Iterable[TensorProto] = ()
@@ -123,12 +138,23 @@ class Author:
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
     ) -> GraphProto:
-        """What was written, as a body.
+        """What was written, as a body, without what nobody reads.
 
         A graph's name is an identifier: onnx's text format cannot read back another one.
         """
         plain = re.sub(r"\W", "_", name)
-        return helper.make_graph(self.nodes, plain, inputs, outputs, self.constants)
+        nodes = self.read(value.name for value in outputs)
+        return helper.make_graph(nodes, plain, inputs, outputs, self.constants)
+
+    def read(self, results: Iterable[str]) -> list[NodeProto]:
+        """What was written, but for values that were made on the way to `results` in vain."""
+        names = set(results)
+        kept = []
+        for node in reversed(self.nodes):
+            if not self._fresh.issuperset(node.output) or not names.isdisjoint(node.output):
+                names.update(scoping.free_names(node))
+                kept.append(node)
+        return kept[::-1]
 
     def _variable(self, name: str) -> gs.Tensor:
         return gs.Variable(name) if name else gs.Variable.empty()

@@ -61,7 +61,12 @@ def total(author: Author, value: str) -> str:
 
 def size_of_axis(author: Author, value: str, axis: int) -> str:
     """The size of one axis (0 or more), int64 [1]."""
-    return author.op("Gather", author.op("Shape", value), author.ints(axis), axis=0)
+
+    def measured() -> str:
+        shape = author.once(("Shape", value), lambda: author.op("Shape", value))
+        return author.op("Gather", shape, author.ints(axis), axis=0)
+
+    return author.once(("size", value, axis), measured)
 
 
 def rest_of_shape(author: Author, value: str, first: int) -> str:
@@ -116,8 +121,12 @@ def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> st
 
 def arange(author: Author, length: str) -> str:
     """0, 1, ..., length - 1 as an int64 vector; `length` is int64 [1]."""
-    ones = filled(author, length, TensorProto.INT64, 1)
-    return squeeze(author, author.op("NonZero", ones), 0)
+
+    def counted() -> str:
+        ones = filled(author, length, TensorProto.INT64, 1)
+        return squeeze(author, author.op("NonZero", ones), 0)
+
+    return author.once(("arange", length), counted)
 
 
 def filled(author: Author, shape: str, elem_type: int, value: int) -> str:

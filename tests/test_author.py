@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from passes import spelling
 from passes.author import Author
@@ -298,3 +298,24 @@ def test_both(ort: OnnxRuntimeExecutor) -> None:
         names = [author.constant(np.array(value)) for value in values]
         result = author.op("Identity", spelling.both(author, names))
         assert agreed(ort, author, result, TensorProto.BOOL).tolist() is all(values)
+
+
+def test_what_is_measured_is_measured_once() -> None:
+    author = an_author(18)
+    first = spelling.size_of_axis(author, "x", 0)
+    assert spelling.size_of_axis(author, "x", 0) == first
+    assert spelling.size_of_axis(author, "x", 1) != first
+    assert spelling.arange(author, first) == spelling.arange(author, first)
+    found = [node.op_type for node in author.nodes]
+    assert found == ["Shape", "Gather", "Gather", "ConstantOfShape", "NonZero", "Squeeze"]
+
+
+def test_what_nobody_reads_is_not_in_a_body() -> None:
+    author = an_author(18)
+    author.op("Neg", "x")
+    half = author.op("Abs", "x")
+    author.op("Sqrt", half, outputs=["named"])
+    author.adopt([NodeProto(op_type="Exp", input=["x"], output=["taken"])])
+    author.op("Floor", "x", outputs=["y"])
+    kept = author.graph("b", [], [helper.make_empty_tensor_value_info("y")]).node
+    assert [node.op_type for node in kept] == ["Abs", "Sqrt", "Exp", "Floor"]
