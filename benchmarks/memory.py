@@ -11,7 +11,6 @@ import tempfile
 from pathlib import Path
 
 import onnx
-from onnx import ModelProto
 
 from benchmarks.harness import Bench
 from benchmarks.models import chain, nested
@@ -33,18 +32,21 @@ def measure(bench: Bench) -> None:
         f"{loops} loops of 10 nodes": nested(loops),
     }
     with tempfile.TemporaryDirectory() as folder:
+        before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
         for case, model in models.items():
-            ours, theirs = (_peak(side, model, Path(folder)) for side in (_OURS, _THEIRS))
+            onnx.save(model, before)
+            ours, theirs = (peak_memory(side, before, after) for side in (_OURS, _THEIRS))
             bench.note(
                 f"8 -> 9, {case}: peak memory {ours / theirs:.2f}x of version_converter's "
                 f"({ours / 1024:.0f} MB against {theirs / 1024:.0f} MB)"
             )
 
 
-def _peak(program: str, model: ModelProto, folder: Path) -> int:
-    """The largest resident size of a process, in KiB, measured by a parent that runs only it."""
-    before, after = folder / "before.onnx", folder / "after.onnx"
-    onnx.save(model, before)
+def peak_memory(program: str, before: Path, after: Path) -> int:
+    """The largest resident size of a process, in KiB, measured by a parent that runs only it.
+
+    `program` is Python, in which {0!r} is the model that it reads and {1!r} the one it writes.
+    """
     watch = (
         "import resource, subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], "
         "check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
@@ -18,6 +16,7 @@ from onnx import ModelProto
 
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
+from benchmarks.memory import peak_memory
 from benchmarks.raised import recurrence
 from benchmarks.scan8 import session_run
 
@@ -92,11 +91,11 @@ def _memory(bench: Bench, trips: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         before, after = Path(folder) / "before.onnx", Path(folder) / "after.onnx"
         onnx.save(loop(2), before)
-        least = _peak(_OURS, before, after)
-        nothing = _peak(_LOADED, before, after)
+        least = peak_memory(_OURS, before, after)
+        nothing = peak_memory(_LOADED, before, after)
         onnx.save(loop(trips), before)
-        most = _peak(_OURS, before, after)
-        result = _peak(_LOADED, before, after)
+        most = peak_memory(_OURS, before, after)
+        result = peak_memory(_LOADED, before, after)
     if result <= nothing:
         bench.note(f"{trips} iterations: the result is too small for its memory to show")
         return
@@ -107,17 +106,6 @@ def _memory(bench: Bench, trips: int) -> None:
         f"({(most - least) / 1024:.0f} MB against {(result - nothing) / 1024:.0f} MB)"
         + ("" if bench.quick else aim)
     )
-
-
-def _peak(program: str, before: Path, after: Path) -> int:
-    """The largest resident size of a process, in KiB."""
-    watch = (
-        "import resource, subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]], "
-        "check=True); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    command = [sys.executable, "-c", watch, program.format(str(before), str(after))]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return int(done.stdout)
 
 
 def _running(bench: Bench, width: int, steps: int, repeat: int) -> None:

@@ -12,9 +12,11 @@ from onnx import ModelProto, helper, numpy_helper
 
 from passes import rule as rules
 from passes import scope
-from passes.engine import Engine, NotConverging, Round
+from passes.constants import Constants
+from passes.engine import Engine, NotConverging
 from passes.errors import BadModel
 from passes.model import Model
+from passes.rounds import Round
 from passes.rule import Edit, Refused, Rewrite, Rule, Site, register
 from passes.selection import marked
 
@@ -342,8 +344,8 @@ def test_a_sparse_initializer_hides_an_outer_constant() -> None:
     sparse = dict(scope.subgraphs(model.graph.node[0]))["then_branch"].sparse_initializer.add()
     sparse.values.name = "s"
     place = next(at for at in scope.walk_model(model) if at.node.op_type == "Neg")
-    assert rules.Constants(Model(model), place.scope).tensor("s") is None
-    assert rules.Constants(Model(model), scope.Scope("main", (0,), model.graph)).tensor("s")
+    assert Constants(Model(model), place.scope).tensor("s") is None
+    assert Constants(Model(model), scope.Scope("main", (0,), model.graph)).tensor("s")
 
 
 def test_an_attribute_of_the_function_is_no_constant() -> None:

@@ -10,10 +10,11 @@ import onnx
 import pytest
 
 from passes import observe as observing
-from passes.engine import Engine, Rewritten
+from passes.engine import Engine
 from passes.input_hints import model_hints
 from passes.model import Model
 from passes.observe import Seen, key_of, observe
+from passes.rounds import Rewritten
 from passes.rule import Edit, Rule
 from passes.scope import Key
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -12,8 +13,10 @@ from typer.testing import CliRunner
 import passes
 from passes import scope as scoping
 from passes.__main__ import app
+from passes.model import Model
 from passes.pipelines import PIPELINES, Stage, stages_of
 from passes.plugins import UnknownRule
+from passes.rounds import Round
 from passes.session import Session
 from passes.testing import as_model
 
@@ -77,7 +80,48 @@ def test_two_rules_in_the_wrong_order_are_refused() -> None:
         stages_of("hoist", rules=("hoist-constants", "lower-scan"))
 
 
+def test_a_stage_finds_nothing_where_one_with_all_its_rules_and_options_found_nothing() -> None:
+    both, one = Stage(("prune-if", "prune-loop")), Stage(("prune-loop",))
+    assert one.is_part_of(both)
+    assert one.is_part_of(one)
+    assert not both.is_part_of(one)
+    assert not replace(one, options=(("near", True),)).is_part_of(both)
+    assert not replace(one, converts=True).is_part_of(both)
+
+
+def test_no_stage_runs_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, ...]] = []
+    usual = Session._stage
+
+    def noted(self: Session, stage: Stage, model: Model) -> list[Round]:
+        ran.append(stage.rules)
+        return usual(self, stage, model)
+
+    monkeypatch.setattr(Session, "_stage", noted)
+    settled = as_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Exp (x) }'
+    )
+    Session("optimize", None, {}, None).run(settled)
+    assert len(ran) == len(set(ran)) > 5
+
+
 # -- what becomes of a model ------------------------------------------------------------------
+
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted(GOLDEN.glob("optimize*/*.before.onnxtxt")),
+    ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}",
+)
+def test_what_is_optimized_is_left_as_it_is(path: Path) -> None:
+    session = Session(path.parent.name, None, {}, None)
+    once = session.run(onnx.load(path)).model
+    assert session.run(once).model.SerializeToString(deterministic=True) == (
+        once.SerializeToString(deterministic=True)
+    )
 
 
 @pytest.mark.parametrize(

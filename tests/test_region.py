@@ -11,10 +11,11 @@ import pytest
 from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from passes import scope
-from passes.engine import Engine, Round
+from passes.engine import Engine
 from passes.input_hints import model_hints
 from passes.model import Model
 from passes.region import CannotCut, Region, cut
+from passes.rounds import Round
 from passes.rule import Edit, Rewrite, Rule, Site
 from passes.verify.executor import Value
 from passes.verify.reference import ReferenceExecutor

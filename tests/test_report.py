@@ -7,8 +7,8 @@ import math
 
 from onnx import helper
 
-from passes.engine import Refusal, Rewritten
 from passes.report import Checked, Record, Report
+from passes.rounds import Refusal, Rewritten
 from passes.rule import Edit, Refused, Rule
 from passes.scope import Place, Scope
 from passes.verify.compare import Errors

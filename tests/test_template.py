@@ -7,8 +7,9 @@ import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from converters.opset import considers, rewrite
-from passes.engine import Engine, Round
+from passes.engine import Engine
 from passes.model import Model
+from passes.rounds import Round
 from passes.rule import Edit, Rule, Site
 from passes.template import Filled, Template
 

@@ -11,10 +11,11 @@ from onnx import ModelProto, helper, numpy_helper
 
 import passes
 from passes import verifying
-from passes.engine import Engine, Round
+from passes.engine import Engine
 from passes.model import Model
 from passes.plugins import rule
-from passes.uses import Use, use_of
+from passes.rounds import Round
+from passes.uses import MOST_SITES, Use, use_of
 
 
 def round_of(model: ModelProto | str, target: int = 13) -> Round:
@@ -97,7 +98,7 @@ def test_only_the_region_tells_of_bodies_and_unknown_types() -> None:
 def test_a_long_chain_is_verified_as_a_few_regions() -> None:
     with patch.object(verifying, "verify", wraps=verifying.verify) as verify:
         result = passes.upgrade(chain(40), opset=13, executor="reference")
-    assert verify.call_count == verifying._MOST_SITES + 1  # and the whole model
+    assert verify.call_count == MOST_SITES + 1  # and the whole model
     assert len(result.report.records) == 40
     assert {str(one.checked) for one in result.report.records} == {
         str(result.report.records[0].checked)

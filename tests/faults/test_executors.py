@@ -93,8 +93,8 @@ def test_one_that_hangs_is_killed_and_soon_left_alone(
 ) -> None:
     stand_in(monkeypatch, tmp_path, LOADING.format("time.sleep(600)"))
     began = time.monotonic()
-    result = passes.upgrade(model, opset=21)
-    assert time.monotonic() - began < 120  # it would hang for ten minutes
+    result = passes.upgrade(model, opset=21, verify_budget=15)
+    assert time.monotonic() - began < 60  # it would hang for ten minutes
     assert result.report.checked is not None
     assert result.report.checked.compared["onnxruntime"] == 0
     assert result.report.checked.verdict == "verified"

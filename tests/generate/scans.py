@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnx import helper
+from onnx import NodeProto, helper
 
 from tests.generate.block import Block, NotHere
 from tests.generate.bodies import (
@@ -113,12 +113,12 @@ def _spelled(b: Block, axes: Sequence[int], tensors: Sequence[Value]) -> list[in
     return [axis - one.rank if negative and b.choices.one_in(3) else axis for axis, one in pairs]
 
 
-def _write_flags(b: Block, node: object, what: str, axes: Sequence[int]) -> None:
+def _write_flags(b: Block, node: NodeProto, what: str, axes: Sequence[int]) -> None:
     directions = [b.choices.below(2) for _ in axes]
     for name, numbers in (("axes", axes), ("directions", directions)):
         if any(numbers) or (numbers and b.choices.one_in(4)):
             said = helper.make_attribute(f"scan_{what}_{name}", list(numbers))
-            node.attribute.append(said)  # type: ignore[attr-defined]
+            node.attribute.append(said)
 
 
 class _Parts:

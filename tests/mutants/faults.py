@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 #: Ops and what they are easily mistaken for.
 _MISTAKEN = {
@@ -58,68 +59,44 @@ def _texts(tree: ast.Module) -> set[int]:
     return found
 
 
-def _changes(node: ast.AST) -> Iterator[tuple[str, Callable[[ast.AST], ast.AST]]]:
-    """What may go wrong at a node, and how it is changed in place."""
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        yield "off by one", lambda one: ast.Constant(one.value + 1)  # type: ignore[attr-defined]
-    if isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield "the other flag", lambda one: ast.Constant(not one.value)  # type: ignore[attr-defined]
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _MISTAKEN:
-        yield "another op", lambda one: ast.Constant(_MISTAKEN[one.value])  # type: ignore[attr-defined]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        yield "wrong sign", _other_sign
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in _COMPARED:
-        yield "another comparison", _other_comparison
-    if isinstance(node, ast.BoolOp):
-        yield "any instead of all, or all instead of any", _other_junction
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        yield "forgotten not", lambda one: one.operand  # type: ignore[attr-defined]
-    if isinstance(node, ast.Call) and len(node.args) >= 3 and _writes(node):
-        yield "swapped inputs", _swapped
-    if isinstance(node, ast.If) and not node.orelse:
-        yield "forgotten case", lambda one: ast.Pass()
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield "forgotten step", lambda one: ast.Pass()
+def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """What may go wrong at a node, and what stands there then."""
+    match node:
+        case ast.Constant(value=bool(flag)):
+            yield "the other flag", ast.Constant(not flag)
+        case ast.Constant(value=int(number)):
+            yield "off by one", ast.Constant(number + 1)
+        case ast.Constant(value=str(op)) if op in _MISTAKEN:
+            yield "another op", ast.Constant(_MISTAKEN[op])
+        case ast.BinOp(left, ast.Add(), right):
+            yield "wrong sign", ast.BinOp(left, ast.Sub(), right)
+        case ast.BinOp(left, ast.Sub(), right):
+            yield "wrong sign", ast.BinOp(left, ast.Add(), right)
+        case ast.Compare(left, [first, *more], others) if type(first) in _COMPARED:
+            ops = [_COMPARED[type(first)](), *more]
+            yield "another comparison", ast.Compare(left, ops, others)
+        case ast.BoolOp(junction, parts):
+            other = ast.Or() if isinstance(junction, ast.And) else ast.And()
+            yield "any instead of all, or all instead of any", ast.BoolOp(other, parts)
+        case ast.UnaryOp(ast.Not(), operand):
+            yield "forgotten not", operand
+        case ast.Call(function, [ast.Constant(value=str()), _, _, *_] as args, keywords):
+            swapped = [*args[:-2], args[-1], args[-2]]
+            yield "swapped inputs", ast.Call(function, swapped, keywords)
+        case ast.If(orelse=[]):
+            yield "forgotten case", ast.Pass()
+        case ast.Expr(ast.Call()):
+            yield "forgotten step", ast.Pass()
 
 
-def _writes(node: ast.Call) -> bool:
-    first = node.args[0]
-    return isinstance(first, ast.Constant) and isinstance(first.value, str)
-
-
-def _other_sign(one: ast.AST) -> ast.AST:
-    assert isinstance(one, ast.BinOp)
-    one.op = ast.Sub() if isinstance(one.op, ast.Add) else ast.Add()
-    return one
-
-
-def _other_comparison(one: ast.AST) -> ast.AST:
-    assert isinstance(one, ast.Compare)
-    one.ops[0] = _COMPARED[type(one.ops[0])]()
-    return one
-
-
-def _other_junction(one: ast.AST) -> ast.AST:
-    assert isinstance(one, ast.BoolOp)
-    one.op = ast.Or() if isinstance(one.op, ast.And) else ast.And()
-    return one
-
-
-def _swapped(one: ast.AST) -> ast.AST:
-    assert isinstance(one, ast.Call)
-    one.args[-2:] = [one.args[-1], one.args[-2]]
-    return one
-
-
-def _with(tree: ast.Module, node: ast.AST, change: Callable[[ast.AST], ast.AST]) -> str:
+def _with(tree: ast.Module, node: ast.AST, changed: ast.AST) -> str:
     """The source of a module in which one node is another."""
-    marked = id(node)
-    memo: dict[int, ast.AST] = {}
-    whole = copy.deepcopy(tree, memo)  # type: ignore[arg-type]
-    target = memo[marked]
+    memo: dict[int, Any] = {}
+    whole = copy.deepcopy(tree, memo)
+    target = memo[id(node)]
 
     class Replace(ast.NodeTransformer):
         def visit(self, one: ast.AST) -> ast.AST:
-            return change(one) if one is target else self.generic_visit(one)
+            return changed if one is target else self.generic_visit(one)
 
     return ast.unparse(ast.fix_missing_locations(Replace().visit(whole)))

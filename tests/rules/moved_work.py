@@ -24,6 +24,15 @@ NO_TIME = {
     "at": np.array(0),
 }
 
+#: Lengths of two tensors that are scanned together, and must not be.
+UNEQUAL = [(3, 1), (1, 3), (2, 3), (0, 1)]
+
+
+def feeds_of_lengths(state: str, lengths: tuple[int, int]) -> dict[str, np.ndarray]:
+    """For models of (float[3] state, float[T,3] x, float[T,3] z)."""
+    x, z = (np.ones((length, 3), np.float32) for length in lengths)
+    return {state: np.ones(3, np.float32), "x": x, "z": z}
+
 
 def ops(model: onnx.ModelProto) -> list[str]:
     """The ops of the main graph."""

@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from in_both_executors import both_executors, tensors
 from onnx import ModelProto
 
 import passes
 from passes import scope as scoping
 from passes.testing import as_model
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
-from passes.verify.reference import ReferenceExecutor
 
 FOLDER = Path(__file__).parent.parent.parent / "golden_models"
 KNN = onnx.load(FOLDER / "optimize" / "knn_of_few_or_many.before.onnxtxt")
@@ -34,12 +33,12 @@ def test_both_branches_answer_the_same() -> None:
     most = limit(after)
     assert 8 <= most < 500
     points = np.random.default_rng(0).integers(-4, 5, (300, 64)).astype(np.float32)
-    with OnnxRuntimeExecutor() as executor:
+    with both_executors() as executors:
         for size in (0, 1, most, most + 1, 2 * most):
             feeds = {"x": np.resize(points, (size, 64)), "points": points}
-            expected = ReferenceExecutor().run(KNN, feeds).outputs["y"]
-            for one in (ReferenceExecutor(), executor):
-                assert np.array_equal(one.run(after, feeds).outputs["y"], expected)  # type: ignore[arg-type]
+            expected = tensors(executors[0], KNN, feeds)["y"]
+            for one in executors:
+                assert np.array_equal(tensors(one, after, feeds)["y"], expected)
 
 
 def test_a_second_run_finds_nothing() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from in_both_executors import assert_both_fail, run_both
+from moved_work import HEAD, UNEQUAL, feeds_of_lengths
 from random_scans import check_random_scan
 
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
-from passes.verify.executor import Feeds, ModelFailed
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.executor import ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
 FLOATS = {"allow_reassociation": True}
 
 
@@ -71,11 +71,6 @@ def test_last_values(time: str, reads: str, kind: str) -> None:
     dissolved(state("s_out = Identity (x_t)", kind, time, reads))
 
 
-def run_both(model: onnx.ModelProto, feeds: Feeds) -> list[dict[str, object]]:
-    with OnnxRuntimeExecutor() as executor:
-        return [dict(one.run(model, feeds).outputs) for one in (ReferenceExecutor(), executor)]
-
-
 @pytest.mark.parametrize(
     ("step", "kind"),
     [("Add (s_in, x_t)", "int64[2]"), ("Max (s_in, x_t)", "int64[2]"), ("Neg (x_t)", "float[2]")],
@@ -85,7 +80,7 @@ def test_a_length_of_0_gives_the_initial_value(step: str, kind: str) -> None:
     dtype = np.int64 if kind.startswith("int") else np.float32
     feeds = {"s0": np.array([5, -7], dtype), "x": np.zeros((0, 2), dtype)}
     for found in run_both(after, feeds):
-        assert np.array_equal(found["s"], feeds["s0"])  # type: ignore[arg-type]
+        assert np.array_equal(found["s"], feeds["s0"])
 
 
 def test_integers_wrap_around() -> None:
@@ -94,7 +89,7 @@ def test_integers_wrap_around() -> None:
     with np.errstate(over="ignore"):
         expected = feeds["s0"] + feeds["x"].sum(0)
     for found in run_both(after, feeds):
-        assert np.array_equal(found["s"], expected)  # type: ignore[arg-type]
+        assert np.array_equal(found["s"], expected)
 
 
 @pytest.mark.parametrize("op", ["Max", "Min"])
@@ -103,8 +98,8 @@ def test_nan_is_not_passed_over(op: str, time: str) -> None:
     after = dissolved(state(f"s_out = {op} (s_in, x_t)", "float[2]", time), **FLOATS)
     rows = np.array([[1, 2], [np.nan, 1], [3, 0]], np.float32)
     for found in run_both(after, {"s0": np.zeros(2, np.float32), "x": rows}):
-        assert np.isnan(found["s"][0])  # type: ignore[index]
-        assert not np.isnan(found["s"][1])  # type: ignore[index]
+        assert np.isnan(found["s"][0])
+        assert not np.isnan(found["s"][1])
 
 
 def test_the_report_says_that_floats_are_reassociated() -> None:
@@ -128,18 +123,9 @@ TWO = f"""{HEAD} g (float[3] k0, float[T,3] x, float[T,3] z) => (float[3] k, flo
         => (float[3] t, float[3] o) {{ t = Identity (s) o = Mul (n, m) }}> (k0, x, z) }}"""
 
 
-@pytest.mark.parametrize("lengths", [(3, 1), (1, 3), (0, 1)])
+@pytest.mark.parametrize("lengths", UNEQUAL)
 def test_lengths_must_agree_as_before(lengths: tuple[int, int]) -> None:
-    after = dissolved(TWO)
-    feeds = {
-        "k0": np.ones(3, np.float32),
-        "x": np.ones((lengths[0], 3), np.float32),
-        "z": np.ones((lengths[1], 3), np.float32),
-    }
-    with pytest.raises(ModelFailed):
-        ReferenceExecutor().run(after, feeds)
-    with OnnxRuntimeExecutor() as executor, pytest.raises(ModelFailed):
-        executor.run(after, feeds)
+    assert_both_fail(dissolved(TWO), feeds_of_lengths("k0", lengths))
 
 
 def test_valid_inputs_need_no_guard() -> None:

@@ -200,7 +200,7 @@ class TestVerificationStopsFaults:
             everyone = spelling.arange(author, author.op("Shape", lengths))
             return author.op("Mul", everyone, author.ints(0))
 
-        self.upgrade(RAGGED, "converters.scan_8_9.borrowed_rows", rows)
+        self.upgrade(RAGGED, "converters.upgraded_scan.borrowed_rows", rows)
 
     def test_a_row_of_length_0_on_its_own_padding(self) -> None:
         """The padding may hold an index that the original never looks up."""
@@ -212,7 +212,7 @@ class TestVerificationStopsFaults:
         def rows(author: Author, lengths: str) -> str:
             return spelling.arange(author, author.op("Shape", lengths))
 
-        self.upgrade(model, "converters.scan_8_9.borrowed_rows", rows)
+        self.upgrade(model, "converters.upgraded_scan.borrowed_rows", rows)
 
     def test_a_negative_length_of_the_only_row(self) -> None:
         def in_range(author: Author, lengths: str, time: str) -> str:

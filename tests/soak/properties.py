@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import onnx
 from onnx import ModelProto, ValueInfoProto
@@ -41,9 +41,8 @@ def _signature(model: ModelProto, added: str = "") -> tuple[list[bytes], list[by
     )
 
 
-def _serialized(values: object) -> list[bytes]:
-    listed: list[ValueInfoProto] = list(values)  # type: ignore[call-overload]
-    return [one.SerializeToString(deterministic=True) for one in listed]
+def _serialized(values: Iterable[ValueInfoProto]) -> list[bytes]:
+    return [one.SerializeToString(deterministic=True) for one in values]
 
 
 def _not_left_alone(before: ModelProto, after: ModelProto, command: Command) -> Iterator[str]:

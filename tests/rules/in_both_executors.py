@@ -1,0 +1,41 @@
+"""Runs a model in the reference executor and in onnxruntime: what both give, that both fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+from passes.verify.executor import Executor, ModelFailed
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
+
+
+@contextmanager
+def both_executors() -> Iterator[tuple[Executor, Executor]]:
+    with OnnxRuntimeExecutor() as onnxruntime:
+        yield ReferenceExecutor(), onnxruntime
+
+
+def tensors(
+    executor: Executor, model: ModelProto, feeds: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The outputs of a model that gives tensors only."""
+    outputs = executor.run(model, feeds).outputs
+    return {name: one for name, one in outputs.items() if isinstance(one, np.ndarray)}
+
+
+def run_both(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """What a model gives, executor by executor."""
+    with both_executors() as executors:
+        return [tensors(one, model, feeds) for one in executors]
+
+
+def assert_both_fail(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> None:
+    with both_executors() as executors:
+        for one in executors:
+            with pytest.raises(ModelFailed):
+                one.run(model, feeds)
