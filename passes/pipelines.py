@@ -19,83 +19,104 @@ SCAN_8 = 8
 class Stage:
     """Rules that run together, to a fixpoint.
 
-    `converts`: they bring the whole model to a target opset, in one round. `only_scan_8`: the
-    stage is for models that hold a Scan-8, which the later stages do not know. `options` go to its
-    rules, over those of the command.
+    `converts`: they bring the whole model to a target opset, in one round. `as_needed`: only where
+    an opset was asked for, or the model holds a Scan-8, which the later stages do not know.
+    `options` go to its rules, over those of the command.
     """
 
     rules: tuple[str, ...]
     converts: bool = False
-    only_scan_8: bool = False
+    as_needed: bool = False
     options: tuple[tuple[str, object], ...] = ()
 
-    def applies_to(self, model: ModelProto, opset: int) -> bool:
-        """Whether the stage has anything to do with a model of this opset."""
-        return not self.only_scan_8 or (opset <= SCAN_8 and _holds_scan(model))
+    def applies_to(self, model: ModelProto, opset: int, *, asked: bool) -> bool:
+        """Whether the stage has anything to do with a model of this opset.
+
+        `asked`: the user named an opset to go to.
+        """
+        return not self.as_needed or asked or (opset <= SCAN_8 and _holds_scan(model))
+
+    def is_part_of(self, other: Stage) -> bool:
+        """Whether it finds nothing to do in a model in which the other one finds nothing."""
+        fits = not self.converts and self.options == other.options
+        return fits and set(self.rules) <= set(other.rules)
 
 
 # `scan-8` first: `opset` leaves a Scan of version 8 to it.
 _UPGRADE = Stage(("scan-8", "opset"), converts=True)
-_UPGRADE_SCAN_8 = Stage(_UPGRADE.rules, converts=True, only_scan_8=True)
+_UPGRADE_FIRST = Stage(_UPGRADE.rules, converts=True, as_needed=True)
 
 _RAISE = Stage(("count-loop", "raise-loop"))
 _SIMPLIFY = Stage(("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"))
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
+_CELLS = Stage(("recognize-cell",))
+_CELLS_ALONE = replace(_CELLS, options=(("no_branches", True),))
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
 #: What is folded fixes conditions; in what goes then, loops may dissolve that did not before.
 _AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
+#: Without loops and branches; what is moved out of them may tell how often others run.
+_FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
 #: From whatever there is to few and small bodies.
 _OPTIMIZE = (_SIMPLIFY, _RAISE, _SIMPLIFY, *_BATCH, *_AGAIN)
-_LAST = (*_HOIST[1:], _SHARE)
+#: Without what was moved out of them, loops may dissolve or go that could not before.
+_MOVED = (_HOIST[1], _AGAIN[1], *_BATCH[1:], _HOIST[1], _FOLD)
+_LAST = (*_MOVED, _HOIST[-1], _SHARE)
 _BY_SIZE = (("by_size", True),)  # what is quicker may only show when the model runs
 _OPTIMIZE_SIZED = tuple(
     replace(stage, options=_BY_SIZE) if "dissolve-map" in stage.rules else stage
-    for stage in _OPTIMIZE
+    for stage in (*_OPTIMIZE, *_MOVED)
 )
+_AT_CELLS = _OPTIMIZE_SIZED.index(_BATCH[-1])  # products still stand in the body
 
 PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
-    "lower": (_UPGRADE_SCAN_8, Stage(("lower-scan",))),
-    "raise": (_UPGRADE_SCAN_8, _RAISE),
-    "unroll": (_UPGRADE_SCAN_8, Stage(("unroll",))),
-    "peel": (_UPGRADE_SCAN_8, Stage(("peel",))),
-    "hoist": (_UPGRADE_SCAN_8, *_HOIST),
-    "simplify": (_UPGRADE_SCAN_8, _SIMPLIFY),
+    "lower": (_UPGRADE_FIRST, Stage(("lower-scan",))),
+    "raise": (_UPGRADE_FIRST, _RAISE),
+    "unroll": (_UPGRADE_FIRST, Stage(("unroll",))),
+    "peel": (_UPGRADE_FIRST, Stage(("peel",))),
+    "hoist": (_UPGRADE_FIRST, *_HOIST),
+    "simplify": (_UPGRADE_FIRST, _SIMPLIFY),
     "optimize": (
-        _UPGRADE_SCAN_8,
-        *_OPTIMIZE_SIZED,
-        *_HOIST[1:-1],
+        _UPGRADE_FIRST,
+        *_OPTIMIZE_SIZED[:_AT_CELLS],
+        _CELLS,
+        *_OPTIMIZE_SIZED[_AT_CELLS:],
         _HOIST_NEAR,
         _SHARE,
         Stage(("sink-weights",)),
     ),
-    "optimize-scan-only": (_UPGRADE_SCAN_8, *_OPTIMIZE, *_LAST),
+    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_LAST),
     "optimize-loop-only": (
-        _UPGRADE_SCAN_8,
+        _UPGRADE_FIRST,
         _SIMPLIFY,
         *_BATCH,
         *_AGAIN,
         Stage(("lower-scan",)),
         _FOLD,
         _SIMPLIFY,
+        _HOIST[1],
+        _BATCH[1],  # what a Loop costs is another matter
         *_LAST,
     ),
     "optimize-no-control-flow": (
-        _UPGRADE_SCAN_8,
+        _UPGRADE_FIRST,
         _SIMPLIFY,
-        Stage(("unroll", "inline-if")),
-        _FOLD,
-        _SIMPLIFY,
-        *_LAST,
+        _CELLS_ALONE,
+        *_FLAT,
+        _HOIST[1],
+        *_FLAT,
+        *_HOIST[1:],
+        _SHARE,
     ),
     "hoist-invariants": (Stage(("hoist-invariants",)),),
-    "batch-inputs": (_UPGRADE_SCAN_8, Stage(("batch-inputs",))),
-    "batch-outputs": (_UPGRADE_SCAN_8, Stage(("batch-outputs",))),
-    "dissolve-map": (_UPGRADE_SCAN_8, Stage(("dissolve-map",))),
-    "unroll-partial": (_UPGRADE_SCAN_8, Stage(("lower-scan",)), Stage(("unroll-partial",))),
+    "batch-inputs": (_UPGRADE_FIRST, Stage(("batch-inputs",))),
+    "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
+    "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
+    "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
+    "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
 #: What a pipeline sets out to do, where its other rules only help.
@@ -115,6 +136,10 @@ _ORDER = (
     ("count-loop", "raise-loop"),
     ("raise-loop", "batch-inputs"),
     ("prune-loop", "batch-inputs"),
+    ("prune-loop", "recognize-cell"),
+    ("raise-loop", "recognize-cell"),
+    ("recognize-cell", "batch-inputs"),
+    ("recognize-cell", "unroll"),
     ("batch-inputs", "lower-scan"),
     ("batch-inputs", "hoist-invariants"),
     ("hoist-invariants", "hoist-constants"),

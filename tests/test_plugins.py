@@ -138,7 +138,8 @@ def test_a_stage_for_scan_8_is_for_models_that_hold_one() -> None:
         }
     """
     model = onnx.parser.parse_model(text)
-    assert stage.applies_to(model, 8)
-    assert not stage.applies_to(model, 9), "there, a Scan is of the later form"
+    assert stage.applies_to(model, 8, asked=False)
+    assert not stage.applies_to(model, 9, asked=False), "there, a Scan is of the later form"
+    assert stage.applies_to(model, 9, asked=True), "the user named an opset"
     model.graph.node[0].attribute[0].g.node[0].domain = "other"
-    assert not stage.applies_to(model, 8)
+    assert not stage.applies_to(model, 8, asked=False)

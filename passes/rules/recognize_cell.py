@@ -1,0 +1,82 @@
+"""The rule `recognize-cell`: a Scan whose body is the step of an LSTM or GRU becomes that."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.rule import Edit, Site, register
+from passes.rules.cell_writing import CellWriter
+from passes.rules.recognized import recognized
+from passes.rules.time_body import TimeBody
+
+_OLDEST = 9  # Scan-8 has a batch
+_NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
+    if node.op_type != "Scan" or not scoping.is_onnx_domain(node.domain) or opset < _OLDEST:
+        return False
+    kinds = {one.op_type for _, body in scoping.subgraphs(node) for one in body.node}
+    return all(not kinds.isdisjoint(some) for some in _NEEDED)
+
+
+@register("recognize-cell", considers=considers, optional=True)
+def recognize_cell(site: Site) -> Edit:
+    """Replace a Scan whose body is the step of an LSTM or a GRU by that operator.
+
+    Before:
+
+        h, c, hs = Scan <num_scan_inputs = 1, body = step
+            (float[4,H] h_in, float[4,H] c_in, float[4,I] x_t) => (...) {
+            a = MatMul (x_t, W)
+            b = MatMul (h_in, R)
+            ab = Add (a, b)
+            gates = Add (ab, bias)
+            i0, o0, f0, g0 = Split <axis = 1, num_outputs = 4> (gates)
+            i = Sigmoid (i0)
+            o = Sigmoid (o0)
+            f = Sigmoid (f0)
+            g = Tanh (g0)
+            fc = Mul (f, c_in)
+            ig = Mul (i, g)
+            c_out = Add (fc, ig)
+            t = Tanh (c_out)
+            h_out = Mul (o, t)
+            y = Identity (h_out)
+        }> (h0, c0, x)
+
+    After, where there are elements to scan (else the operator stands in an If):
+
+        h1 = Unsqueeze (h0, axis)
+        c1 = Unsqueeze (c0, axis)
+        y, hT, cT = LSTM <hidden_size = H> (x, W1, R1, B, , h1, c1)
+        hs = Squeeze (y, direction)
+        ...
+
+    The gates may be cut out of one product or have one each, MatMul or Gemm, also of the element
+    and the state joined, and stand in any order; biases may be added anywhere. Of a GRU, both
+    orders of reset and product are known, and `n + z * (h - n)` for `(1 - z) * n + z * h`. A scan
+    of reversed elements becomes the reverse direction. Weights that are fixed are rearranged
+    beforehand. Sums and activations may differ in rounding.
+
+    Where the number of rows is not known, the If asks for it, too, and keeps the Scan in its
+    other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128),
+    onnxruntime is no quicker with the operator. Its operators also take a NaN that is read for a
+    number, where the loop hands it on; the report says so where the verification sees it.
+
+    Refuses:
+    - `opset-too-old`: the opset is below 13, which the types inside a body are not known for
+    - `not-a-cell`: the body computes something else, or cannot be read with certainty
+    - `element-type`: the cell computes in another type than float
+    - `shape-unknown`: nothing tells how wide an element or a state is
+    - `weights`: the body computes a weight, nothing tells its sizes, or it is quantized
+    - `collected`: something else than the state h is collected of every iteration
+    - `random`: an op of the body that nobody reads draws random numbers
+    - `may-fail`: an op of the body that nobody reads could fail
+    - `not-worth-it`: there are too many rows, or large weights that only the run tells
+    - `may-be-empty`: there may be nothing to scan, and the target has no If
+    """
+    body = TimeBody.of(site)
+    return CellWriter(body, recognized(body)).edit()

@@ -1,0 +1,538 @@
+"""recognize-cell: LSTM and GRU steps in all their spellings, sizes from 0 on, and near misses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import onnx
+import pytest
+from in_both_executors import run_both, tensors
+from moved_work import HEAD, ops
+
+from passes.session import Session
+from passes.testing import as_model, assert_refused, assert_rewrite
+from passes.verify.reference import ReferenceExecutor
+
+WIDTH, INPUTS = 2, 3
+SUMS = "a = MatMul (x_t, W)  b = MatMul (h_in, R)  ab = Add (a, b)  s = Add (ab, bias)"
+SPLIT = "i0, o0, f0, g0 = Split <axis = 1, num_outputs = 4> (s)"
+ACTIVATED = "i = Sigmoid (i0)  o = Sigmoid (o0)  f = Sigmoid (f0)  g = Tanh (g0)"
+MEMORY = "fc = Mul (f, c_in)  ig = Mul (i, g)  c_out = Add (fc, ig)"
+OUT = "t = Tanh (c_out)  h_out = Mul (o, t)"
+LSTM = f"{SUMS} {SPLIT} {ACTIVATED} {MEMORY} {OUT}"
+
+RESET_LATE = """a = MatMul (x_t, W)  aa = Add (a, bias)  b = MatMul (h_in, R)
+    az, ar, an = Split <axis = 1, num_outputs = 3> (aa)
+    bz, br, bn = Split <axis = 1, num_outputs = 3> (b)
+    z0 = Add (az, bz)  z = Sigmoid (z0)  r0 = Add (ar, br)  r = Sigmoid (r0)
+    n0 = Mul (r, bn)  n1 = Add (an, n0)  n = Tanh (n1)"""
+STEPPED = "d = Sub (h_in, n)  k = Mul (z, d)  h_out = Add (n, k)"
+GRU = f"{RESET_LATE} {STEPPED}"
+MIXED = """one = Constant <value = float {1}> ()  rest = Sub (one, z)
+    p = Mul (rest, n)  q = Mul (z, h_in)  h_out = Add (p, q)"""
+
+
+def drawn(width: int, gates: int, scale: float) -> dict[str, np.ndarray]:
+    draw = np.random.default_rng(7)
+    wide = gates * width
+    shapes = {"W": (INPUTS, wide), "R": (width, wide), "bias": (wide,)}
+    return {
+        name: (scale * draw.standard_normal(shape)).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+
+
+def weights(gates: int) -> dict[str, np.ndarray]:
+    return drawn(WIDTH, gates, 1.0)
+
+
+def cell(
+    step: str,
+    *,
+    batch: str = "2",
+    time: str = "T",
+    back: tuple[int, int] = (0, 0),
+    axes: tuple[int, int] = (0, 0),
+    given: Mapping[str, np.ndarray] | None = None,
+    fed: str = "",
+    elem: str = "float",
+    collected: str = "h_out",
+    width: int = WIDTH,
+) -> onnx.ModelProto:
+    """A Scan with this step, LSTM or GRU by what it carries; `fed` are weights as inputs."""
+    states = ["h", "c"] if "c_out" in step else ["h"]
+    kind = f"{elem}[{batch},{width}]"
+    sizes = [batch, str(INPUTS)]
+    sizes.insert(axes[0], time)
+    rows = [batch, str(width)]
+    rows.insert(axes[1], time)
+    text = f"""{HEAD} g ({", ".join(f"{kind} {one}0" for one in states)},
+        {elem}[{",".join(sizes)}] x{", " if fed else ""}{fed})
+        => ({", ".join(f"{kind} {one}T" for one in states)}, {elem}[{",".join(rows)}] ys) {{
+        {", ".join(f"{one}T" for one in states)}, ys = Scan <num_scan_inputs = 1,
+            scan_input_axes = [{axes[0]}], scan_input_directions = [{back[0]}],
+            scan_output_axes = [{axes[1]}], scan_output_directions = [{back[1]}],
+            body = step ({", ".join(f"{kind} {one}_in" for one in states)},
+                {elem}[{batch},{INPUTS}] x_t)
+            => ({", ".join(f"{kind} {one}_out" for one in states)}, {kind} y) {{
+            {step}  y = Identity ({collected})
+            }}> ({", ".join(f"{one}0" for one in states)}, x) }}"""
+    model = as_model(text)
+    dtype = {"float": np.float32, "double": np.float64, "float16": np.float16}[elem]
+    held = weights(4 if "c_out" in step else 3) if given is None else given
+    for name, value in held.items():
+        if name not in fed.replace(",", " ").split():
+            tensor = onnx.numpy_helper.from_array(value.astype(dtype), name)
+            model.graph.initializer.append(tensor)
+    return model
+
+
+def everywhere(model: onnx.ModelProto) -> list[str]:
+    """The ops of the main graph and of branches."""
+    found = ops(model)
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "If":
+                found += [one.op_type for one in attribute.g.node]
+    return found
+
+
+def recognized(model: onnx.ModelProto, **options: object) -> onnx.ModelProto:
+    """The outcome, verified, in which the loop is gone."""
+    result = assert_rewrite(model, pipeline="recognize-cell", options=options)
+    found = everywhere(result.model)
+    assert "Scan" not in found, [one.sentence for one in result.report.refusals]
+    assert {"LSTM", "GRU"} & {*found}
+    return result.model
+
+
+def not_a_cell(model: onnx.ModelProto) -> None:
+    assert_refused(model, "not-a-cell", pipeline="recognize-cell")
+
+
+def swap(text: str, *pairs: tuple[str, str]) -> str:
+    """The text with each of these, which it must hold, replaced."""
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+@cache
+def of_any_batch(step: str) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """A model for any number of rows, before and after."""
+    before = cell(step, batch="B")
+    return before, assert_rewrite(before, pipeline="recognize-cell").model
+
+
+@cache
+def of_two_rows(step: str) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """A model for any time, before and after."""
+    before = cell(step)
+    return before, recognized(before)
+
+
+STEPS = [pytest.param(LSTM, id="LSTM"), pytest.param(GRU, id="GRU")]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("batch", "time"), [("2", "1"), ("1", "3"), ("3", "T"), ("1", "T")])
+def test_static_batches(step: str, batch: str, time: str) -> None:
+    after = recognized(cell(step, batch=batch, time=time))
+    assert ("If" in ops(after)) == (time == "T")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("back", "axes"),
+    [((1, 1), (0, 0)), ((1, 0), (0, 0)), ((0, 1), (1, 1)), ((1, 1), (2, -1)), ((0, 0), (-2, 2))],
+)
+def test_directions_and_axes(step: str, back: tuple[int, int], axes: tuple[int, int]) -> None:
+    axes = (axes[0] % 3, axes[1] % 3)
+    recognized(cell(step, back=back, axes=axes, time="3"))
+    recognized(cell(step, back=back, axes=axes))
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("batch", [0, 1, 3, 40])
+@pytest.mark.parametrize("time", [0, 1, 3])
+def test_any_batch_takes_the_loop_or_the_operator(step: str, batch: int, time: int) -> None:
+    before, after = of_any_batch(step)
+    assert {"Scan", "If"} <= {*everywhere(after)}
+    draw = np.random.default_rng(time)
+    feeds = {
+        value.name: draw.standard_normal(
+            (time, batch, INPUTS) if value.name == "x" else (batch, WIDTH)
+        ).astype(np.float32)
+        for value in before.graph.input
+    }
+    if not time:  # onnxruntime has no Scan over nothing
+        found = reference(after, feeds)
+        for state in ("h", "c")[: len(feeds) - 1]:
+            assert np.array_equal(found[f"{state}T"], feeds[f"{state}0"])
+        assert found["ys"].shape == (0, batch, WIDTH)
+        return
+    for one, other in zip(run_both(before, feeds), run_both(after, feeds), strict=True):
+        for name in one:
+            np.testing.assert_allclose(one[name], other[name], rtol=1e-5, atol=1e-6)
+
+
+def reference(model: onnx.ModelProto, feeds: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return tensors(ReferenceExecutor(), model, feeds)
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("time", [0, 1, 3])
+def test_no_time_gives_the_initial_states(step: str, time: int) -> None:
+    before, after = of_two_rows(step)
+    draw = np.random.default_rng(time)
+    feeds = {
+        value.name: draw.standard_normal(
+            (time, 2, INPUTS) if value.name == "x" else (2, WIDTH)
+        ).astype(np.float32)
+        for value in before.graph.input
+    }
+    expected = reference(before, feeds)
+    for found in run_both(after, feeds):
+        for name, value in expected.items():
+            assert found[name].shape == value.shape
+            np.testing.assert_allclose(found[name], value, rtol=1e-5, atol=1e-6)
+
+
+def test_a_batch_that_is_broadcast_keeps_the_loop() -> None:
+    """One row of elements for several states, whose sizes are declared by one symbol."""
+    before = cell(LSTM, batch="B")
+    after = assert_rewrite(before, pipeline="recognize-cell").model
+    feeds = {
+        "h0": np.ones((4, WIDTH), np.float32),
+        "c0": np.ones((4, WIDTH), np.float32),
+        "x": np.ones((2, 1, INPUTS), np.float32),
+    }
+    expected, found = reference(before, feeds), reference(after, feeds)
+    assert all(np.array_equal(expected[name], found[name]) for name in expected)
+
+
+def test_rows_that_are_known_to_differ_are_refused() -> None:
+    model = cell(LSTM, batch="4", time="3")
+    model.graph.input[2].type.tensor_type.shape.dim[1].dim_value = 1
+    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body.input[2].type.tensor_type.shape.dim[0].dim_value = 1
+    not_a_cell(model)
+
+
+def test_a_size_that_only_the_body_declares_is_asked_for() -> None:
+    model = cell(LSTM, batch="4", time="3")
+    for value in model.graph.input:
+        value.type.tensor_type.shape.dim[-2].dim_param = "B"
+    result = assert_rewrite(model, pipeline="recognize-cell")
+    assert {"If", "LSTM", "Scan"} <= {*everywhere(result.model)}
+
+
+def test_assumptions_leave_the_if_out() -> None:
+    after = recognized(cell(LSTM), assume="non-empty")
+    assert "If" not in ops(after)
+    (lstm,) = (node for node in after.graph.node if node.op_type == "LSTM")
+    assert {one.name: one.i for one in lstm.attribute} == {"hidden_size": WIDTH}
+
+
+# -- spellings of an LSTM
+
+
+def separate(template: str) -> tuple[str, dict[str, np.ndarray]]:
+    """Each gate with weights of its own; `template` has `@` for its letter."""
+    held = {}
+    for at, gate in enumerate("iofg"):
+        cut = slice(at * WIDTH, (at + 1) * WIDTH)
+        for name, value in weights(4).items():
+            held[f"{name[0]}{gate}"] = value[..., cut]
+            held[f"{name[0]}{gate}t"] = np.ascontiguousarray(value[..., cut].T)
+    step = " ".join(template.replace("@", gate) for gate in "iofg")
+    read = {name: value for name, value in held.items() if f"{name})" in step or f"{name}," in step}
+    return f"{step} {ACTIVATED} {MEMORY} {OUT}", read
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "a@ = MatMul (x_t, W@)  r@ = MatMul (h_in, R@)  s@ = Add (r@, a@)  @0 = Add (b@, s@)",
+        "a@ = Gemm (x_t, W@, b@)  r@ = Gemm (h_in, R@)  @0 = Add (a@, r@)",
+        "a@ = Gemm <transB = 1> (x_t, W@t, b@)  @0 = Gemm <transB = 1> (h_in, R@t, a@)",
+        "w@ = Transpose <perm = [1, 0]> (W@t)  a@ = MatMul (x_t, w@)  r@ = MatMul (h_in, R@)"
+        "  @0 = Sum (b@, a@, r@)",
+    ],
+    ids=["MatMul", "Gemm", "transB", "Transpose"],
+)
+def test_gates_with_weights_of_their_own(template: str) -> None:
+    step, held = separate(template)
+    recognized(cell(step, given=held))
+
+
+ONE = weights(4)
+BOTH = {"K": np.concatenate([ONE["W"], ONE["R"]]), "bias": ONE["bias"]}
+TURNED = {"K": np.concatenate([ONE["R"], ONE["W"]]), "bias": ONE["bias"]}
+ROW = {**ONE, "row": ONE["bias"][np.newaxis]}
+REST = f"{ACTIVATED} {MEMORY} {OUT}"
+
+
+@pytest.mark.parametrize(
+    ("sums", "held"),
+    [
+        ("xh = Concat <axis = 1> (x_t, h_in)  s = Gemm (xh, K, bias)", BOTH),
+        ("hx = Concat <axis = -1> (h_in, x_t)  m = MatMul (hx, K)  s = Add (m, bias)", TURNED),
+        ("a = MatMul (x_t, W)  aa = Add (a, bias)  b = Gemm (h_in, R, bias)  s = Add (b, aa)", ONE),
+        ("a = MatMul (x_t, W)  b = MatMul (h_in, R)  s = Add (a, b)", ONE),
+        ("a = MatMul (x_t, W)  b = MatMul (h_in, R)  ab = Add (a, b)  s = Add (row, ab)", ROW),
+    ],
+    ids=["joined Gemm", "joined MatMul", "two biases", "no bias", "a bias of rank 2"],
+)
+def test_joined_weights(sums: str, held: dict[str, np.ndarray]) -> None:
+    read = {name: one for name, one in held.items() if f"{name})" in sums or f"{name}," in sums}
+    after = recognized(cell(f"{sums} {SPLIT} {REST}", given=read))
+    assert "Transpose" not in everywhere(after)  # the weights were made beforehand
+
+
+def test_gates_cut_by_slices_of_computed_bounds() -> None:
+    cuts = " ".join(
+        f"""s{at} = Constant <value_ints = [{at}]> ()  e{at} = Constant <value_ints = [{at + 1}]> ()
+        from{at} = Mul (quarter, s{at})  to{at} = Mul (quarter, e{at})
+        {gate}0 = Slice (s, from{at}, to{at}, axis)"""
+        for at, gate in enumerate("iofg")
+    )
+    step = f"""{SUMS} shape = Shape (s)  axis = Constant <value_ints = [1]> ()
+        four = Constant <value_ints = [4]> ()  wide = Gather (shape, axis)
+        quarter = Div (wide, four) {cuts} {REST}"""
+    recognized(cell(step))
+    recognized(cell(step, batch="3", time="3"))
+
+
+def test_activations_in_front_of_the_cut() -> None:
+    step = f"""{SUMS}  sizes = Constant <value_ints = [6, 2]> ()
+        gates, g0 = Split <axis = 1> (s, sizes)  on = Sigmoid (gates)
+        f, i, o = Split <axis = -1, num_outputs = 3> (on)  g = Tanh (g0)  {MEMORY} {OUT}"""
+    recognized(cell(step))
+
+
+@pytest.mark.parametrize("order", ["iofg", "ifog", "gfio", "fogi"])
+def test_gates_in_any_order(order: str) -> None:
+    names = ", ".join(f"{gate}0" for gate in order)
+    recognized(cell(swap(LSTM, ("i0, o0, f0, g0", names))))
+
+
+def test_weights_that_only_the_run_tells() -> None:
+    fed = f"float[{INPUTS},8] W, float[{WIDTH},8] R, float[8] bias"
+    for gates in ("i0, o0, f0, g0", "f0, o0, g0, i0"):
+        after = recognized(cell(swap(LSTM, ("i0, o0, f0, g0", gates)), fed=fed))
+        assert "Transpose" in everywhere(after)
+
+
+def test_some_weights_that_only_the_run_tells() -> None:
+    recognized(cell(LSTM, fed="float[8] bias"))
+    step, held = separate("a@ = Gemm (x_t, W@, b@)  r@ = Gemm (h_in, R@)  @0 = Add (a@, r@)")
+    recognized(cell(step, given=held, fed=f"float[{INPUTS},{WIDTH}] Wf, float[{WIDTH}] bg"))
+    step, held = separate(
+        "a@ = Gemm <transB = 1> (x_t, W@t, b@)  @0 = Gemm <transB = 1> (h_in, R@t, a@)"
+    )
+    recognized(cell(step, given=held, fed=f"float[{WIDTH},{INPUTS}] Wft, float[{WIDTH}] bo"))
+
+
+def test_large_weights_that_only_the_run_tells_stay_where_they_are() -> None:
+    """To rearrange them takes longer than a few steps."""
+    held = drawn(100, 4, 1.0)
+    fed = f"float[{INPUTS},400] W, float[100,400] R"
+    for time in ("T", "127"):
+        model = cell(LSTM, given=held, fed=fed, width=100, time=time)
+        assert_refused(model, "not-worth-it", pipeline="recognize-cell")
+    session = Session("recognize-cell", None, {}, None)
+    for model in (
+        cell(LSTM, given=held, fed=fed, width=100, time="128"),
+        cell(LSTM, given=held, width=100, time="127"),
+    ):
+        assert "LSTM" in ops(session.run(model).model)
+
+
+def test_constants_of_the_body() -> None:
+    model = cell(LSTM)
+    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body.initializer.append(model.graph.initializer.pop(0))
+    bias = model.graph.initializer.pop(1)
+    body.node.insert(0, onnx.helper.make_node("Constant", [], ["bias"], value=bias))
+    recognized(model)
+
+
+def test_what_nobody_reads_is_not_written() -> None:
+    model = cell(LSTM)
+    del model.graph.output[1:]
+    recognized(model)
+    model = cell(LSTM)
+    del model.graph.output[:2]
+    recognized(model)
+
+
+# -- spellings of a GRU
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        STEPPED,
+        MIXED,
+        "d = Sub (n, h_in)  k = Mul (d, z)  h_out = Sub (n, k)",
+        swap(MIXED, ("Mul (rest, n)", "Mul (n, rest)"), ("Add (p, q)", "Add (q, p)")),
+        swap(MIXED, ("float {1}", "float[2] {1, 1}")),
+    ],
+)
+def test_updates_of_a_gru(update: str) -> None:
+    after = recognized(cell(f"{RESET_LATE} {update}"))
+    assert "GRU" in everywhere(after)
+
+
+def test_a_bias_that_is_reset_with_the_state() -> None:
+    late = swap(GRU, ("b = MatMul (h_in, R)", "b0 = MatMul (h_in, R)  b = Add (b0, bias)"))
+    recognized(cell(late))
+    recognized(cell(late, fed="float[6] bias"))
+    recognized(cell(swap(GRU, ("b = MatMul (h_in, R)", "b = Gemm (h_in, R, bias)"))))
+
+
+RESET_FIRST = """a = MatMul (x_t, W)  aa = Add (a, bias)
+    az, ar, an = Split <axis = 1, num_outputs = 3> (aa)
+    b = MatMul (h_in, Rzr)  bz, br = Split <axis = 1, num_outputs = 2> (b)
+    z0 = Add (az, bz)  z = Sigmoid (z0)  r0 = Add (ar, br)  r = Sigmoid (r0)
+    rh = Mul (r, h_in)  n0 = MatMul (rh, Rn)  n1 = Add (an, n0)  n = Tanh (n1)"""
+
+
+@pytest.mark.parametrize("update", [STEPPED, MIXED])
+def test_a_gru_that_resets_the_state(update: str) -> None:
+    held = weights(3)
+    r = held.pop("R")
+    held |= {"Rzr": r[:, :4], "Rn": r[:, 4:]}
+    after = recognized(cell(f"{RESET_FIRST} {update}", given=held, back=(1, 1), time="3"))
+    (gru,) = (node for node in after.graph.node if node.op_type == "GRU")
+    assert "linear_before_reset" not in {one.name for one in gru.attribute}
+
+
+# -- near misses
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("g = Tanh (g0)", "g = Sigmoid (g0)"),
+        ("g = Tanh (g0)", "g = Relu (g0)"),
+        ("i = Sigmoid (i0)", "i = Tanh (i0)"),
+        ("f = Sigmoid (f0)", "f = HardSigmoid (f0)"),
+        ("o = Sigmoid (o0)", "o = Relu (o0)"),
+        ("t = Tanh (c_out)", "t = Sigmoid (c_out)"),
+        ("t = Tanh (c_out)", "t = Tanh (c_in)"),
+        ("t = Tanh (c_out)", "t = Identity (c_out)"),
+        ("c_out = Add (fc, ig)", "c_out = Sub (fc, ig)"),
+        ("c_out = Add (fc, ig)", "c_out = Max (fc, ig)"),
+        ("fc = Mul (f, c_in)", "fc = Mul (f, h_in)"),
+        ("fc = Mul (f, c_in)", "fc = Add (f, c_in)"),
+        ("fc = Mul (f, c_in)", "fc = Identity (c_in)"),
+        ("fc = Mul (f, c_in)", "fc = Mul (c_in, c_in)"),
+        ("ig = Mul (i, g)", "ig = Mul (i, i)"),
+        ("ig = Mul (i, g)", "ig = Identity (g)"),
+        ("h_out = Mul (o, t)", "h_out = Mul (t, t)"),
+        ("h_out = Mul (o, t)", "h_out = Add (o, t)"),
+        ("a = MatMul (x_t, W)", "x_n = Neg (x_t)  a = MatMul (x_n, W)"),
+        ("b = MatMul (h_in, R)", "b = MatMul (c_in, R)"),
+        ("b = MatMul (h_in, R)", "b0 = MatMul (h_in, R)  b = Relu (b0)"),
+        ("ab = Add (a, b)", "ab = Mul (a, b)"),
+        ("ab = Add (a, b)", "ab0 = Add (a, b)  ab = Add (ab0, b)"),
+        ("ab = Add (a, b)", "ab = Identity (a)"),
+        ("ab = Add (a, b)", "ab = Identity (b)"),
+        ("Split <axis = 1, num_outputs = 4>", "Split <axis = 0, num_outputs = 4>"),
+        ("i = Sigmoid (i0)", "ip = Add (i0, c_in)  i = Sigmoid (ip)"),
+        ("i = Sigmoid (i0)", "f_1 = Sigmoid (f0)  one = Constant <value = float {1}> ()"
+                             "  i = Sub (one, f_1)"),
+        ("b = MatMul (h_in, R)", "b = Gemm <alpha = 2.0> (h_in, R)"),
+        ("s = Add (ab, bias)", "half = Constant <value = float {2}> ()  s = Add (ab, half)"),
+    ],
+)  # fmt: skip
+def test_near_misses_of_an_lstm(old: str, new: str) -> None:
+    batch = "4" if "axis = 0" in new else "2"
+    not_a_cell(cell(swap(LSTM, (old, new)), batch=batch))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("n = Tanh (n1)", "n2 = Tanh (n1)  n = Sigmoid (n2)"),
+        ("z = Sigmoid (z0)", "z = Tanh (z0)"),
+        ("r = Sigmoid (r0)", "r = Tanh (r0)"),
+        ("n0 = Mul (r, bn)", "n0 = Mul (z0, bn)"),
+        ("n0 = Mul (r, bn)", "n0 = Add (r, bn)"),
+        ("n0 = Mul (r, bn)", "n0 = Identity (bn)"),
+        ("n0 = Mul (r, bn)", "n0 = Mul (r, an)"),
+        ("n0 = Mul (r, bn)", "n0 = Mul (r, h_in)"),
+        ("n1 = Add (an, n0)", "n1 = Sub (an, n0)"),
+        ("d = Sub (h_in, n)", "d = Sub (n, h_in)"),
+        ("d = Sub (h_in, n)", "d = Add (h_in, n)"),
+        ("d = Sub (h_in, n)", "d = Sub (h_in, z)"),
+        ("h_out = Add (n, k)", "h_out = Add (h_in, k)"),
+        ("h_out = Add (n, k)", "h_out = Sub (n, k)"),
+        ("k = Mul (z, d)", "k = Mul (r, d)  unread = Identity (z)"),
+        ("k = Mul (z, d)", "k = Identity (d)"),
+        (STEPPED, swap(MIXED, ("float {1}", "float {2}"))),
+        (STEPPED, swap(MIXED, ("Sub (one, z)", "Sub (z, one)"))),
+        (STEPPED, swap(MIXED, ("Sub (one, z)", "Sub (one, r)"))),
+        (STEPPED, swap(MIXED, ("Mul (rest, n)", "Mul (rest, h_in)"))),
+        (STEPPED, swap(MIXED, ("p = Mul (rest, n)  q = Mul (z, h_in)",
+                               "p = Mul (z, n)  q = Mul (rest, h_in)"))),
+    ],
+)  # fmt: skip
+def test_near_misses_of_a_gru(old: str, new: str) -> None:
+    model = cell(swap(GRU, (old, new)))
+    if "Mul (r, d)" in new:  # z is what the gate r is: a GRU all the same
+        recognized(model)
+    else:
+        not_a_cell(model)
+
+
+def test_swapped_gates_are_told_apart() -> None:
+    """What i and f do when they change places is another function, and is written as that."""
+    one, other = (
+        recognized(cell(swap(LSTM, ("i0, o0, f0, g0", names)), time="3"))
+        for names in ("i0, o0, f0, g0", "f0, o0, i0, g0")
+    )
+    feeds = {
+        "h0": np.ones((2, WIDTH), np.float32),
+        "c0": np.ones((2, WIDTH), np.float32),
+        "x": np.ones((3, 2, INPUTS), np.float32),
+    }
+    for first, second in zip(run_both(one, feeds), run_both(other, feeds), strict=True):
+        assert not np.allclose(first["ys"], second["ys"])
+
+
+def test_what_else_is_collected_is_refused() -> None:
+    for name in ("c_out", "h_in", "t", "i"):
+        assert_refused(cell(LSTM, collected=name), "collected", pipeline="recognize-cell")
+
+
+@pytest.mark.parametrize("elem", ["double", "float16"])
+def test_other_types_are_refused(elem: str) -> None:
+    assert_refused(cell(LSTM, elem=elem), "element-type", pipeline="recognize-cell")
+
+
+@pytest.mark.parametrize("gates", [3, 4], ids=["GRU", "LSTM"])
+def test_long_sums_may_differ_by_what_they_round(gates: int) -> None:
+    held = drawn(64, gates, 1.0)
+    recognized(cell(LSTM if gates == 4 else GRU, given=held, width=64, time="3"))
+
+
+@pytest.mark.parametrize(("step", "most"), [(LSTM, 32), (GRU, 16)], ids=["LSTM", "GRU"])
+def test_many_rows_stay_in_the_loop(step: str, most: int) -> None:
+    recognized(cell(step, batch=str(most)))
+    model = cell(step, batch=str(most + 1))
+    assert_refused(model, "not-worth-it", pipeline="recognize-cell")
+
+
+@pytest.mark.parametrize(("rows", "taken"), [(8, True), (9, False)])
+def test_a_wide_gru_pays_for_fewer_rows(rows: int, taken: bool) -> None:
+    model = cell(GRU, given=drawn(129, 3, 0.1), width=129, batch=str(rows), time="3")
+    if taken:
+        recognized(model)
+    else:
+        assert_refused(model, "not-worth-it", pipeline="recognize-cell")
