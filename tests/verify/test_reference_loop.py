@@ -160,6 +160,28 @@ def test_without_iterations_a_symbol_tells_what_it_stands_for_where_the_loop_rea
     assert outcome.idle
 
 
+@pytest.mark.parametrize(
+    ("symbol", "size", "shape", "guessed"),
+    [(3, 3, (0, 3), False), (3, 4, (0, 0), True), (0, 4, (0, 0), True)],
+)
+def test_without_iterations_a_symbol_is_no_more_than_a_word_where_the_values_differ(
+    symbol: int, size: int, shape: tuple[int, int], guessed: bool
+) -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (int64 m, float[N] a0, int64[1] sizes) => (a, y) {
+      w = ConstantOfShape (sizes)
+      a, y = Loop <body = body (int64 i, bool c, float[N] a) => (bool d, an, float[N] e) {
+        d = Identity (c)  an = Identity (a)  e = Exp (w)
+      }> (m, , a0)
+    }""")
+    given = np.zeros(symbol, np.float32)
+    feeds = {"m": np.array(0), "a0": given, "sizes": np.array([size])}
+    outcome = RUN(model, feeds)
+    assert outcome.outputs["y"].shape == shape
+    assert outcome.guessed_shapes == guessed
+
+
 def test_collected_values_that_change_shape_are_an_error() -> None:
     model = parser.parse_model("""
     <ir_version: 8, opset_import: ["": 16]>

@@ -76,7 +76,7 @@ class Elements:
         kinds = output_types(body, inputs, captured, known)[self.first :]
         static = self._static(inputs, captured, frame)
         shapes = [_shape(kind, told) for kind, told in zip(kinds, static, strict=True)]
-        if shapes != static:
+        if shapes != static or any(map(_are_at_odds, kinds, static)):
             self.holder.machine.guessed_shapes = True
         return [
             self._blank(index, known_dtype(kind), shape, where)
@@ -144,6 +144,12 @@ def _shape(kind: TypeProto, told: Sizes) -> list[int]:
         max(one or 0, 0) if other in (None, one) else 0
         for one, other in zip(dims, others, strict=True)
     ]
+
+
+def _are_at_odds(kind: TypeProto, told: Sizes) -> bool:
+    """Whether a size of the type is another one than is told otherwise."""
+    pairs = zip(known_shape(kind) or [], told or [], strict=False)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _completed(dims: Sizes, others: Sizes) -> Sizes:
