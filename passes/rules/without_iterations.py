@@ -87,13 +87,14 @@ def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str
 
 
 def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
-    """Whether a node may run on what a loop collected in no iteration.
+    """Whether a node may run on what a loop collected, be it in no iteration.
 
-    Sizes that nothing tells are 0 then, so nothing may have to fit to them. `sees` are the
-    values of the loop that the node reads.
+    Sizes that nothing tells are 0 then, so nothing may have to fit to them; and they may change
+    from one iteration to the next, so that the loop can collect only what it collects anyway, or
+    what has the same sizes. `sees` are the values of the loop that the node reads.
     """
     rows = [dims_of(body.rows.types.get(name)) for name in sees]
-    if not body.may_be_empty or all(_is_static(one) for one in rows):
+    if all(_is_static(one) for one in rows):
         return True
     others = [
         dims_of(body.rows.types.get(name)) for name in scoping.free_names(node) if name not in sees

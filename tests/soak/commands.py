@@ -67,7 +67,10 @@ class Command:
         """Run it, by default without the tool's own verification; raises what sessions raise."""
         options = {"assume": (), "only": (), "max_nodes": 5_000, "batch": "auto", **self.options}
         verifying = Verifying(budget=_BUDGET, assume=self.assumed) if verify else None
-        return Session(self.pipeline, self.opset, options, verifying).run(model)
+        target = (
+            self.opset if self.pipeline == "upgrade" else None
+        )  # the others convert if they must
+        return Session(self.pipeline, target, options, verifying).run(model)
 
 
 _FLAT = {"flat": True, "bounded": "select"}
