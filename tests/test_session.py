@@ -194,6 +194,11 @@ def test_the_budget_holds_for_a_loop_that_runs_for_ages() -> None:
             }>
         }""")
     started = time.monotonic()
-    with pytest.raises(passes.NotVerified, match="the time budget ran out"):
-        passes.upgrade(model, opset=13, verify_budget=1.0)
+    try:
+        report = passes.upgrade(model, opset=13, verify_budget=1.0).report
+    except passes.NotVerified as error:  # there was no time for the two steps, either
+        report = error.report
     assert time.monotonic() - started < 8
+    assert report.checked is not None
+    assert report.checked.verdict == "not-compared"
+    assert "the time budget ran out" in report.checked.reason
