@@ -56,6 +56,15 @@ class CellFinder(GateReader):
             first, second = second, first
         return self._lstm(first, second)
 
+    def _factor(self, name: str, state: Carried) -> str:
+        """The gate that a product multiplies with a state."""
+        _, gate = self.pick(
+            self.inputs(name, "Mul"),
+            lambda one: self.origin(one) == state.body_input,
+            f"{name!r} is no gate times {state.body_input!r}",
+        )
+        return gate
+
     # -- LSTM: c' = f * c + i * g, h' = o * tanh(c')
 
     def _lstm(self, h: Carried, c: Carried) -> Cell:
@@ -70,11 +79,7 @@ class CellFinder(GateReader):
             lambda name: self.reads(name, "Mul", c.body_input),
             f"no addend of {c.body_output!r} is a gate times {c.body_input!r}",
         )
-        _, f = self.pick(
-            self.inputs(kept, "Mul"),
-            lambda name: self.origin(name) == c.body_input,
-            f"{kept!r} is no gate times {c.body_input!r}",
-        )
+        f = self._factor(kept, c)
         g, i = self.pick(
             self.inputs(new, "Mul"),
             lambda name: self.activation(name) == "Tanh",
@@ -109,11 +114,7 @@ class CellFinder(GateReader):
             lambda name: self.reads(name, "Mul", h.body_input),
             f"no addend of {h.body_output!r} is a gate times {h.body_input!r}",
         )
-        _, z = self.pick(
-            self.inputs(kept, "Mul"),
-            lambda name: self.origin(name) == h.body_input,
-            f"{kept!r} is no gate times {h.body_input!r}",
-        )
+        z = self._factor(kept, h)
         _, n = self.pick(
             self.inputs(new, "Mul"),
             lambda name: self._is_rest_of(name, z),
@@ -164,10 +165,6 @@ class CellFinder(GateReader):
         reset = [one for one in products if one.operand != self.element]
         if len(reset) != 1:
             raise self.read.refusal("no reset gate is multiplied with the state")
-        _, r = self.pick(
-            self.inputs(reset[0].operand, "Mul"),
-            lambda name: self.origin(name) == h.body_input,
-            f"{reset[0].operand!r} is no gate times {h.body_input!r}",
-        )
+        r = self._factor(reset[0].operand, h)
         gate = self.gate(h, terms, state=reset[0].operand)
         return self.summed(r, "Sigmoid"), gate
