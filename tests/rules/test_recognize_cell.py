@@ -536,3 +536,29 @@ def test_a_wide_gru_pays_for_fewer_rows(rows: int, taken: bool) -> None:
         recognized(model)
     else:
         assert_refused(model, "not-worth-it", pipeline="recognize-cell")
+
+
+def _scan(outputs: str, reads: str, weight: str, *, back: int, turned: int) -> str:
+    """An LSTM whose names are those of every other one."""
+    return f"""{outputs} = Scan <num_scan_inputs = 1, scan_input_directions = [{back}],
+        scan_output_directions = [{turned}], body = step
+        (float[B,2] h_in, float[B,2] c_in, float[B,3] x_t)
+        => (float[B,2] h_out, float[B,2] c_out, float[B,2] y) {{
+            a = MatMul (x_t, {weight}) b = MatMul (h_in, R) s = Add (a, b)
+            {SPLIT} {ACTIVATED} {MEMORY} {OUT} y = Identity (h_out) }}> ({reads})"""
+
+
+def test_cells_with_the_same_names_each_have_their_own_weights() -> None:
+    """In the main graph and in both branches, of which one computes a weight of its own."""
+    main = _scan("h, c, ys", "h0, c0, x", "W", back=0, turned=1)
+    own = _scan("p1, p2, p", "h0, c0, x", "V", back=1, turned=1)
+    other = _scan("p1, p2, p", "h, c, x", "W", back=1, turned=0)
+    model = f"""{HEAD}
+        g (bool k, float[B,2] h0, float[B,2] c0, float[T,B,3] x, float[3,8] W, float[2,8] R)
+        => (float[T,B,2] ys, float[T,B,2] zs) {{
+            {main}
+            zs = If (k) <then_branch = a () => (float[T,B,2] p) {{ V = Neg (W) {own} }},
+                else_branch = b () => (float[T,B,2] p) {{ {other} }}> }}"""
+    result = assert_rewrite(model, pipeline="recognize-cell")
+    made = [one for one in result.report.records if one.outcome == "rewritten"]
+    assert [one.op for one in made] == ["Scan"] * 3
