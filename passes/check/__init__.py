@@ -15,12 +15,13 @@ from passes.check import (
     signature,
     tensors,
 )
+from passes.check.found import Found
+from passes.check.heading import read_headings
 from passes.check.lookup import Lookup
 from passes.check.site import Site
 from passes.check.survey import survey
 from passes.errors import BadModel
 from passes.model import Model
-from passes.scope import Place
 
 __all__ = ["check", "check_outcome"]
 
@@ -48,27 +49,27 @@ def check(model: Model) -> None:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
-        loops.check_types(_check_form(model), Lookup(model))
+        loops.check_types(*_check_form(model))
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check_form(model: Model) -> list[Site]:
-    """All that needs no types; answers with the loops and branches."""
+def _check_form(model: Model) -> tuple[list[Site], Lookup]:
+    """All that needs no types; answers with the loops and branches, and what their graphs say."""
     header.check_header(model.proto)
     found = survey(model)
     places = found.places
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
-    signature.check_declared(found.scopes)
-    sites = loops.loop_sites(model, places)
+    headings = read_headings(found.scopes)
+    sites = loops.loop_sites(places, headings)
     loops.check_form(sites)
     _run_checker(model, places)
     tensors.check_tensors(model.proto, places)
-    return sites
+    return sites, Lookup(model, headings)
 
 
-def _run_checker(model: Model, places: list[Place]) -> None:
+def _run_checker(model: Model, places: list[Found]) -> None:
     """onnx's checker, and our own diagnosis where it complains or cannot be asked."""
     complaint = backstop.complaint(leniency.light(model.proto))
     if complaint is None:

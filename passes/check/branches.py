@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from passes.check.carried import check_returned, check_scalar
 from passes.check.lookup import Lookup
-from passes.check.site import Site, body_inputs, body_of
+from passes.check.site import Site, body_of
 from passes.check.wording import count
-from passes.scope import output_names
 
 _THEN, _ELSE = "then_branch", "else_branch"
 
@@ -15,10 +14,10 @@ def check_if_form(site: Site) -> None:
     """Both branches are there, take nothing, and return what the node has outputs for."""
     bodies = {name: body_of(site, name) for name in (_THEN, _ELSE) if not site.is_open(name)}
     for name, body in bodies.items():
-        taken = len(body_inputs(body))
+        taken = len(body.heading.taken)
         if taken:
             raise site.error(f"{name} takes {count(taken, 'input')}, but a branch is fed none")
-    returned = {name: len(output_names(body.owner)) for name, body in bodies.items()}
+    returned = {name: len(body.heading.returned) for name, body in bodies.items()}
     if len(set(returned.values())) > 1:
         raise site.error(
             f"{_THEN} returns {count(returned[_THEN], 'value')}, but {_ELSE} "
@@ -37,12 +36,12 @@ def check_if_types(site: Site, look: Lookup) -> None:
     """The condition is a bool, and both branches return the same types."""
     check_scalar(site, look, site.node.input[0], "bool", "the condition")
     then, other = site.bodies[_THEN], site.bodies[_ELSE]
-    pairs = zip(output_names(then.owner), output_names(other.owner), strict=True)
+    pairs = zip(then.heading.returned, other.heading.returned, strict=True)
     for position, (first, second) in enumerate(pairs):
-        left, right = look.kind(then, first), look.kind(other, second)
+        left, right = look.kind(then.scope, first), look.kind(other.scope, second)
         if left and right and left != right:
             raise site.error(
                 f"output {position} is {left} in {_THEN} ({first!r}), but {right} in {_ELSE} "
                 f"({second!r})"
             )
-    check_returned(site, look, then, output_names(then.owner))
+    check_returned(site, look, then, then.heading.returned)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from passes.check.lookup import Lookup
-from passes.check.site import Site
-from passes.scope import Scope
+from passes.check.site import Body, Site
 
 
 def check_carried(
-    site: Site, look: Lookup, body: Scope, triples: list[tuple[str, str, str]]
+    site: Site, look: Lookup, body: Body, triples: list[tuple[str, str, str]]
 ) -> None:
     """A carried value keeps its type: (initial, body input, body output), in order."""
     for position, (initial, taken, returned) in enumerate(triples):
         start = look.kind(site.scope, initial)
-        inside = look.kind(body, taken)
-        back = look.kind(body, returned)
+        inside = look.kind(body.scope, taken)
+        back = look.kind(body.scope, returned)
         if _differ(start, inside):
             raise site.error(
                 f"carried value {position} starts as {start} ({initial!r}), but the body takes "
@@ -32,12 +33,11 @@ def check_carried(
             )
 
 
-def check_returned(site: Site, look: Lookup, body: Scope, returned: list[str]) -> None:
+def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
     """What the body returns has the types that the node's outputs are declared with."""
     for position, (outer, inner) in enumerate(zip(site.node.output, returned, strict=True)):
-        declared = look.kind(site.scope, outer) if outer else ""
-        found = look.kind(body, inner)
-        if _differ(declared, found):
+        declared = look.declared(site.scope, outer) if outer else ""
+        if declared and _differ(declared, found := look.kind(body.scope, inner)):
             raise site.error(
                 f"output {position} is declared {declared} ({outer!r}), but the body returns "
                 f"{found} ({inner!r})"
@@ -60,10 +60,9 @@ def check_scalar(site: Site, look: Lookup, name: str, dtype: str, what: str) -> 
 
 def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
     """Only tensors can be scanned, and carried by a Scan."""
-    kind = look.type(site.scope, name)
-    if kind is not None and kind.WhichOneof("value") != "tensor_type":
-        described = look.kind(site.scope, name) or kind.WhichOneof("value")
-        raise site.error(f"{name!r} is a {described}, but {site.node.op_type} takes tensors only")
+    kind = look.no_tensor(site.scope, name)
+    if kind:
+        raise site.error(f"{name!r} is a {kind}, but {site.node.op_type} takes tensors only")
 
 
 def _differ(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from functools import cached_property
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
+from passes.check.heading import Headings
 from passes.check.told import Told
 from passes.check.wording import describe
 from passes.model import Model
@@ -23,6 +24,7 @@ class Lookup:
     """What is known of the values of a model."""
 
     model: Model
+    headings: Headings
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where it is not known.
@@ -41,16 +43,27 @@ class Lookup:
         """Its type in words, without the shape; empty where it is not known."""
         return self._told.kind(scope, name) or describe(self.type(scope, name))
 
+    def no_tensor(self, scope: Scope, name: str) -> str:
+        """The type in words of what is known to be no tensor; else empty."""
+        kind = self._told.kind(scope, name)
+        if kind:
+            return kind if "(" in kind else ""
+        known = self.type(scope, name)
+        form = known.WhichOneof("value") if known is not None else None
+        return "" if form in (None, "tensor_type") else describe(known) or str(form)
+
     def dims(self, scope: Scope, name: str) -> tuple[Dim, ...] | None:
         """Its shape, None where the rank is not known."""
-        declared = dims_of(self._told.type(scope, name))
-        if declared is not None and all(isinstance(dim, int) for dim in declared):
-            return declared
-        return dims_of(self.type(scope, name))
+        declared = self._told.dims(scope, name)
+        return dims_of(self.type(scope, name)) if declared is None else declared
+
+    def declared(self, scope: Scope, name: str) -> str:
+        """What this very graph declares a value as, in words; empty where it does not."""
+        return self._told.declared(scope, name)
 
     @cached_property
     def _told(self) -> Told:
-        return Told(self.model)
+        return Told(self.model, self.headings)
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
         """The integers of a value that is the same in every run and small; else None."""

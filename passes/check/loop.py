@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from passes.check.carried import check_carried, check_returned, check_scalar
 from passes.check.lookup import Lookup
-from passes.check.site import Site, body_inputs, body_of, check_fed, check_inputs_given
+from passes.check.site import Site, body_of, check_fed, check_inputs_given
 from passes.check.wording import count
-from passes.scope import output_names
 
 
 def check_loop_form(site: Site) -> None:
@@ -20,7 +21,7 @@ def check_loop_form(site: Site) -> None:
         )
     check_inputs_given(site, 2)
     check_fed(site, body, inputs, " (iteration number, condition and carried values)")
-    returned = len(output_names(body.owner))
+    returned = len(body.heading.returned)
     if returned != outputs + 1:
         rest = f" and the {count(outputs, 'output')} of the node" if outputs else ""
         raise site.error(
@@ -41,14 +42,14 @@ def check_loop_types(site: Site, look: Lookup) -> None:
         check_scalar(site, look, trips, "int64", "the trip count")
     if condition:
         check_scalar(site, look, condition, "bool", "the condition")
-    number, again, *taken = body_inputs(body)
-    answer, *returned = output_names(body.owner)
+    number, again, *taken = body.heading.taken
+    answer, *returned = body.heading.returned
     for name, wanted, sentence in (
         (number, "int64", "the body takes its iteration number"),
         (again, "bool", "the body takes its condition"),
         (answer, "bool", "the body returns its condition"),
     ):
-        found = look.kind(body, name)
+        found = look.kind(body.scope, name)
         if found and found != wanted:
             raise site.error(f"{sentence} ({name!r}) as {found}, not {wanted}")
     states = returned[: len(carried)]
@@ -57,12 +58,12 @@ def check_loop_types(site: Site, look: Lookup) -> None:
     check_returned(site, look, body, returned)
 
 
-def _check_collected(site: Site, look: Lookup, names: list[str]) -> None:
-    body = site.bodies["body"]
+def _check_collected(site: Site, look: Lookup, names: Sequence[str]) -> None:
+    scope = site.bodies["body"].scope
     for position, name in enumerate(names):
-        kind = look.type(body, name)
-        if kind is not None and kind.WhichOneof("value") not in (None, "tensor_type"):
+        kind = look.no_tensor(scope, name)
+        if kind:
             raise site.error(
-                f"collected value {position} ({name!r}) is a {look.kind(body, name)}, but only "
-                "tensors can be collected"
+                f"collected value {position} ({name!r}) is a {kind}, but only tensors can be "
+                "collected"
             )

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 
 from passes import scope as scoping
 from passes.check.branches import check_if_form, check_if_types
+from passes.check.found import Found
+from passes.check.heading import Headings
 from passes.check.lookup import Lookup
 from passes.check.loop import check_loop_form, check_loop_types
 from passes.check.scan_8_types import check_scan_8_types
 from passes.check.scan_form import check_scan_form, is_scan_8
 from passes.check.scan_types import check_scan_types
 from passes.check.site import Site
-from passes.model import Model
-from passes.scope import Place
 
 _FORM: dict[str, Callable[[Site], None]] = {
     "Scan": check_scan_form,
@@ -28,14 +28,13 @@ _TYPES: dict[str, Callable[[Site, Lookup], None]] = {
 _OPEN = ("body", "num_scan_inputs")
 
 
-def loop_sites(model: Model, places: Iterable[Place]) -> list[Site]:
+def loop_sites(places: Iterable[Found], headings: Headings) -> list[Site]:
     """The Scan, Loop and If nodes among `places`."""
-    found = []
-    for place in places:
-        if place.node.op_type in _FORM and scoping.is_onnx_domain(place.node.domain):
-            *_, outermost = place.scope.chain()
-            found.append(Site(place, model.opset(outermost.owner)))
-    return found
+    return [
+        Site.of(place, headings)
+        for place in places
+        if place.node.op_type in _FORM and scoping.is_onnx_domain(place.node.domain)
+    ]
 
 
 def check_form(sites: Iterable[Site]) -> None:

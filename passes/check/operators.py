@@ -10,6 +10,7 @@ import onnx
 from onnx import NodeProto, defs
 
 from passes import scope as scoping
+from passes.check.found import Found
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.model import Model
@@ -25,7 +26,7 @@ class _Version:
     holds_graph: bool
 
 
-def check_operators(model: Model, places: Iterable[Place]) -> None:
+def check_operators(model: Model, places: Iterable[Found]) -> None:
     """Every operator of the default domain is in the opset, every other domain is imported.
 
     `places` must list every node that is no plain operator.
@@ -35,12 +36,11 @@ def check_operators(model: Model, places: Iterable[Place]) -> None:
         node = place.node
         if (node.domain, node.op_type) in own:
             continue
-        opset = _opset(model, place.scope, node.domain)
         if not node.op_type:
             raise BadModel("the node has no op_type", path=place.path)
         if scoping.is_onnx_domain(node.domain):
-            _check_version(place, opset)
-        elif not opset:
+            _check_version(place, place.opset)
+        elif not _opset(model, place.scope, node.domain):
             raise BadModel(
                 f"there is no opset import for domain {node.domain!r}, which {node.op_type} "
                 "belongs to",

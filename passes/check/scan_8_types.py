@@ -8,7 +8,6 @@ from passes.check.scan_form import ScanParts, scan_parts
 from passes.check.scan_types import check_scanned_types
 from passes.check.site import Site
 from passes.check.wording import count
-from passes.scope import output_names
 
 _Size = tuple[str, int] | None  # a static size, and the value that has it
 
@@ -28,7 +27,7 @@ def check_scan_8_types(site: Site, look: Lookup) -> None:
     if parts.lengths:
         _check_lens_shape(site, look, parts.lengths, batch)
         _check_lens_values(site, look, parts.lengths, time)
-    check_returned(site, look, parts.body, output_names(parts.body.owner))
+    check_returned(site, look, parts.body, parts.body.heading.returned)
 
 
 def _check_ranks(site: Site, look: Lookup, parts: ScanParts) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from passes.check.site import Site, body_inputs, body_of, check_fed, check_inputs_given
+from passes.check.site import Body, Site, body_of, check_fed, check_inputs_given
 from passes.check.wording import count
-from passes.scope import Scope, output_names
 
 _NEW_LISTS = (
     "scan_input_axes",
@@ -23,8 +23,8 @@ class ScanParts:
     lengths: str
     carried: list[tuple[str, str, str]]  # initial, body input, body output
     scanned: list[tuple[str, str]]  # outer, body input
-    collected: list[str]  # body output
-    body: Scope
+    collected: Sequence[str]  # body output
+    body: Body
 
 
 def is_scan_8(site: Site) -> bool:
@@ -57,9 +57,9 @@ def scan_parts(site: Site) -> ScanParts:
     """The names of a Scan whose form was checked."""
     body = site.bodies["body"]
     first = 1 if is_scan_8(site) else 0
-    outer, inner = list(site.node.input)[first:], body_inputs(body)
+    outer, inner = list(site.node.input)[first:], body.heading.taken
     split = len(outer) - site.attributes["num_scan_inputs"].i
-    returned = output_names(body.owner)
+    returned = body.heading.returned
     return ScanParts(
         site.node.input[0] if first else "",
         list(zip(outer[:split], inner[:split], returned[:split], strict=True)),
@@ -81,9 +81,9 @@ def _check_stamp(site: Site) -> None:
         raise _wrong_form(site, 8, "its first input is empty")
 
 
-def _check_fed(site: Site, body: Scope, fed: int) -> None:
+def _check_fed(site: Site, body: Body, fed: int) -> None:
     """The body takes what the node feeds; off by one, sequence_lens may be why."""
-    taken = len(body_inputs(body))
+    taken = len(body.heading.taken)
     meaning = ""
     if is_scan_8(site):
         meaning = " beside sequence_lens"
@@ -111,9 +111,9 @@ def _scanned_count(site: Site, given: int) -> int:
     return scanned
 
 
-def _check_outputs(site: Site, body: Scope, carried: int) -> int:
+def _check_outputs(site: Site, body: Body, carried: int) -> int:
     """How many outputs are collected, once their number is right."""
-    returned, outputs = len(output_names(body.owner)), len(site.node.output)
+    returned, outputs = len(body.heading.returned), len(site.node.output)
     if returned != outputs:
         raise site.error(
             f"the body returns {count(returned, 'value')}, but the node has "

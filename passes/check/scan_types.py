@@ -6,7 +6,6 @@ from passes.check.carried import check_carried, check_returned, check_tensor_inp
 from passes.check.lookup import Lookup
 from passes.check.scan_form import ScanParts, scan_parts
 from passes.check.site import Site
-from passes.scope import output_names
 
 
 def check_scan_types(site: Site, look: Lookup) -> None:
@@ -18,13 +17,13 @@ def check_scan_types(site: Site, look: Lookup) -> None:
     check_scanned_types(site, look, parts)
     _check_lengths(site, look, parts)
     _check_output_axes(site, look, parts)
-    check_returned(site, look, parts.body, output_names(parts.body.owner))
+    check_returned(site, look, parts.body, parts.body.heading.returned)
 
 
 def check_scanned_types(site: Site, look: Lookup, parts: ScanParts) -> None:
     """The body takes elements of the type that the scanned input holds."""
     for position, (outer, inner) in enumerate(parts.scanned):
-        given, taken = look.kind(site.scope, outer), look.kind(parts.body, inner)
+        given, taken = look.kind(site.scope, outer), look.kind(parts.body.scope, inner)
         if given and taken and given != taken:
             raise site.error(
                 f"scanned input {position} holds {given} ({outer!r}), but the body takes {taken} "
@@ -69,7 +68,7 @@ def _check_output_axes(site: Site, look: Lookup, parts: ScanParts) -> None:
     if axes is None:
         return
     for position, (name, axis) in enumerate(zip(parts.collected, axes, strict=True)):
-        dims = look.dims(parts.body, name)
+        dims = look.dims(parts.body.scope, name)
         if dims is not None and not -len(dims) - 1 <= axis <= len(dims):
             raise site.error(
                 f"scan_output_axes[{position}] is {axis}, but what is collected from {name!r} has "

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from functools import cached_property
 
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, NodeProto
 
-from passes import scope as scoping
+from passes.check.found import Found
+from passes.check.heading import Heading, Headings
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.scope import Place, Scope
 
 
 @dataclass(frozen=True)
+class Body:
+    """A body of a node, and what it takes and returns."""
+
+    scope: Scope
+    heading: Heading
+
+
+@dataclass(frozen=True)
 class Site:
-    """A node that holds bodies, and the opset it is written in."""
+    """A node that may hold bodies, and the opset it is written in.
+
+    `attributes` and `bodies` are by name; `open` are those attributes that are only named here and
+    given by the caller of a function.
+    """
 
     place: Place
     opset: int
+    attributes: Mapping[str, AttributeProto]
+    bodies: Mapping[str, Body]
+    open: Set[str]
+
+    @classmethod
+    def of(cls, found: Found, headings: Headings) -> Site:
+        """A node with all that is asked of it at hand."""
+        attributes = {attribute.name: attribute for attribute in found.node.attribute[:]}
+        bodies = {str(body.key[-1]): Body(body, headings[body.key]) for body in found.bodies}
+        free = {name for name, attribute in attributes.items() if attribute.ref_attr_name}
+        return cls(found, found.opset, attributes, bodies, free)
 
     @property
     def node(self) -> NodeProto:
@@ -31,27 +54,16 @@ class Site:
         """Where its inputs are looked up."""
         return self.place.scope
 
-    @cached_property
-    def attributes(self) -> Mapping[str, AttributeProto]:
-        """Its attributes by name."""
-        return {attribute.name: attribute for attribute in self.node.attribute}
-
-    @cached_property
-    def bodies(self) -> Mapping[str, Scope]:
-        """Its bodies by the attribute that holds each."""
-        inner = self.scope.inner(self.place.index)
-        return {str(scope.key[-1]): scope for scope in inner}
-
     def error(self, sentence: str) -> BadModel:
         """An error at this node."""
         return BadModel(sentence, path=self.place.path)
 
     def is_open(self, *names: str) -> bool:
-        """Whether an attribute is only named here and given by the caller of a function."""
-        return any(self.attributes[one].ref_attr_name for one in names if one in self.attributes)
+        """Whether the caller of a function gives one of these attributes."""
+        return not self.open.isdisjoint(names)
 
 
-def body_of(site: Site, name: str) -> Scope:
+def body_of(site: Site, name: str) -> Body:
     """A body that must be there."""
     if name in site.bodies:
         return site.bodies[name]
@@ -60,16 +72,9 @@ def body_of(site: Site, name: str) -> Scope:
     raise site.error(f"{site.node.op_type} has no {name}")
 
 
-def body_inputs(body: Scope) -> list[str]:
-    """The inputs of a body that the node feeds: those that name no initializer."""
-    constants = scoping.initializer_names(body.owner)
-    return [name for name in scoping.input_names(body.owner) if name not in constants]
-
-
-def check_fed(site: Site, body: Scope, fed: int, meaning: str = "") -> None:
+def check_fed(site: Site, body: Body, fed: int, meaning: str = "") -> None:
     """The body takes as many values as the node gives it."""
-    assert isinstance(body.owner, GraphProto)
-    taken = len(body_inputs(body))
+    taken = len(body.heading.taken)
     if taken != fed:
         given = f"the node feeds {max(fed, 0) or 'none'}{meaning}"
         raise site.error(f"the body takes {count(taken, 'input')}, but {given}")
@@ -77,6 +82,6 @@ def check_fed(site: Site, body: Scope, fed: int, meaning: str = "") -> None:
 
 def check_inputs_given(site: Site, first: int = 0) -> None:
     """No input from `first` on is left out."""
-    for position, name in enumerate(site.node.input):
+    for position, name in enumerate(site.node.input[:]):
         if position >= first and not name:
             raise site.error(f"input {position} of {site.node.op_type} is empty, but not optional")

@@ -6,10 +6,11 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from passes import scope as scoping
+from passes.check.found import Found
 from passes.check.operators import plain_operators
 from passes.errors import BadModel
 from passes.model import Model
-from passes.scope import Place, Scope
+from passes.scope import Scope
 
 #: Protobuf parses 100 nested messages, and each body costs three: no file holds more.
 DEEPEST = 32
@@ -23,10 +24,10 @@ class Survey:
     operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
     """
 
-    places: list[Place] = field(default_factory=list)
+    places: list[Found] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
 
-    def visit(self, scope: Scope, plain: Set[str], depth: int = 1) -> None:
+    def visit(self, scope: Scope, opset: int, plain: Set[str], depth: int = 1) -> None:
         """Add what a scope holds, at any depth."""
         if depth > DEEPEST:
             raise BadModel(
@@ -36,9 +37,10 @@ class Survey:
         self.scopes.append(scope)
         for index, node in enumerate(scope.owner.node):
             if node.op_type not in plain:
-                self.places.append(Place(node, index, scope))
-                for inner in scope.inner(index):
-                    self.visit(inner, plain, depth + 1)
+                bodies = list(scope.inner(index))
+                self.places.append(Found(node, index, scope, opset, bodies))
+                for inner in bodies:
+                    self.visit(inner, opset, plain, depth + 1)
 
 
 def survey(model: Model) -> Survey:
@@ -53,5 +55,6 @@ def survey(model: Model) -> Survey:
     called = {function.name for function in model.proto.functions}
     found = Survey()
     for scope in scoping.scopes(model.proto):
-        found.visit(scope, plain_operators(model.opset(scope.owner)) - called)
+        opset = model.opset(scope.owner)
+        found.visit(scope, opset, plain_operators(opset) - called)
     return found

@@ -9,10 +9,11 @@ import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
 from passes import scope as scoping
+from passes.check.found import Found
 from passes.check.wording import count, element
 from passes.errors import BadModel
 from passes.external_data import byte_size
-from passes.scope import Owner, Place
+from passes.scope import Owner
 
 #: More elements than any file or memory holds: the dims are garbage.
 _ABSURD = 1 << 48
@@ -26,23 +27,23 @@ _PACKED: dict[int, int] = {
 }
 
 
-def check_tensors(model: ModelProto, places: Iterable[Place]) -> None:
+def check_tensors(model: ModelProto, places: Iterable[Found]) -> None:
     """Initializers of every graph, and the tensors of the nodes at `places`.
 
     External data was measured when the model was loaded; only its dims and dtype are looked at.
     """
     _check_initializers(model.graph, scoping.MAIN)
     for place in places:
-        for attribute in place.node.attribute:
+        for attribute in place.node.attribute[:]:
             if attribute.type == AttributeProto.TENSOR:
                 check_tensor(attribute.t, f"the tensor of attribute {attribute.name}", place.path)
-        for inner in place.scope.inner(place.index):
+        for inner in place.bodies:
             _check_initializers(inner.owner, inner.path)
 
 
 def _check_initializers(owner: Owner, path: str) -> None:
     if not isinstance(owner, FunctionProto):
-        for tensor in owner.initializer:
+        for tensor in owner.initializer[:]:
             check_tensor(tensor, f"initializer {tensor.name!r}", path)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TypeProto
+from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
-from passes.check.wording import describe, element
+from passes.check.heading import Headings
+from passes.check.wording import describe
 from passes.model import Model
-from passes.scope import Key, Scope
-from passes.type_tables import Table
+from passes.scope import Scope
+from passes.value_types import Dims
 
 #: Which output of its bodies each output of a node is: a Loop's first is its condition.
 _FIRST_RETURNED = {"Loop": 1, "Scan": 0, "If": 0}
@@ -25,54 +26,37 @@ class Told:
     """
 
     model: Model
-    _tables: dict[Key, Table] = field(default_factory=dict)
-    _kinds: dict[Key, dict[str, str]] = field(default_factory=dict)
+    headings: Headings
 
-    def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """What a value is declared as, None where it is not."""
-        for at in scope.chain():
-            table = self._table(at)
-            if table is None or table.defines(name):
-                return None if table is None else table.find(name)
-        return None
+    def declared(self, scope: Scope, name: str) -> str:
+        """What this very graph declares a value as, in words, without the shape; empty: nothing."""
+        says = self.headings[scope.key].says(name)
+        return says.kind if says is not None else ""
 
     def kind(self, scope: Scope, name: str) -> str:
         """The type of a value in words, without the shape; empty where it is not told."""
         at: Scope | None = scope
         while at is not None and isinstance(at.owner, GraphProto):  # a function declares nothing
-            kinds = self._kinds.get(at.key)
-            if kinds is None:
-                kinds = self._kinds[at.key] = _kinds(at.owner)
-            if kinds.get(name):
-                return kinds[name]
+            says = self.headings[at.key].says(name)
+            if says is not None and says.kind:
+                return says.kind
             producer = self.model.producer(at.owner, name)
             if producer is not None:
                 return _returned(producer, name)
-            if name in kinds:
+            if says is not None:
                 return ""
             at = at.outer
         return ""
 
-    def _table(self, scope: Scope) -> Table | None:
-        table = self._tables.get(scope.key)
-        if table is None and isinstance(scope.owner, GraphProto):
-            table = self._tables[scope.key] = Table(scope.owner)
-        return table
-
-
-def _kinds(graph: GraphProto) -> dict[str, str]:
-    """What a graph defines or declares, as what it is declared."""
-    found: dict[str, str] = {}
-    for values in (graph.value_info, graph.output, graph.input):  # the last one counts
-        for value in values:
-            kind = describe(value.type)
-            if kind or value.name not in found:
-                found[value.name] = kind
-    for tensor in graph.initializer:
-        found[tensor.name] = element(tensor.data_type)
-    for sparse in graph.sparse_initializer:
-        found[sparse.values.name] = element(sparse.values.data_type)
-    return found
+    def dims(self, scope: Scope, name: str) -> Dims | None:
+        """The shape that a value is declared with, where all its sizes are static; else None."""
+        for at in scope.chain():
+            says = self.headings[at.key].says(name)
+            if says is not None:
+                return says.dims
+            if self.model.producer(at.owner, name) is not None:
+                return None
+        return None
 
 
 def _returned(node: NodeProto, name: str) -> str:
@@ -80,7 +64,7 @@ def _returned(node: NodeProto, name: str) -> str:
     first = _FIRST_RETURNED.get(node.op_type)
     if first is None or not scoping.is_onnx_domain(node.domain):
         return ""
-    position = first + list(node.output).index(name)
+    position = first + node.output[:].index(name)
     kinds = {
         describe(graph.output[position].type) if position < len(graph.output) else ""
         for _, graph in scoping.subgraphs(node)
