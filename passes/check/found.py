@@ -1,0 +1,16 @@
+"""A node that is worth a look."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from passes.scope import Place, Scope
+
+
+@dataclass(frozen=True)
+class Found(Place):
+    """A node with the opset it is written in and its bodies, of which it may have none."""
+
+    opset: int
+    bodies: Sequence[Scope]

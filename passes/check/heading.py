@@ -1,0 +1,146 @@
+"""What graphs say of themselves: what they take and return, and what they declare it as."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import onnx
+from onnx import FunctionProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto
+
+from passes.check.wording import describe, element
+from passes.errors import BadModel
+from passes.scope import Key, Scope
+from passes.value_types import Dim, dims_of
+
+_MOST = 1 << 40  # elements
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What a declared type says.
+
+    `kind`: the type in words, without the shape, empty where it is not told. `dims`: the shape,
+    None where the rank or a size is not told. `odd`: no tensor can be like that.
+    """
+
+    kind: str
+    dims: tuple[Dim, ...] | None
+    odd: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The head of a graph or function, read once.
+
+    `taken`: the inputs that the caller feeds, which name no initializer. `returned`: the outputs.
+    """
+
+    taken: Sequence[str]
+    returned: Sequence[str]
+    declared: Mapping[str, Declaration]
+    constants: Mapping[str, TensorProto | SparseTensorProto]
+
+    def says(self, name: str) -> Declaration | None:
+        """What a value of this very graph is declared as; None where it is not listed."""
+        tensor = self.constants.get(name)
+        if tensor is None:
+            return self.declared.get(name)
+        values = tensor.values if isinstance(tensor, SparseTensorProto) else tensor
+        return Declaration(element(values.data_type), tuple(tensor.dims))
+
+
+Headings = Mapping[Key, Heading]
+
+
+def read_headings(scopes: Iterable[Scope]) -> Headings:
+    """The headings of these graphs, by the keys of their scopes.
+
+    Raises:
+        BadModel: a graph declares an element type that onnx does not know, or more elements than
+            any machine can hold, which is garbage on which arithmetic overflows.
+    """
+    return {scope.key: _read(scope) for scope in scopes}
+
+
+def _read(scope: Scope) -> Heading:
+    graph = scope.owner
+    if isinstance(graph, FunctionProto):
+        return Heading(graph.input[:], graph.output[:], {}, {})
+    constants: dict[str, TensorProto | SparseTensorProto] = {
+        tensor.name: tensor for tensor in graph.initializer[:]
+    }
+    constants.update((sparse.values.name, sparse) for sparse in graph.sparse_initializer[:])
+    declared: dict[str, Declaration] = {}
+    # of a name that is declared twice the last one counts
+    _list("value", graph.value_info, declared, scope)
+    returned = _list("output", graph.output, declared, scope)
+    taken = _list("input", graph.input, declared, scope)
+    if constants:
+        taken = [name for name in taken if name not in constants]
+    return Heading(taken, returned, declared, constants)
+
+
+def _list(
+    what: str, values: Sequence[ValueInfoProto], declared: dict[str, Declaration], scope: Scope
+) -> list[str]:
+    """The names of these values; adds what they are declared as."""
+    names = []
+    for value in values[:]:
+        name = value.name
+        names.append(name)
+        says = _declaration(value.type.SerializeToString())
+        if says.odd:
+            _complain(what, value, scope)
+        if says.kind or name not in declared:
+            declared[name] = says
+    return names
+
+
+@lru_cache(1 << 14)
+def _declaration(content: bytes) -> Declaration:
+    """What a type says; by its bytes, for most values of a model have the type of another one."""
+    kind = TypeProto.FromString(content)
+    dims = dims_of(kind)
+    told = None if dims is None or any(isinstance(dim, str | None) for dim in dims) else dims
+    odd = bool(_unknown_element(kind)) or _elements(kind) > _MOST
+    return Declaration(describe(kind), told, odd)
+
+
+def _complain(what: str, value: ValueInfoProto, scope: Scope) -> None:
+    unknown = _unknown_element(value.type)
+    if unknown and what != "value":
+        raise BadModel(
+            f"{what} {value.name!r} has element type {unknown}, which the installed onnx "
+            f"{onnx.__version__} does not know",
+            path=scope.path,
+        )
+    if _elements(value.type) > _MOST:
+        sizes = [dim.dim_value for dim in value.type.tensor_type.shape.dim if dim.dim_value]
+        raise BadModel(
+            f"{what} {value.name!r} has static sizes {sizes}, more elements than any machine can "
+            "hold",
+            path=scope.path,
+        )
+
+
+def _elements(kind: TypeProto) -> int:
+    return math.prod(max(dim.dim_value, 1) for dim in kind.tensor_type.shape.dim)
+
+
+def _unknown_element(kind: TypeProto) -> int:
+    """The element type of a tensor, also inside sequences and optionals, that onnx does not know;
+    0 where there is none."""
+    while True:
+        match kind.WhichOneof("value"):
+            case "sequence_type":
+                kind = kind.sequence_type.elem_type
+            case "optional_type":
+                kind = kind.optional_type.elem_type
+            case "tensor_type":
+                elem_type = kind.tensor_type.elem_type
+                return 0 if element(elem_type) else elem_type
+            case _:
+                return 0
