@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +20,8 @@ from onnx import (
     shape_inference,
 )
 
-from passes.names import Names
+from converters.fixed_value import FixedValue
 from passes.rule import Site
-from passes.scope import Owner
 from passes.value_types import tensor_type
 
 TypeOf = Callable[[str], TypeProto | None]
@@ -34,14 +32,14 @@ class Made:
     """Nodes, initializers and constants that take the place of one node.
 
     `leading` are nodes without inputs, already in the target opset, that go in front. `fixed`
-    are the values that were made, with the hints for their names. `asked`: the conversion rests
+    are the values that were made, by name. `asked`: the conversion rests
     on more than the node itself, on a type, a constant or a fresh name.
     """
 
     leading: list[NodeProto] = field(default_factory=list)
     initializers: dict[str, TensorProto] = field(default_factory=dict)
     constants: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    fixed: dict[str, tuple[npt.NDArray[Any], str]] = field(default_factory=dict)
+    fixed: dict[str, FixedValue] = field(default_factory=dict)
     asked: bool = False
     _producers: dict[str, tuple[NodeProto, int]] = field(default_factory=dict)
     _types: dict[str, TypeProto | None] = field(default_factory=dict)
@@ -63,9 +61,10 @@ class Made:
         if isinstance(site.scope.owner, FunctionProto):
             tensor = _same(array, self._own_constants()) or self._constant_node(array, hint, site)
         else:
-            tensor = shared_initializer(array, hint, site)
+            fixed = FixedValue(array, hint)
+            tensor = fixed(site)
             self.initializers[tensor.name] = tensor
-            self.fixed[tensor.name] = (array, hint)
+            self.fixed[tensor.name] = fixed
         self.constants[tensor.name] = array
         return tensor.name
 
@@ -135,25 +134,6 @@ def _inferred(
     except (shape_inference.InferenceError, RuntimeError, ValueError):
         return {}
     return found
-
-
-#: Initializers that were made, by the supply of names of the run, the graph and their content.
-#: A graph is kept as long as the supply is, so that its id stays its own.
-_SHARED: WeakKeyDictionary[Names, dict[tuple[Any, ...], tuple[Owner, TensorProto]]] = (
-    WeakKeyDictionary()
-)
-
-
-def shared_initializer(array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
-    """One tensor for all equal values of a graph; equal means dtype, shape and bytes."""
-    owner = site.scope.owner
-    content = tuple(array.ravel()) if array.dtype.kind == "O" else array.tobytes()
-    key = (id(owner), array.dtype.name, array.shape, content)
-    known = _SHARED.setdefault(site.names, {})
-    if key not in known:
-        plain = np.ascontiguousarray(array).reshape(array.shape)
-        known[key] = (owner, numpy_helper.from_array(plain, site.fresh(hint)))
-    return known[key][1]
 
 
 def _same(array: npt.NDArray[Any], tensors: list[TensorProto]) -> TensorProto | None:

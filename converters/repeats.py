@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from onnx import NodeProto
 
-from converters.made import Made, shared_initializer
+from converters.made import Made
 from passes.template import Template, Value
 
 
@@ -21,9 +19,8 @@ def template_of(
     outputs = len(new.output)
     if list(new.output) != list(node.output[:outputs]):
         return None
-    fixed = {name: partial(shared_initializer, *one) for name, one in made.fixed.items()}
     places = {name: position for position, name in enumerate(node.input) if name}
-    known: dict[str, int | str | Value] = {"": "", **fixed, **places}
+    known: dict[str, int | str | Value] = {"": "", **made.fixed, **places}
     if not known.keys() >= set(new.input):
         return None
     inputs = tuple(known[name] for name in new.input)

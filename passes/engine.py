@@ -83,7 +83,7 @@ class Engine:
             opset = model.opset(owner)
             target = self.target or opset
             for graph in scoping.graphs_below(owner):
-                nodes = graph.node
+                nodes = graph.node[:]
                 if any(one.considers(node, opset, target) for node in nodes for one in self.rules):
                     return True
         return False

@@ -13,14 +13,16 @@ _GRAPHS = AttributeProto.GRAPHS
 MAIN = "main"
 
 
-def subgraphs(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
+def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
     """The graphs a node holds, with the part of the path that leads to each (`body`)."""
+    found = []
     for attribute in node.attribute[:]:  # a list: protobuf hands them out one by one slowly
         if attribute.type == _GRAPH:
-            yield attribute.name, attribute.g
+            found.append((attribute.name, attribute.g))
         elif attribute.type == _GRAPHS:
-            for index, graph in enumerate(attribute.graphs):
-                yield f"{attribute.name}[{index}]", graph
+            graphs = enumerate(attribute.graphs)
+            found += [(f"{attribute.name}[{index}]", graph) for index, graph in graphs]
+    return found
 
 
 def holds_graphs(node: NodeProto) -> bool:
@@ -62,12 +64,14 @@ class Scope:
     owner: Owner
     outer: Scope | None = None
 
-    def inner(self, index: int) -> Iterator[Scope]:
+    def inner(self, index: int) -> list[Scope]:
         """The bodies of the node at `index`."""
         node = self.owner.node[index]
-        for name, graph in subgraphs(node):
-            path = f"{self.path}/{label(node, index)}.{name}"
-            yield Scope(path, (*self.key, index, name), graph, self)
+        graphs = subgraphs(node)
+        path = path_of(self, node, index) if graphs else ""
+        return [
+            Scope(f"{path}.{name}", (*self.key, index, name), graph, self) for name, graph in graphs
+        ]
 
     def chain(self) -> Iterator[Scope]:
         """This scope and what encloses it, innermost first."""
@@ -75,6 +79,11 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.outer
+
+
+def path_of(scope: Scope, node: NodeProto, index: int) -> str:
+    """What people call a node of a scope: `main/scan_3.body/if_0`."""
+    return f"{scope.path}/{label(node, index)}"
 
 
 @dataclass(frozen=True)
@@ -87,8 +96,8 @@ class Place:
 
     @property
     def path(self) -> str:
-        """What people call it: `main/scan_3.body/if_0`."""
-        return f"{self.scope.path}/{label(self.node, self.index)}"
+        """What people call it."""
+        return path_of(self.scope, self.node, self.index)
 
 
 def scopes(model: ModelProto) -> Iterator[Scope]:
@@ -115,7 +124,7 @@ def walk_model(model: ModelProto) -> Iterator[Place]:
 def graphs_below(owner: Owner) -> Iterator[Owner]:
     """`owner` and every graph nested in it."""
     yield owner
-    for node in owner.node:
+    for node in owner.node[:]:
         for attribute in node.attribute[:]:  # not `subgraphs`: a generator a node takes the time
             if attribute.type == _GRAPH:
                 yield from graphs_below(attribute.g)

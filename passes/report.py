@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from passes.places import path_of
 from passes.rounds import Refusal, Rewritten
 from passes.verify.verdicts import Verification
 
@@ -74,10 +75,9 @@ class Record:
     @classmethod
     def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
         """The record of a rewrite."""
-        place, note = one.place, one.written.note
-        return cls(
-            one.rule.name, place.path, place.node.op_type, "rewritten", note, checked=checked
-        )
+        node, note = one.node, one.written.note
+        path = path_of(one.scope, node, one.index)
+        return cls(one.rule.name, path, node.op_type, "rewritten", note, checked=checked)
 
     @classmethod
     def refused(cls, one: Refusal) -> Record:

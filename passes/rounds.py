@@ -11,7 +11,7 @@ from passes import scope as scoping
 from passes.inference import ValueTypes
 from passes.model import Model
 from passes.rule import Edit, Refused, Rule
-from passes.scope import Place
+from passes.scope import Place, Scope
 from passes.template import Filled
 
 
@@ -21,8 +21,19 @@ class Rewritten:
     template that was written in its place."""
 
     rule: Rule
-    place: Place
+    scope: Scope
+    index: int
     written: Edit | Filled
+
+    @property
+    def node(self) -> NodeProto:
+        """The site's node, as it was read."""
+        return self.scope.owner.node[self.index]
+
+    @property
+    def place(self) -> Place:
+        """Where the site was."""
+        return Place(self.node, self.index, self.scope)
 
     @cached_property
     def edit(self) -> Edit:
@@ -34,8 +45,8 @@ class Rewritten:
     @property
     def replaced(self) -> list[NodeProto]:
         """The nodes that the Edit takes the place of, in their order."""
-        positions = sorted({self.place.index, *self.edit.covered})
-        return [self.place.scope.owner.node[position] for position in positions]
+        positions = sorted({self.index, *self.edit.covered})
+        return [self.scope.owner.node[position] for position in positions]
 
     @property
     def context(self) -> list[NodeProto]:

@@ -38,22 +38,23 @@ def input_names(owner: Owner) -> list[str]:
     """Names of the inputs of a graph or function."""
     if isinstance(owner, FunctionProto):
         return list(owner.input)
-    return [value.name for value in owner.input]
+    return [value.name for value in owner.input[:]]
 
 
 def output_names(owner: Owner) -> list[str]:
     """Names of the outputs of a graph or function."""
     if isinstance(owner, FunctionProto):
         return list(owner.output)
-    return [value.name for value in owner.output]
+    return [value.name for value in owner.output[:]]
 
 
 def initializer_names(owner: Owner) -> set[str]:
     """Names of the dense and sparse initializers; functions have none."""
     if isinstance(owner, FunctionProto):
         return set()
-    names = {tensor.name for tensor in owner.initializer}
-    return names | {sparse.values.name for sparse in owner.sparse_initializer}
+    names = {tensor.name for tensor in owner.initializer[:]}
+    names.update([sparse.values.name for sparse in owner.sparse_initializer[:]])
+    return names
 
 
 def drop_constant_inputs(graph: GraphProto) -> None:
@@ -196,11 +197,18 @@ def all_names(owners_: Iterable[Owner]) -> set[str]:
     Those that only a value_info knows count, too: a new value of that name would get its type.
     """
     names: set[str] = set()
-    for top in owners_:
-        for owner in graphs_below(top):
-            for node in owner.node:
-                names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
-            names.update(input_names(owner), output_names(owner), initializer_names(owner))
-            names.update(value.name for value in owner.value_info)
+    for owner in owners_:
+        _add_names(owner, names)
     names.discard("")
     return names
+
+
+def _add_names(owner: Owner, names: set[str]) -> None:
+    """Add the names in a graph and below it, in one pass: it may be asked of 100,000 nodes."""
+    for node in owner.node[:]:
+        names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
+        if holds_graphs(node):
+            for _, graph in subgraphs(node):
+                _add_names(graph, names)
+    names.update(input_names(owner), output_names(owner), initializer_names(owner))
+    names.update([value.name for value in owner.value_info[:]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
-from passes import scope as scoping
 from passes.check import check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.choices import DEFAULT_OPSET
+from passes.collector import collector_held_back
 from passes.dims import with_fixed_dims
 from passes.engine import Engine
 from passes.errors import PassesError
@@ -105,6 +106,23 @@ class Session:
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
         """
+        converting = all(stage.converts for stage in self._stages())
+        with collector_held_back() if converting else nullcontext():
+            model, nodes = self._loaded(source)
+            rounds, proto = self._rewritten(model)
+            report = self._report(model, proto, rounds, nodes)
+        if any(not record.optional for record in report.refusals):
+            raise NotProduced(_refused(report), report)
+        if proto is not model.proto:
+            added = str(self.options.get("check_output") or "")
+            if added:
+                proto = with_check_output(proto, added, checks_of(rounds))
+            check_outcome(Model(proto, model.path))
+            report = self._verified(model, rounds, proto, report)
+        return Result(proto, report, model.base_dir)
+
+    def _loaded(self, source: Source) -> tuple[Model, int]:
+        """The valid model, with the dims that are to be fixed, and how many nodes it has."""
         self._say("loading")
         newest = onnx.defs.onnx_opset_version()
         if self.target is not None and self.target > newest:
@@ -112,31 +130,32 @@ class Session:
                 f"opset {self.target} is not known: the installed onnx knows opsets to {newest}"
             )
         model = Model.load(source)
-        check(model)
+        nodes = check(model).nodes
         sizes = dict(self.options.get("dims", ()))
         if sizes:
             model = with_fixed_dims(model, sizes)
         added = str(self.options.get("check_output") or "")
         if added:
             refuse_taken(model.proto, added)
+        return model, nodes
+
+    def _rewritten(self, model: Model) -> tuple[list[Round], ModelProto]:
+        """What the rules did, and the outcome: the model itself where they did nothing."""
         self._say("rewriting")
         only: Sequence[str] = tuple(self.options.get("only", ()))
         start = marked(model.proto, only) if only else model.proto
         rounds = self._rounds(model, start)
         proto = rounds[-1].proto if rounds else start
         if proto is start:
-            proto = model.proto
-        elif only:
+            return rounds, model.proto
+        if only:
             unmark(proto)
-        report = self._report(model, proto, rounds)
-        if any(not record.optional for record in report.refusals):
-            raise NotProduced(_refused(report), report)
-        if proto is not model.proto:
-            if added:
-                proto = with_check_output(proto, added, checks_of(rounds))
-            check_outcome(Model(proto, model.path))
-            report = self._verified(model, rounds, proto, report)
-        return Result(proto, report, model.base_dir)
+        return rounds, proto
+
+    def _stages(self) -> list[Stage]:
+        """The stages of the command, as far as the options leave them."""
+        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
+        return list(stages_of(self.command, chosen, skip))
 
     @property
     def _target(self) -> int:
@@ -147,8 +166,7 @@ class Session:
         """Run the stages, one after the other, from `proto` on."""
         rounds: list[Round] = []
         settled: list[Stage] = []  # what finds nothing to do any more
-        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
-        for stage in stages_of(self.command, chosen, skip):
+        for stage in self._stages():
             current = model if proto is model.proto else Model(proto, model.path)
             applies = stage.applies_to(proto, current.opset(), asked=self.target is not None)
             if applies and not any(map(stage.is_part_of, settled)):
@@ -166,7 +184,9 @@ class Session:
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
         return rounds
 
-    def _report(self, model: Model, proto: ModelProto, rounds: Sequence[Round]) -> Report:
+    def _report(
+        self, model: Model, proto: ModelProto, rounds: Sequence[Round], nodes: int
+    ) -> Report:
         """The rewrites of all rounds; what a rule still refuses when it runs the last time."""
         records = [Record.rewritten(one, None) for round_ in rounds for one in round_.rewritten]
         last = {name: round_ for round_ in rounds for name in round_.stage}
@@ -179,7 +199,7 @@ class Session:
         before, after = model.opset(), Model(proto).opset()
         if any("opset" in round_.stage for round_ in rounds):
             after = max(after, self._target)  # what was asked for, also where it was refused
-        return Report(self.command, model.file, (before, after), _count(model.proto), records)
+        return Report(self.command, model.file, (before, after), nodes, records)
 
     def _verified(
         self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report
@@ -224,14 +244,6 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
 def _at_opset(model: Model, target: int) -> bool:
     owners = [None, *model.proto.functions]
     return all((model.opset(owner) or target) >= target for owner in owners)
-
-
-def _count(model: ModelProto) -> int:
-    return sum(
-        len(graph.node)
-        for _, owner in scoping.owners(model)
-        for graph in scoping.graphs_below(owner)
-    )
 
 
 def _refused(report: Report) -> str:

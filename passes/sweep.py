@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from onnx import FunctionProto, GraphProto, TensorProto
+from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.dequantized import with_dequantized_apart
@@ -25,12 +25,13 @@ _MANY = 64  # nodes of an Edit, of which there should not be two copies
 
 @dataclass
 class _Found:
-    """What becomes of the nodes of one graph.
+    """What becomes of the nodes of one graph, which `scope` shows as it was read.
 
     `edits` are by the index of their nodes, `large` says where the large ones are recorded.
     `constants`: Edits that share one each bring it along. `filled` are the templates in use.
     """
 
+    scope: Scope
     edits: dict[int, Edit] = field(default_factory=dict)
     large: dict[int, int] = field(default_factory=dict)
     constants: dict[str, TensorProto] = field(default_factory=dict)
@@ -38,7 +39,8 @@ class _Found:
 
     def add(self, tensors: Sequence[TensorProto]) -> None:
         """Add constants to the graph."""
-        self.constants.update((tensor.name, tensor) for tensor in tensors)
+        for tensor in tensors:
+            self.constants[tensor.name] = tensor
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,8 @@ class Sweep:
 
         Answers with what is read less often now, by Edits that tidy: it may be unread outside.
         """
-        found = _Found()
-        spare = self._collect(scope, owner, found)
+        found = _Found(scope)
+        spare = self._collect(owner, found)
         starts: dict[int, int] = {}
         if found.edits:
             read, starts = splice(owner, found.edits, found.constants)
@@ -80,28 +82,28 @@ class Sweep:
             list_initializers(owner)
         return spare
 
-    def _collect(self, scope: Scope, owner: Owner, found: _Found) -> set[str]:
+    def _collect(self, owner: Owner, found: _Found) -> set[str]:
         """Find what becomes of the nodes of a graph, its bodies rewritten before.
 
         Answers with what bodies read less often.
         """
         covered: set[int] = set()
         spare: set[str] = set()
-        for index, node in enumerate(owner.node):
+        for index, node in enumerate(owner.node[:]):
             if index in covered:
                 continue  # an Edit in front takes its place
             holds = scoping.holds_graphs(node)
             if holds:
-                inner = zip(scope.inner(index), scoping.subgraphs(node), strict=True)
+                inner = zip(found.scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
                     spare |= self.rewrite(before, graph)
             rules = [one for one in self.rules if one.considers(node, self.opset, self.target)]
-            if not rules or not self._wanted(place := Place(node, index, scope)):
+            if not rules or not self._wanted(node):
                 continue
             if holds or len(rules) > 1 or isinstance(owner, FunctionProto):
-                edit = self._first_edit(rules, place)
+                edit = self._first_edit(rules, Place(node, index, found.scope))
             else:
-                edit = self._edit_or_template(rules[0], place, found)
+                edit = self._edit_or_template(rules[0], node, index, found)
             if edit is not None:
                 found.edits[index] = edit
                 found.add(edit.initializers)
@@ -110,21 +112,24 @@ class Sweep:
                     found.large[index] = len(self.outcome.rewritten) - 1
         return spare
 
-    def _edit_or_template(self, rule: Rule, place: Place, found: _Found) -> Edit | None:
+    def _edit_or_template(
+        self, rule: Rule, node: NodeProto, index: int, found: _Found
+    ) -> Edit | None:
         """The Edit of a rule; None, too, where a template is written in place."""
-        key = likeness(place.node, self.opset)
+        key = likeness(node, self.opset)
         if key not in self.templates:
-            edit = self._first_edit([rule], place)
+            edit = self._first_edit([rule], Place(node, index, found.scope))
             if edit is None or edit.template is None:
                 return edit
             self.templates[key] = edit.template
             self.outcome.rewritten.pop()
         filled = found.filled.get(key)
         if filled is None:
-            filled = found.filled[key] = self.templates[key].at(self._site(place))
+            site = self._site(Place(node, index, found.scope))
+            filled = found.filled[key] = self.templates[key].at(site)
             found.add(filled.tensors)
-        self._record(rule, place, filled)
-        filled.write(place.node)
+        self.outcome.rewritten.append(Rewritten(rule, found.scope, index, filled))
+        filled.write(node)
         return None
 
     def _share(self, position: int, owner: Owner, start: int) -> None:
@@ -132,19 +137,19 @@ class Sweep:
         one = self.outcome.rewritten[position]
         nodes = tuple(owner.node[start : start + len(one.edit.nodes)])
         edit = replace(one.edit, nodes=nodes)
-        self.outcome.rewritten[position] = Rewritten(one.rule, one.place, edit)
+        self.outcome.rewritten[position] = replace(one, written=edit)
 
-    def _wanted(self, place: Place) -> bool:
+    def _wanted(self, node: NodeProto) -> bool:
         """Whether `only` leaves this site to the rules; a model is converted as a whole."""
         chosen = self.options.get("only") and not self.converting
-        return not chosen or is_meant(place.node)
+        return not chosen or is_meant(node)
 
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
         """The Edit of the first rule that does not refuse."""
         for rule in rules:
             edit = self._apply(rule, place)
             if edit is not None:
-                self._record(rule, place, edit)
+                self.outcome.rewritten.append(Rewritten(rule, place.scope, place.index, edit))
                 return edit
         return None
 
@@ -166,9 +171,6 @@ class Sweep:
         if self.options.get("only"):
             hand_on(place.node, edit.nodes)
         return edit
-
-    def _record(self, rule: Rule, place: Place, written: Edit | Filled) -> None:
-        self.outcome.rewritten.append(Rewritten(rule, _original(place), written))
 
     def _site(self, place: Place) -> Site:
         return Site(

@@ -17,19 +17,11 @@ Value = Callable[[Site], TensorProto]
 def likeness(node: NodeProto, opset: int) -> Hashable:
     """What nodes without bodies have in common that differ in nothing but their names."""
     inputs, outputs = node.input[:], node.output[:]
-    key: tuple[Hashable, ...] = (
-        opset,
-        node.op_type,
-        node.domain,
-        node.overload,
-        len(inputs),
-        len(outputs),
-    )
+    attributes = [attribute.SerializeToString() for attribute in node.attribute[:]]
+    given: tuple[Hashable, Hashable] = len(inputs), len(outputs)
     if "" in inputs or "" in outputs:
-        key += (tuple(map(bool, inputs)), tuple(map(bool, outputs)))
-    for attribute in node.attribute:
-        key += (attribute.SerializeToString(),)
-    return key
+        given = tuple(map(bool, inputs)), tuple(map(bool, outputs))
+    return opset, node.op_type, node.domain, node.overload, given, *attributes
 
 
 @dataclass(frozen=True)
@@ -50,10 +42,20 @@ class Template:
 
     def at(self, site: Site) -> Filled:
         """The template for the graph that a site lies in."""
-        tensors = [one(site) for one in self.inputs if callable(one)]
-        names = iter(tensors)
-        inputs = [next(names).name if callable(one) else one for one in self.inputs]
+        inputs: list[int | str] = []
+        tensors: list[TensorProto] = []
+        for one in self.inputs:
+            if callable(one):
+                tensors.append(one(site))
+                inputs.append(tensors[-1].name)
+            else:
+                inputs.append(one)
         return Filled(self, tuple(inputs), tuple(tensors))
+
+    @cached_property
+    def appends(self) -> bool:
+        """Whether the old inputs stay, all that is new coming behind them."""
+        return self.inputs[: self.count] == tuple(range(self.count))
 
 
 @dataclass(frozen=True)
@@ -76,22 +78,14 @@ class Filled:
             node.op_type = template.op_type
         node.ClearField("attribute")
         node.attribute.extend(template.attributes)
-        if self._added is not None:
-            node.input.extend(self._added)
+        if template.appends:
+            node.input.extend([str(one) for one in self.inputs[template.count :]])
         else:
             old = node.input[:]
             del node.input[:]
             node.input.extend([old[one] if isinstance(one, int) else one for one in self.inputs])
         if len(node.output) > template.outputs:
             del node.output[template.outputs :]
-
-    @cached_property
-    def _added(self) -> list[str] | None:
-        """What comes behind the old inputs, where those stay."""
-        count = self.template.count
-        if self.inputs[:count] != tuple(range(count)):
-            return None
-        return [str(one) for one in self.inputs[count:]]
 
     def edit(self, node: NodeProto) -> Edit:
         """The rewrite of a node as an Edit of its own."""

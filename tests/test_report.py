@@ -21,7 +21,9 @@ VERIFIED = Checked("verified", "", {"reference": 12, "onnxruntime": 9})
 
 
 def rewritten(rule: str = "scan-8", note: str = "nest", checked: Checked | None = None) -> Record:
-    made = Rewritten(Rule(rule, RULE.rewrite, RULE.considers), PLACE, Edit((), note=note))
+    made = Rewritten(
+        Rule(rule, RULE.rewrite, RULE.considers), PLACE.scope, PLACE.index, Edit((), note=note)
+    )
     return Record.rewritten(made, checked)
 
 

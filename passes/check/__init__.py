@@ -19,7 +19,7 @@ from passes.check.found import Found
 from passes.check.heading import read_headings
 from passes.check.lookup import Lookup
 from passes.check.site import Site
-from passes.check.survey import survey
+from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.model import Model
 
@@ -38,26 +38,28 @@ def check_outcome(model: Model) -> None:
         check(model)
 
 
-def check(model: Model) -> None:
+def check(model: Model) -> Survey:
     """See that a model is valid ONNX, as far as that shows without running it.
 
     What is cheap and what onnx's own checker does not see comes first, then that checker; only
     where it complains are names and order looked into, to say where and why. The types of loops
     come last: inference may be trusted with a model whose form is right, and with no other.
+    Answers with what was found on the way.
 
     Raises:
         BadModel: the model is invalid; the sentence names the place and both sides.
     """
     try:
-        loops.check_types(*_check_form(model))
+        header.check_header(model.proto)
+        found = survey(model)
+        loops.check_types(*_check_form(model, found))
+        return found
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check_form(model: Model) -> tuple[list[Site], Lookup]:
+def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
     """All that needs no types; answers with the loops and branches, and what their graphs say."""
-    header.check_header(model.proto)
-    found = survey(model)
     places = found.places
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)

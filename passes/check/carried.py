@@ -35,7 +35,7 @@ def check_carried(
 
 def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
     """What the body returns has the types that the node's outputs are declared with."""
-    for position, (outer, inner) in enumerate(zip(site.node.output, returned, strict=True)):
+    for position, (outer, inner) in enumerate(zip(site.node.output[:], returned, strict=True)):
         declared = look.declared(site.scope, outer) if outer else ""
         if declared and _differ(declared, found := look.kind(body.scope, inner)):
             raise site.error(
@@ -67,6 +67,6 @@ def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
 
 def _differ(one: str, other: str) -> bool:
     """Whether both are known and do not fit; an optional may hold what it is compared with."""
-    if not one or not other:
+    if one == other or not one or not other:
         return False
     return one.removeprefix("optional(").rstrip(")") != other.removeprefix("optional(").rstrip(")")

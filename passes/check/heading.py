@@ -8,12 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import onnx
-from onnx import FunctionProto, SparseTensorProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    SparseTensorProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from passes.check.wording import describe, element
 from passes.errors import BadModel
 from passes.scope import Key, Scope
-from passes.value_types import Dim, dims_of
+from passes.value_types import Dims, dims_of
 
 _MOST = 1 << 40  # elements
 
@@ -27,7 +34,7 @@ class Declaration:
     """
 
     kind: str
-    dims: tuple[Dim, ...] | None
+    dims: Dims | None
     odd: bool = False
 
 
@@ -36,20 +43,20 @@ class Heading:
     """The head of a graph or function, read once.
 
     `taken`: the inputs that the caller feeds, which name no initializer. `returned`: the outputs.
+    `kinds`: the types of what is declared, in words, without the shape; empty: not told.
     """
 
     taken: Sequence[str]
     returned: Sequence[str]
-    declared: Mapping[str, Declaration]
-    constants: Mapping[str, TensorProto | SparseTensorProto]
+    kinds: Mapping[str, str]
+    _declared: Mapping[str, Declaration]
+    _constants: Mapping[str, TensorProto | SparseTensorProto]
 
-    def says(self, name: str) -> Declaration | None:
-        """What a value of this very graph is declared as; None where it is not listed."""
-        tensor = self.constants.get(name)
-        if tensor is None:
-            return self.declared.get(name)
-        values = tensor.values if isinstance(tensor, SparseTensorProto) else tensor
-        return Declaration(element(values.data_type), tuple(tensor.dims))
+    def dims(self, name: str) -> Dims | None:
+        """The shape that a value is declared with, where all its sizes are static; else None."""
+        if name in self._constants:
+            return tuple(self._constants[name].dims)
+        return self._declared[name].dims if name in self._declared else None
 
 
 Headings = Mapping[Key, Heading]
@@ -68,19 +75,32 @@ def read_headings(scopes: Iterable[Scope]) -> Headings:
 def _read(scope: Scope) -> Heading:
     graph = scope.owner
     if isinstance(graph, FunctionProto):
-        return Heading(graph.input[:], graph.output[:], {}, {})
-    constants: dict[str, TensorProto | SparseTensorProto] = {
-        tensor.name: tensor for tensor in graph.initializer[:]
-    }
-    constants.update((sparse.values.name, sparse) for sparse in graph.sparse_initializer[:])
+        return Heading(graph.input[:], graph.output[:], {}, {}, {})
     declared: dict[str, Declaration] = {}
     # of a name that is declared twice the last one counts
     _list("value", graph.value_info, declared, scope)
     returned = _list("output", graph.output, declared, scope)
     taken = _list("input", graph.input, declared, scope)
+    kinds = {name: says.kind for name, says in declared.items()}
+    constants = _constants(graph)
     if constants:
         taken = [name for name in taken if name not in constants]
-    return Heading(taken, returned, declared, constants)
+        kinds.update({name: _element(tensor) for name, tensor in constants.items()})
+    return Heading(taken, returned, kinds, declared, constants)
+
+
+def _constants(graph: GraphProto) -> dict[str, TensorProto | SparseTensorProto]:
+    found: dict[str, TensorProto | SparseTensorProto] = {
+        tensor.name: tensor for tensor in graph.initializer[:]
+    }
+    for sparse in graph.sparse_initializer[:]:
+        found[sparse.values.name] = sparse
+    return found
+
+
+def _element(tensor: TensorProto | SparseTensorProto) -> str:
+    values = tensor.values if isinstance(tensor, SparseTensorProto) else tensor
+    return element(values.data_type)
 
 
 def _list(

@@ -41,7 +41,8 @@ class Lookup:
 
     def kind(self, scope: Scope, name: str) -> str:
         """Its type in words, without the shape; empty where it is not known."""
-        return self._told.kind(scope, name) or describe(self.type(scope, name))
+        declared = self.headings[scope.key].kinds.get(name)  # nearly always: the quickest first
+        return declared or self._told.kind(scope, name) or describe(self.type(scope, name))
 
     def no_tensor(self, scope: Scope, name: str) -> str:
         """The type in words of what is known to be no tensor; else empty."""
@@ -59,7 +60,7 @@ class Lookup:
 
     def declared(self, scope: Scope, name: str) -> str:
         """What this very graph declares a value as, in words; empty where it does not."""
-        return self._told.declared(scope, name)
+        return self.headings[scope.key].kinds.get(name, "")
 
     @cached_property
     def _told(self) -> Told:

@@ -37,7 +37,7 @@ def check_loop_form(site: Site) -> None:
 def check_loop_types(site: Site, look: Lookup) -> None:
     """Trip count and condition are what they must be, carried values keep their types."""
     body = site.bodies["body"]
-    trips, condition, *carried = site.node.input
+    trips, condition, *carried = site.node.input[:]
     if trips:
         check_scalar(site, look, trips, "int64", "the trip count")
     if condition:

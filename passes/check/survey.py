@@ -27,6 +27,11 @@ class Survey:
     places: list[Found] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are, at any depth."""
+        return sum(len(scope.owner.node) for scope in self.scopes)
+
     def visit(self, scope: Scope, opset: int, plain: Set[str], depth: int = 1) -> None:
         """Add what a scope holds, at any depth."""
         if depth > DEEPEST:
@@ -35,7 +40,7 @@ class Survey:
                 path=scope.path.split("/")[0],
             )
         self.scopes.append(scope)
-        for index, node in enumerate(scope.owner.node):
+        for index, node in enumerate(scope.owner.node[:]):
             if node.op_type not in plain:
                 bodies = list(scope.inner(index))
                 self.places.append(Found(node, index, scope, opset, bodies))

@@ -28,22 +28,17 @@ class Told:
     model: Model
     headings: Headings
 
-    def declared(self, scope: Scope, name: str) -> str:
-        """What this very graph declares a value as, in words, without the shape; empty: nothing."""
-        says = self.headings[scope.key].says(name)
-        return says.kind if says is not None else ""
-
     def kind(self, scope: Scope, name: str) -> str:
         """The type of a value in words, without the shape; empty where it is not told."""
         at: Scope | None = scope
         while at is not None and isinstance(at.owner, GraphProto):  # a function declares nothing
-            says = self.headings[at.key].says(name)
-            if says is not None and says.kind:
-                return says.kind
+            kind = self.headings[at.key].kinds.get(name)
+            if kind:
+                return kind
             producer = self.model.producer(at.owner, name)
             if producer is not None:
                 return _returned(producer, name)
-            if says is not None:
+            if kind is not None:
                 return ""
             at = at.outer
         return ""
@@ -51,9 +46,9 @@ class Told:
     def dims(self, scope: Scope, name: str) -> Dims | None:
         """The shape that a value is declared with, where all its sizes are static; else None."""
         for at in scope.chain():
-            says = self.headings[at.key].says(name)
-            if says is not None:
-                return says.dims
+            heading = self.headings[at.key]
+            if name in heading.kinds:
+                return heading.dims(name)
             if self.model.producer(at.owner, name) is not None:
                 return None
         return None
