@@ -88,6 +88,18 @@ def by_hand(cell: str, width: int, *, ragged: bool) -> ModelProto:
     )
 
 
+def products(cell: str, width: int) -> ModelProto:
+    """Nothing but the two products of the cell, for all rows and steps at once."""
+    _, gates, _ = CELLS[cell]
+    return _model(
+        21,
+        f"""products (float[N,{width}] x, float[N,{width}] h) => (a, b) {_weights(width, gates)} {{
+            a = MatMul (x, W)  b = MatMul (h, R) }}""",
+        width,
+        gates,
+    )
+
+
 def _head(states: list[str], width: int, lens: str) -> str:
     initials = ", ".join(f"float[B,{width}] {name}0" for name in states)
     finals = ", ".join(f"float[B,{width}] {name}T" for name in states)
