@@ -63,7 +63,7 @@ def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
     places = found.places
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
-    headings = read_headings(found.scopes)
+    headings = read_headings(found)
     sites = loops.loop_sites(places, headings)
     loops.check_form(sites)
     _run_checker(model, places)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,11 +17,15 @@ from onnx import (
     ValueInfoProto,
 )
 
+from passes import scope as scoping
+from passes.check.survey import Survey
 from passes.check.wording import describe, element
 from passes.errors import BadModel
 from passes.scope import Key, Scope
 from passes.value_types import Dims, dims_of
 
+#: Which output of its bodies each output of a node is: a Loop's first is its condition.
+_FIRST_RETURNED = {"Loop": 1, "Scan": 0, "If": 0}
 _MOST = 1 << 40  # elements
 
 
@@ -43,14 +47,21 @@ class Heading:
     """The head of a graph or function, read once.
 
     `taken`: the inputs that the caller feeds, which name no initializer. `returned`: the outputs.
-    `kinds`: the types of what is declared, in words, without the shape; empty: not told.
+    `kinds`: the types of what is declared, in words, without the shape, and of what the bodies of
+    nodes return; empty: not told.
     """
 
     taken: Sequence[str]
     returned: Sequence[str]
-    kinds: Mapping[str, str]
+    kinds: dict[str, str]
     _declared: Mapping[str, Declaration]
     _constants: Mapping[str, TensorProto | SparseTensorProto]
+
+    def returned_kind(self, position: int) -> str:
+        """The type of what is returned at a position; empty where nothing is, or it is not told."""
+        if position >= len(self.returned):
+            return ""
+        return self.kinds.get(self.returned[position], "")
 
     def dims(self, name: str) -> Dims | None:
         """The shape that a value is declared with, where all its sizes are static; else None."""
@@ -62,14 +73,30 @@ class Heading:
 Headings = Mapping[Key, Heading]
 
 
-def read_headings(scopes: Iterable[Scope]) -> Headings:
-    """The headings of these graphs, by the keys of their scopes.
+def read_headings(found: Survey) -> Headings:
+    """The headings of all graphs, by the keys of their scopes.
 
     Raises:
         BadModel: a graph declares an element type that onnx does not know, or more elements than
             any machine can hold, which is garbage on which arithmetic overflows.
     """
-    return {scope.key: _read(scope) for scope in scopes}
+    headings = {scope.key: _read(scope) for scope in found.scopes}
+    for place in reversed(found.places):  # inner nodes first
+        first = _FIRST_RETURNED.get(place.node.op_type)
+        if first is not None and place.bodies and scoping.is_onnx_domain(place.node.domain):
+            bodies = [headings[body.key] for body in place.bodies]
+            _add_returned(headings[place.scope.key].kinds, place.node.output[:], bodies, first)
+    return headings
+
+
+def _add_returned(
+    kinds: dict[str, str], outputs: Sequence[str], bodies: Sequence[Heading], first: int
+) -> None:
+    """Add the types of a node's outputs that are not declared, but that all its bodies declare."""
+    for position, name in enumerate(outputs, first):
+        if name and not kinds.get(name):
+            told = {body.returned_kind(position) for body in bodies}
+            kinds[name] = told.pop() if len(told) == 1 else ""
 
 
 def _read(scope: Scope) -> Heading:

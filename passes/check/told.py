@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto
 
-from passes import scope as scoping
 from passes.check.heading import Headings
-from passes.check.wording import describe
 from passes.model import Model
 from passes.scope import Scope
 from passes.value_types import Dims
-
-#: Which output of its bodies each output of a node is: a Loop's first is its condition.
-_FIRST_RETURNED = {"Loop": 1, "Scan": 0, "If": 0}
 
 
 @dataclass(frozen=True)
@@ -35,10 +30,7 @@ class Told:
             kind = self.headings[at.key].kinds.get(name)
             if kind:
                 return kind
-            producer = self.model.producer(at.owner, name)
-            if producer is not None:
-                return _returned(producer, name)
-            if kind is not None:
+            if kind is not None or self.model.producer(at.owner, name) is not None:
                 return ""
             at = at.outer
         return ""
@@ -52,16 +44,3 @@ class Told:
             if self.model.producer(at.owner, name) is not None:
                 return None
         return None
-
-
-def _returned(node: NodeProto, name: str) -> str:
-    """What all bodies of a node declare the output `name` as."""
-    first = _FIRST_RETURNED.get(node.op_type)
-    if first is None or not scoping.is_onnx_domain(node.domain):
-        return ""
-    position = first + node.output[:].index(name)
-    kinds = {
-        describe(graph.output[position].type) if position < len(graph.output) else ""
-        for _, graph in scoping.subgraphs(node)
-    }
-    return kinds.pop() if len(kinds) == 1 else ""
