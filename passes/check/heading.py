@@ -104,10 +104,10 @@ def _read(scope: Scope) -> Heading:
     if isinstance(graph, FunctionProto):
         return Heading(graph.input[:], graph.output[:], {}, {}, {})
     declared: dict[str, Declaration] = {}
-    # of a name that is declared twice the last one counts
-    _list("value", graph.value_info, declared, scope)
-    returned = _list("output", graph.output, declared, scope)
+    # of a name that is declared twice the first one that tells a type counts
     taken = _list("input", graph.input, declared, scope)
+    returned = _list("output", graph.output, declared, scope)
+    _list("value", graph.value_info, declared, scope)
     kinds = {name: says.kind for name, says in declared.items()}
     constants = _constants(graph)
     if constants:
@@ -141,7 +141,7 @@ def _list(
         says = _declaration(value.type.SerializeToString())
         if says.odd:
             _complain(what, value, scope)
-        if says.kind or name not in declared:
+        if name not in declared or not declared[name].kind:
             declared[name] = says
     return names
 
