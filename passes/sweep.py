@@ -15,6 +15,7 @@ from passes.names import Names
 from passes.own_strings import with_own_strings
 from passes.rounds import Refusal, Rewritten, Round
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
+from passes.said_conditions import with_conditions_said
 from passes.scope import Owner, Place, Scope
 from passes.selection import hand_on, is_meant
 from passes.splicing import FREE_INITIALIZERS, drop_unread, list_initializers, splice
@@ -167,7 +168,8 @@ class Sweep:
             raise TypeError(
                 f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
             )
-        edit = with_dequantized_apart(self._site(place), with_own_strings(self._site(place), edit))
+        for without_trap in (with_own_strings, with_dequantized_apart, with_conditions_said):
+            edit = without_trap(self._site(place), edit)
         if self.options.get("only"):
             hand_on(place.node, edit.nodes)
         return edit

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto
 
 from passes import facts, spelling
@@ -99,11 +98,6 @@ class _Lowering:
             if moved and one.tensor:
                 self._place(one, name)
 
-    def _true(self) -> str:
-        """The condition of a Loop that carries nothing: where onnxruntime inlines functions and
-        branches it drops omitted inputs at the end, and then cannot load the Loop."""
-        return self.author.constant(np.array(True), "true")
-
     def _output(self, name: str) -> str:
         """An omitted output gets a name: onnxruntime crashes on a Loop without."""
         return name or self.author.fresh("unused")
@@ -170,7 +164,7 @@ class _Lowering:
             ),
             collected=tuple(map(Collected, outputs[1 + count :], collected)),
             trip_count=trips,
-            condition=Condition("" if fed else self._true(), inputs[1], outputs[0]),
+            condition=Condition("", inputs[1], outputs[0]),
             iteration=inputs[0],
         )
         node = form.to_node()

@@ -92,7 +92,7 @@ class Partial:
             tuple(carried),
             collected=collected,
             trip_count=rounds,
-            condition=Condition(self._go(), inputs[1], names[0]),
+            condition=Condition("", inputs[1], names[0]),
             iteration=inputs[0],
         )
         self._adopt(made.to_node(), "rounds")
@@ -162,14 +162,9 @@ class Partial:
         graph = remaining_body(inner, self.body, "rest", first=done, counted=True)
         rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
         finals = [one.final or self.author.fresh("unused") for one in self.form.carried]
-        node = helper.make_node("Loop", [rest, self._go(), *states], [*finals, *rows], body=graph)
+        node = helper.make_node("Loop", [rest, "", *states], [*finals, *rows], body=graph)
         self._adopt(node, "rest")
         return rows
-
-    def _go(self) -> str:
-        """The condition of a Loop, said where nothing is carried: onnxruntime drops an omitted
-        input at the end where it inlines a branch or function, and then cannot load the Loop."""
-        return "" if self.form.carried else self.true
 
     def _adopt(self, node: NodeProto, what: str) -> None:
         source = self.site.node

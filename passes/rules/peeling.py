@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from onnx import NodeProto, helper
 
 from passes import spelling
@@ -177,7 +176,7 @@ class Peeling(EitherWay):
         node.metadata_props.add(key=ITERATION_KEY, value="rest")
         node.metadata_props.add(key=PEELED_KEY, value="last" if self.last else "first")
         fed = [*states, *(self._part(author, one, peeled=False) for one in form.scanned)]
-        node.input.extend([*self._head(author, go_on, alone=not fed), *fed])
+        node.input.extend([*self._head(author, go_on), *fed])
         given = Given(
             [self.author.fresh(f"{one.body_output}/rest") for one in form.carried],
             [self.author.fresh(f"{one.body_output}/rest") for one in form.collected],
@@ -186,19 +185,13 @@ class Peeling(EitherWay):
         author.adopt([node])
         return given
 
-    def _head(self, author: Author, go_on: str, *, alone: bool) -> list[str]:
-        """The trip count and the condition of the loop, where it is a Loop.
-
-        `alone`: nothing follows them: onnxruntime drops an omitted input at the end where it
-        inlines a branch or function, and then cannot load the Loop.
-        """
+    def _head(self, author: Author, go_on: str) -> list[str]:
+        """The trip count and the condition of the loop, where it is a Loop."""
         condition = self.form.condition
         if condition is None:
             return []
         count = self._before(author, self.length) if self.form.trip_count else ""
         initial = go_on if condition.initial and not self.last else condition.initial
-        if alone and not initial:
-            initial = self.author.constant(np.array(True), "true")
         return [count, initial]
 
     def _joined(self, author: Author, early: list[str], late: list[str]) -> list[str]:

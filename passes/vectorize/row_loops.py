@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Condition, LoopForm
+from passes.said_conditions import carrying_its_condition
 from passes.value_types import tensor_type
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.vectorizer import Vectorizer
@@ -133,23 +134,11 @@ def without_condition(at: Vectorizer, form: LoopForm) -> LoopForm:
 
     The body still sees what it said before, as a carried value.
     """
-    assert form.condition is not None
-    condition = Condition("", at.author.fresh("going"), at.author.fresh("going"))
-    at.note(condition.body_input, TensorProto.BOOL, (), carries=False)
-    body = GraphProto()
-    body.CopyFrom(form.body)
-    true = helper.make_tensor("true", TensorProto.BOOL, [], [True])
-    body.node.append(helper.make_node("Constant", [], [condition.body_output], value=true))
-    for name, values in ((condition.body_input, body.input), (condition.body_output, body.output)):
-        values.append(helper.make_tensor_value_info(name, TensorProto.BOOL, []))
     before = at.author.constant(np.array(True), "true")
-    said = Carried(
-        at.note(before, TensorProto.BOOL, (), carries=False),
-        form.condition.body_input,
-        form.condition.body_output,
-        at.author.fresh("unused"),
-    )
-    changed = replace(form, body=body, condition=condition, carried=(*form.carried, said))
+    changed = carrying_its_condition(form, at.author, before)
+    assert changed.condition is not None
+    for name in (before, changed.condition.body_input):
+        at.note(name, TensorProto.BOOL, (), carries=False)
     return LoopForm.from_node(changed.to_node(), at.author.opset)
 
 
