@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
-from passes.value_types import dims_of, elem_type_of
+from passes.value_types import dims_of, elem_type_of, has_elements
 
 #: Ops whose result is drawn anew each time: never duplicated, dropped or reordered.
 RANDOM = frozenset(
@@ -68,6 +68,11 @@ _SPECULATABLE_IF_FIXED = {
 }
 
 
+#: Ops that read sequences, and end onnxruntime's process where there is no row of them (GRU also
+#: where there is no time step or feature).
+NEEDS_SEQUENCES = frozenset({"GRU", "LSTM"})
+
+
 def is_pure(node: NodeProto) -> bool:
     """Whether a node gives the same result each time, at every depth.
 
@@ -88,7 +93,8 @@ def speculatable(
     """The nodes of a body that must not run on values that the original never saw.
 
     Empty where the whole body may be speculated. `fixed` are names of values that are constant;
-    `types` of names that are unique at every depth let floats be divided and bodies be run.
+    `types` of names that are unique at every depth let floats be divided, bodies be run, and
+    sequences be read that are there.
     That a value is a string, which a Cast may fail on, is taken from the body's declarations.
     """
     types = types or {}
@@ -120,6 +126,8 @@ def _may_run(node: NodeProto, known: set[str], types: Mapping[str, TypeProto]) -
     if not scoping.is_onnx_domain(node.domain):
         return False
     positions = _SPECULATABLE_IF_FIXED.get(node.op_type)
+    if node.op_type in NEEDS_SEQUENCES and not has_elements(types.get(node.input[0])):
+        return False
     if positions is not None:
         return all(node.input[at] in known for at in positions if at < len(node.input))
     if node.op_type in _FAIL_ON_INTEGERS:

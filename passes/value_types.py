@@ -32,6 +32,12 @@ def elem_type_of(type_proto: TypeProto | None) -> int:
     return type_proto.tensor_type.elem_type
 
 
+def has_elements(type_proto: TypeProto | None) -> bool:
+    """Whether a type is one of tensors whose sizes are known, none of them 0."""
+    dims = dims_of(type_proto)
+    return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+
+
 def tensor_type(elem_type: int, dims: Dims | None) -> TypeProto:
     """A tensor type; `dims` None for an unknown rank."""
     made: TypeProto = helper.make_tensor_type_proto(elem_type, dims)

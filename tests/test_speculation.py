@@ -84,7 +84,7 @@ def test_what_fails_or_sizes_its_output_by_values_may_not(op: str) -> None:
         "Tile (x, k)",
         'Pad (x, k, "", k)',
         "Split (x, k)",
-        "LSTM (x, x, x, x, k)",
+        "RNN (x, x, x, x, k)",
     ],
 )
 def test_sizes_axes_and_lengths_must_be_fixed(op: str) -> None:
@@ -100,7 +100,7 @@ def test_sizes_axes_and_lengths_must_be_fixed(op: str) -> None:
 
 def test_an_omitted_input_is_fixed() -> None:
     assert culprits('b (float[4] x) => (y) { y = Slice (x, s, e, "", s) }', ("s", "e")) == []
-    assert culprits('b (x) => (y) { y = LSTM (x, x, x, x, "", x) }') == []
+    assert culprits('b (x) => (y) { y = RNN (x, x, x, x, "", x) }') == []
 
 
 def test_a_cast_may_fail_on_a_string() -> None:
@@ -137,6 +137,20 @@ def typed_culprits(nodes: str, kind: str) -> list[str]:
 def test_floats_may_be_divided_and_integers_may_not(op: str) -> None:
     assert typed_culprits(f"y = {op} (x, z)", "float") == []
     assert typed_culprits(f"y = {op} (x, z)", "int64") == [op.split()[0]]
+
+
+@pytest.mark.parametrize("op", ["GRU", "LSTM"])
+def test_sequences_must_be_there_to_be_read(op: str) -> None:
+    """Where there is none, onnxruntime's process ends."""
+    read = "y = {} (v, z, z, z, k)"
+    sizes = {"3,2,4": [], "3,0,4": [op], "T,2,4": [op], "3,B,4": [op]}
+    for size, found in sizes.items():
+        body: GraphProto = onnx.parser.parse_graph(
+            f"b (float[{size}] v, int32[2] k) => (y) {{ {read.format(op)} }}"
+        )
+        types = {value.name: value.type for value in body.input}
+        assert [one.op_type for one in speculatable(body, ["k"], types)] == found
+        assert [one.op_type for one in speculatable(body, (), types)] == [op]
 
 
 def test_bodies_may_be_speculated_where_all_they_hold_may() -> None:

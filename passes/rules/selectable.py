@@ -18,7 +18,7 @@ from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.scope import Scope
 from passes.speculation import SPECULATABLE, speculatable
-from passes.value_types import dims_of, elem_type_of
+from passes.value_types import dims_of, elem_type_of, has_elements
 
 #: Ops that may fail on a value beside itself.
 _SHAPED = frozenset({"AveragePool", "Conv", "Flatten", "Gemm", "LpPool", "MatMul", "MaxPool"})
@@ -92,8 +92,7 @@ def _reduces_something(node: NodeProto, types: Mapping[str, TypeProto], fixed: l
     """Whether a node takes the largest or smallest of elements that are there."""
     if node.op_type not in _OF_SOMETHING or not scoping.is_onnx_domain(node.domain):
         return False
-    dims = dims_of(types.get(node.input[0]))
-    there = dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+    there = has_elements(types.get(node.input[0]))
     return there and all(name in fixed for name in node.input[1:] if name)
 
 

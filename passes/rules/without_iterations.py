@@ -10,8 +10,8 @@ from passes import scope as scoping
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits, is_checked
 from passes.rules.time_body import TimeBody
-from passes.speculation import is_pure, speculatable
-from passes.value_types import Dims, dims_of
+from passes.speculation import NEEDS_SEQUENCES, is_pure, speculatable
+from passes.value_types import Dims, dims_of, has_elements
 
 #: Ops that fail on elements alone: where there is none of those that carry time, they do not.
 _FAIL_BY_ELEMENT = frozenset({"Div", "Mod", "Pow"})
@@ -73,16 +73,19 @@ def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str
 
     It then sees no value of those that carry time, and all of those that do not.
     """
-    if not body.may_be_empty or not may_fail(body, node):
+    if not body.may_be_empty:
+        return True
+    if any(one.op_type in NEEDS_SEQUENCES for one in _leaves(node)):
+        return False  # each iteration becomes a row of the batch
+    if not may_fail(body, node):
         return True
     if not scoping.is_onnx_domain(node.domain):
         return False
     if node.op_type in _LOOK_UP:
         return node.input[1] in carrying or _reads_within(body, node)
     if node.op_type in _FAIL_ON_EMPTY_ROWS:
-        dims = dims_of(body.rows.types.get(node.input[0]))
         fixed = all(name in body.rows.constants for name in node.input[1:] if name)
-        return fixed and dims is not None and all(isinstance(one, int) and one for one in dims)
+        return fixed and has_elements(body.rows.types.get(node.input[0]))
     return node.op_type in _FAIL_BY_ELEMENT
 
 

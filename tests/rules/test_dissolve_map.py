@@ -215,3 +215,27 @@ def test_random_bodies(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_more_random_bodies(seed: int) -> None:
     check_random_scan(seed, "dissolve-map")
+
+
+def sequences(op: str, gates: int, time: str, batch: str = "2") -> str:
+    """In each iteration an operator reads a batch of sequences."""
+    return f"""{HEAD}
+        g (float[{time},3,{batch},2] x, float[1,{2 * gates},2] w) =>
+            (float[{time},1,{batch},2] z) {{
+            z = Scan <num_scan_inputs = 1, body = step (float[3,{batch},2] x_t) =>
+                (float[1,{batch},2] o) {{ o_t, h = {op} <hidden_size = 2> (x_t, w, w)
+                    o = Identity (h) }}> (x) }}"""
+
+
+@pytest.mark.parametrize("batch", ["2", "B"])
+@pytest.mark.parametrize(("op", "gates"), [("GRU", 3), ("LSTM", 4)])
+def test_no_sequence_ends_the_process_of_onnxruntime(op: str, gates: int, batch: str) -> None:
+    """Each iteration becomes a row of the batch, so there must be one."""
+    text = sequences(op, gates, "T", batch)
+    assert_refused(text, "may-be-empty", pipeline="dissolve-map")
+    dissolved(text, assume="non-empty")
+    dissolved(sequences(op, gates, "4", batch))
+
+
+def test_an_rnn_reads_no_sequences_as_well() -> None:
+    dissolved(sequences("RNN", 1, "T", "B"))
