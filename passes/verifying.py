@@ -168,6 +168,7 @@ class _Task:
                 sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
                 promise=promise_of(region, rewritten, assume),
                 lenient=region.guessed or VALID_INPUTS in assume,
+                non_empty=NON_EMPTY in assume,
             )
         verification = self._known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None
@@ -191,6 +192,7 @@ class _Task:
             sought=sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
             promise=promise_of_model(rounds, check, assume),
             lenient=VALID_INPUTS in assume,
+            non_empty=NON_EMPTY in assume,
         )
 
     def _most_cases(self) -> int:

@@ -11,20 +11,30 @@ from passes.verify.promise import KEPT_FROM_ANSWERING
 from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
 
 _CANNOT_LOAD = "cannot load"
+_NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
 
 
 @dataclass(frozen=True)
 class Booking:
     """Books trials: those of the reference executor as they are, those of another one where it
-    is not known to be at fault itself."""
+    is not known to be at fault itself. `non_empty`: the user promised that Scans have something
+    to scan; inputs do not tell of inner ones."""
 
     judge: Judge
     ledger: Ledger
+    non_empty: bool = False
 
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Book a trial, in the light of what the reference executor said of the case."""
+        original = reference.before.outcome
+        broken = self.non_empty and original is not None and original.idle_scan
+        if broken and trial.status != "compared":
+            self._book_broken(name, case, trial)
+            return
         if trial.sentence == KEPT_FROM_ANSWERING:
             self.ledger.note(f"{name} {KEPT_FROM_ANSWERING}", trial.after.failed)
+        if trial.before.spared:
+            self.ledger.note(f"{name} is not run on inputs like those that crash the original")
         if name != AUTHORITY:
             self._check_executors(name, case, trial, reference)
             trial = self._without_rounding(name, trial, reference)
@@ -45,6 +55,12 @@ class Booking:
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self.ledger.add(name, case, trial)
+
+    def _book_broken(self, name: str, case: Case, trial: Trial) -> None:
+        """Book a case that the user promised not to occur, and that shows nothing."""
+        if trial.status == "mismatch":
+            self.ledger.note(f"{name} differs where {_NOTHING_SCANNED}", trial.sentence)
+        self.ledger.add(name, case, replace(trial, status="not run", sentence=_NOTHING_SCANNED))
 
     def _book_alone(self, name: str, case: Case, trial: Trial, original: Ran) -> None:
         """Book a case where only the rewritten model ran, against the reference's original."""

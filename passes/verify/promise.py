@@ -46,7 +46,14 @@ class Trier:
         self._judge = judge
 
     def try_case(
-        self, case: Case, before: Side, after: Side, deadline: float, *, after_alone: bool
+        self,
+        case: Case,
+        before: Side,
+        after: Side,
+        deadline: float,
+        *,
+        after_alone: bool,
+        like: str,
     ) -> Trial:
         """Run a case on both sides. Raises OutOfTime.
 
@@ -57,7 +64,9 @@ class Trier:
             ran = after.run(case.feeds, deadline)
             if ran.failed or self._silent:
                 return Trial("both failed", KEPT_FROM_ANSWERING, after=ran)
-        return try_case(case, before, after, self._judge, deadline, after_alone=after_alone)
+        return try_case(
+            case, before, after, self._judge, deadline, after_alone=after_alone, like=like
+        )
 
     def _broken(self, case: Case, deadline: float) -> bool:
         return any(side.run(case.feeds, deadline).failed for side in self._kept)

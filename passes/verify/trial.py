@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -13,13 +14,15 @@ from onnx import ModelProto
 from passes.verify.compare import NOTHING, Comparison, compare
 from passes.verify.draw import Case
 from passes.verify.exactness import coarsest_epsilon, rounded_outputs, rounds, small_enough
-from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
+from passes.verify.executor import CRASHED, CannotRun, Executor, Feeds, ModelFailed, Outcome
 from passes.verify.tolerance import BITS, Tolerance
 
 #: The executor whose word counts on whether a model fails; others refuse what is allowed.
 AUTHORITY = "reference"
 #: Equal consecutive reasons why a side cannot run, after which it is not tried again.
 _GIVE_UP = 3
+#: Crashes on inputs alike, after which a side is not run on such inputs again: each costs a start.
+_MOST_CRASHES = 3
 #: Executors round differently, op by op.
 _CROSS_SLACK = 16.0
 
@@ -30,11 +33,13 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run: an outcome, or why there is none and whose fault that is."""
+    """One run: an outcome, or why there is none and whose fault that is. `spared`: it was not
+    run, since it crashed on inputs like these."""
 
     outcome: Outcome | None = None
     failed: str = ""
     unable: str = ""
+    spared: bool = False
 
 
 NOT_RUN = Ran()
@@ -53,7 +58,7 @@ class Trial:
 
 @dataclass
 class Side:
-    """One model on one executor. It stops trying where the executor never can.
+    """One model on one executor. It stops trying where the executor never can, or keeps crashing.
 
     `check` is an output, a bool, by which the model says that it must not be believed: the run
     then counts as failed.
@@ -66,11 +71,17 @@ class Side:
     check: str = ""
     _reason: str = ""
     _times: int = 0
+    _crashes: Counter[str] = field(default_factory=Counter)
 
-    def run(self, feeds: Feeds, deadline: float) -> Ran:
-        """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run."""
+    def run(self, feeds: Feeds, deadline: float, like: str = "") -> Ran:
+        """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run.
+
+        `like` says what inputs these are, where crashes on some of them are enough.
+        """
         if self._times >= _GIVE_UP:
             return Ran(unable=self._reason)
+        if self._crashes[like] >= _MOST_CRASHES:
+            return Ran(unable=f"{CRASHED} on such inputs", spared=True)
         left = deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime
@@ -84,7 +95,7 @@ class Side:
         except CannotRun as error:
             if time.monotonic() >= deadline:
                 raise OutOfTime from error
-            self._remember(str(error))
+            self._remember(str(error), like)
             return Ran(unable=str(error))
         self._times = 0
         return self._checked(outcome)
@@ -98,7 +109,10 @@ class Side:
             return Ran(failed=f"its output {self.check!r} is false")
         return Ran(replace(outcome, outputs=outputs))
 
-    def _remember(self, reason: str) -> None:
+    def _remember(self, reason: str, like: str) -> None:
+        if like and reason.startswith(CRASHED):
+            self._crashes[like] += 1
+            return
         self._times = self._times + 1 if reason == self._reason else 1
         self._reason = reason
         if reason.startswith("cannot load"):
@@ -182,18 +196,20 @@ def try_case(
     deadline: float,
     *,
     after_alone: bool = False,
+    like: str = "",
 ) -> Trial:
     """Run a case on both sides. Raises OutOfTime.
 
     Where the executor cannot run the original, it runs the rewritten model only if that is of
-    use (`after_alone`). A mismatch counts only where the original agrees with itself when it
-    runs again.
+    use (`after_alone`). A side that crashes on inputs `like` these is spared, the rewritten model
+    only where the original does not run. A mismatch counts only where the original agrees with
+    itself when it runs again.
     """
     authority = before.executor.name == AUTHORITY
-    one = before.run(case.feeds, deadline)
+    one = before.run(case.feeds, deadline, like)
     if one.unable and not after_alone:
         return Trial("not run", f"the original: {one.unable}", before=one)
-    other = after.run(case.feeds, deadline)
+    other = after.run(case.feeds, deadline, like if one.unable else "")
     trial = judge.judge(case, one, other, authority=authority)
     trial = replace(trial, before=one, after=other)
     if trial.status == "mismatch" and one.outcome is not None and other.outcome is not None:

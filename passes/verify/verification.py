@@ -17,7 +17,7 @@ from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
 from passes.verify.promise import Promise, Trier
-from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Side, Trial
+from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
 __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
@@ -48,6 +48,7 @@ def verify(
     sought: Sequence[Case] = (),
     promise: Promise | None = None,
     lenient: bool = False,
+    non_empty: bool = False,
 ) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
@@ -58,7 +59,8 @@ def verify(
     models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
     `accept` tells the cases that count, where the rewrite may take something for granted.
     `sought` are cases that were looked for, which come next. `promise`: what a user promised.
-    `lenient`: inputs on which the original fails do not count.
+    `lenient`: inputs on which the original fails do not count. `non_empty`: nor do differences
+    where a Scan of the original, be it an inner one, has nothing to scan.
 
     The result depends on the models, the arguments and the executors alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
@@ -79,7 +81,9 @@ def verify(
     judge = replace(judge, lenient=lenient)
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, extremes=exact)
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
-    trials = _Trials(sides, judge, trier, deadline, reduction, accept)
+    ledger = Ledger([executor.name for executor in executors], reduction)
+    booking = Booking(judge, ledger, non_empty)
+    trials = _Trials(sides, trier, deadline, booking, accept)
     return trials.all(agenda(before, drawer, given, sought)[:max_cases])
 
 
@@ -89,18 +93,17 @@ class _Trials:
     def __init__(
         self,
         sides: Sequence[tuple[Side, Side]],
-        judge: Judge,
         trier: Trier,
         deadline: float,
-        reduction: int,
+        booking: Booking,
         accept: Callable[[Case], bool] | None,
     ) -> None:
         self._sides = sides
         self._accept = accept
         self._trier = trier
         self._deadline = deadline
-        self._ledger = Ledger([before.executor.name for before, _ in sides], reduction)
-        self._booking = Booking(judge, self._ledger)
+        self._booking = booking
+        self._ledger = booking.ledger
         self._lucky: int | None = None  # the attempt that last found inputs the original takes
         self._luckless = 0
 
@@ -146,7 +149,14 @@ class _Trials:
         for before, after in self._sides:
             original = reference.before
             useful = bool(original.outcome or original.failed)
-            trial = self._trier.try_case(case, before, after, self._deadline, after_alone=useful)
+            trial = self._trier.try_case(
+                case,
+                before,
+                after,
+                self._deadline,
+                after_alone=useful,
+                like=_likeness(case, original),
+            )
             if before.executor.name == AUTHORITY:
                 reference = trial
             self._booking.book(before.executor.name, case, trial, reference)
@@ -154,6 +164,14 @@ class _Trials:
             if self._ledger.failure is not None:
                 break
         return statuses
+
+
+def _likeness(case: Case, original: Ran) -> str:
+    """What inputs are like, in the light of the reference executor's run of the original: where
+    there is nothing to run on, or it fails, executors crash that do not elsewhere."""
+    idle = original.outcome is not None and original.outcome.idle
+    empty = any(getattr(value, "size", 1) == 0 for value in case.feeds.values())
+    return "odd" if idle or empty or original.failed else "ordinary"
 
 
 def _what_became(trial: Trial) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from verified_models import Pretend, before_and_after, beside_another, raising, refusing_after
 
 from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed
-from passes.verify.verification import verify
+from passes.verify.verification import Verification, verify
 
 
 class TestSemantics:
@@ -138,3 +139,46 @@ class TestSemantics:
 
     def test_without_executors_nothing_is_compared(self) -> None:
         assert verify(*before_and_after(), executors=[]).verdict == "not-compared"
+
+
+class TestCrashes:
+    """Each costs a new process, so a side that crashes is not run on inputs alike for ever."""
+
+    @staticmethod
+    def verified(*sides: str) -> tuple[Verification, Counter[str]]:
+        """The verdict beside one that crashes where x has elements, and how often, by side."""
+        crashes: Counter[str] = Counter()
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            if side in sides and np.asarray(feeds["x"]).size:
+                crashes[side] += 1
+                raise CannotRun(f"{CRASHED} (SIGFPE)")
+            return feeds["x"]
+
+        return beside_another(answer), crashes
+
+    def test_a_few_are_enough_and_other_inputs_still_run(self) -> None:
+        found, crashes = self.verified("before")
+        assert found.verdict == "verified"
+        assert crashes == {"before": 3}
+        assert found.tallies["other"].compared == 2  # without elements
+        assert found.tallies["other"].crossed == found.tallies["reference"].compared - 2
+        (note,) = found.notes
+        assert note.startswith("other is not run on inputs like those that crash the original (")
+
+    def test_where_both_sides_crash_both_are_spared(self) -> None:
+        found, crashes = self.verified("before", "after")
+        assert found.verdict == "verified"
+        assert crashes == {"before": 3, "after": 3}
+
+    def test_the_rewritten_model_is_not_spared_where_it_crashes_alone(self) -> None:
+        """On empty inputs it crashes with the original, and on all others without it."""
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            if side == "after" or not np.asarray(feeds["x"]).size:
+                raise CannotRun(f"{CRASHED} (SIGFPE)")
+            return feeds["x"]
+
+        found = beside_another(answer)
+        assert found.verdict == "mismatch"
+        assert "only the rewritten model ends it, in every case" in found.reason

@@ -7,6 +7,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 from verified_models import check, model
 
+from passes.verify.verification import Verification
+
 
 class TestSignature:
     BEFORE = "(float[N] x, float[N] y) => (float[N] z) { z = Add(x, y) }"
@@ -114,3 +116,45 @@ class TestInputsFoundByTrying:
         bare.graph.input[0].type.tensor_type.elem_type = 0
         found = check(bare, bare, given=[{"x": np.ones(2, np.float32)}])
         assert (found.verdict, found.compared) == ("verified", 1)
+
+
+class TestNothingToScan:
+    """What a user promised not to be empty, and inputs do not tell: how often inner loops run."""
+
+    LOOPS = """(float[T,2] x, int64 n, float[2] w) => (float[T,U,2] z) {{
+        zero = Constant <value_ints = [0]> ()
+        z = Scan <num_scan_inputs = 1, body = outer (float[2] x_t) => (float[U,2] ys) {{
+            one = Constant <value_ints = [1]> ()
+            ends = Reshape (n, one)
+            rows = Slice (x, zero, ends)
+            {moved}
+            ys = {inner}
+        }}> (x)
+    }}"""
+    SCAN = """Scan <num_scan_inputs = 1, body = step (float[2] r) => (float[2] y) {
+        y = Add (r, w) }> (rows)"""
+    LOOP = """Loop <body = step (int64 i, bool go) => (bool on, float[2] y) {
+        on = Identity (go) y = Identity (w) }> (n, "")"""
+    FAILS_ON_NOTHING = "first = Gather (rows, zero)"
+
+    def found(self, inner: str, *, non_empty: bool) -> Verification:
+        before = self.LOOPS.format(moved="", inner=inner)
+        after = self.LOOPS.format(moved=self.FAILS_ON_NOTHING, inner=inner)
+        return check(before, after, non_empty=non_empty)
+
+    def test_a_broken_promise_is_no_mismatch_but_noted(self) -> None:
+        found = self.found(self.SCAN, non_empty=True)
+        assert found.verdict == "verified"
+        assert "reference differs where a Scan has nothing to scan" in found.notes[0]
+
+    def test_without_the_promise_it_is_one(self) -> None:
+        found = self.found(self.SCAN, non_empty=False)
+        assert "the rewritten model fails: Gather 'first' failed" in found.reason
+
+    def test_a_trip_count_of_0_is_not_what_was_promised(self) -> None:
+        assert self.found(self.LOOP, non_empty=True).verdict == "mismatch"
+
+    def test_nor_does_it_excuse_anything_where_scans_run(self) -> None:
+        before = self.LOOPS.format(moved="", inner=self.SCAN)
+        after = before.replace("Add (r, w)", "Sub (r, w)")
+        assert check(before, after, non_empty=True).verdict == "mismatch"

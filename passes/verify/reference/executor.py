@@ -65,7 +65,9 @@ class ReferenceExecutor:
             values = {"": None, **evaluator.rt_inits_, **_fed(model, feeds)}
             results = _execute(evaluator, values)
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))
-        return Outcome(outputs, machine.guessed_shapes, machine.seen, machine.idle)
+        return Outcome(
+            outputs, machine.guessed_shapes, machine.seen, machine.idle, machine.idle_scan
+        )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:
         if not watch:

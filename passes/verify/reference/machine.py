@@ -55,8 +55,9 @@ class Machine:
     watch: Watch = field(default_factory=dict)
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     guessed_shapes: bool = False
-    #: Whether a loop, or a row of one, ran no iteration.
+    #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
+    idle_scan: bool = False
     #: Random draws so far.
     draws: int = 0
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
@@ -75,7 +76,7 @@ class Machine:
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
         self.guessed_shapes = False
-        self.idle = False
+        self.idle = self.idle_scan = False
         self.draws = 0
 
     def tick(self) -> None:

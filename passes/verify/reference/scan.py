@@ -103,7 +103,7 @@ class Scan9(Scanner):
         forward = [self._axis_first(index, value) for index, value in enumerate(inputs)]
         length = self.same_length("lengths of the scanned inputs", [len(x) for x in forward])
         if not length:
-            self.machine.idle = True
+            self.machine.idle = self.machine.idle_scan = True
             return [*state, *self._no_iteration(state, forward, frame)]
         scanned = [
             values[::-1] if back else values
