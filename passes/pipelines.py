@@ -47,7 +47,12 @@ _UPGRADE = Stage(("scan-8", "opset"), converts=True)
 _UPGRADE_FIRST = Stage(_UPGRADE.rules, converts=True, as_needed=True)
 
 _RAISE = Stage(("count-loop", "raise-loop"))
-_SIMPLIFY = Stage(("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"))
+_SIMPLIFY = Stage(
+    (
+        *("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"),
+        *("drop-reshapes", "drop-empty-branch"),
+    )
+)
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
@@ -59,8 +64,8 @@ _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same 
 _AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
 #: Without loops and branches; what is moved out of them may tell how often others run.
 _FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
-#: From whatever there is to few and small bodies.
-_OPTIMIZE = (_SIMPLIFY, _RAISE, _SIMPLIFY, *_BATCH, *_AGAIN)
+#: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
+_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, *_BATCH, *_AGAIN)
 #: Without what was moved out of them, loops may dissolve or go that could not before.
 _MOVED = (_HOIST[1], _AGAIN[1], *_BATCH[1:], _HOIST[1], _FOLD)
 _LAST = (*_MOVED, _HOIST[-1], _SHARE)

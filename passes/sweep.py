@@ -105,7 +105,9 @@ class Sweep:
                 edit = self._first_edit(rules, Place(node, index, found.scope))
             else:
                 edit = self._edit_or_template(rules[0], node, index, found)
-            if edit is not None:
+            if edit is not None and not found.edits.keys().isdisjoint(edit.covered):
+                self.outcome.rewritten.pop()  # it waits for what became of these nodes now
+            elif edit is not None:
                 found.edits[index] = edit
                 found.add(edit.initializers)
                 covered.update(edit.covered)

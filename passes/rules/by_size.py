@@ -25,13 +25,22 @@ def by_size(body: TimeBody, edit: Edit) -> Edit:
 
     The Edit itself, where it costs less with rows of any size, or no one size decides.
     """
-    place, site = _place(body), body.site
-    limit = None if place is None or edit.annotations else _limit(body)
+    limit = None if place_of_size(body) is None or edit.annotations else _limit(body)
+    either = None if limit is None else up_to(body, edit, limit)
+    return either or edit
+
+
+def up_to(body: TimeBody, edit: Edit, limit: int) -> Edit | None:
+    """An Edit where rows are no longer than a limit, else the loop as it is, in an If.
+
+    None where no one size of the rows is open, or the types of the outputs are not known.
+    """
+    place, site = place_of_size(body), body.site
     written = {name for node in edit.nodes for name in node.output}
     known = {name: site.type_of(name) for name in site.node.output if name in written}
     outputs = {name: one for name, one in known.items() if one is not None and elem_type_of(one)}
-    if place is None or limit is None or len(outputs) < len(known):
-        return edit
+    if place is None or len(outputs) < len(known):
+        return None
     author = Author(site.target, site.names, site.node.name or "scan")
     size = spelling.squeeze(author, spelling.size_of_axis(author, *place), 0)
     node = helper.make_node(
@@ -49,7 +58,7 @@ def by_size(body: TimeBody, edit: Edit) -> Edit:
     )
 
 
-def _place(body: TimeBody) -> tuple[str, int] | None:
+def place_of_size(body: TimeBody) -> tuple[str, int] | None:
     """The axis of an outer tensor whose size alone is open in the rows.
 
     None, too, where there are products: weights are to stand in one place, where runtimes pack
@@ -57,7 +66,8 @@ def _place(body: TimeBody) -> tuple[str, int] | None:
     """
     if any(node.op_type in PRODUCTS for node in body.nodes):
         return None
-    shapes = [dims_of(body.rows.types.get(name)) for node in body.nodes for name in node.output]
+    made = [node for node in body.nodes if node.op_type != "Constant"]  # of these, sizes are fixed
+    shapes = [dims_of(body.rows.types.get(name)) for node in made for name in node.output]
     if None in shapes:
         return None
     open_ = {dim for dims in shapes for dim in dims or () if not isinstance(dim, int)}

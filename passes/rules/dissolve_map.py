@@ -8,6 +8,7 @@ from passes import scope as scoping
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.by_size import by_size
 from passes.rules.dissolving import Dissolving
+from passes.rules.in_blocks import in_blocks
 from passes.rules.time_body import TimeBody
 
 
@@ -43,7 +44,10 @@ def dissolve_map(site: Site) -> Edit:
     the result is the initial value, and an op that could fail then is refused.
 
     `optimize` for onnxruntime also keeps the Scan, in an If, where that is quicker with many rows,
-    and how many there are is only known when the model runs.
+    and how many there are is only known when the model runs. A Scan that stays for that reason,
+    whose length is known, then runs over blocks of several elements, as many as stay in the cache
+    and divide the length, if it carries nothing and multiplies no matrices; with still more rows
+    it stays as it is.
 
     Scanned lengths that are not provably equal get a guard; `--assume valid-inputs` leaves it
     out. A Loop is raised to a Scan first.
@@ -64,12 +68,22 @@ def dissolve_map(site: Site) -> Edit:
     """
     try:
         body = TimeBody.of(site)
-        edit = Dissolving(body).edit()
-        return by_size(body, edit) if site.options.get("by_size") else edit
+        return _quickest(body) if site.options.get("by_size") else Dissolving(body).edit()
     except Refused as reason:
         if reason.code not in _FROM_RULES_OF_OPS:
             raise
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
+
+
+def _quickest(body: TimeBody) -> Edit:
+    """All iterations at once where that is quicker, else as many as stay in the cache."""
+    try:
+        return by_size(body, Dissolving(body).edit())
+    except Refused as reason:
+        blocks = in_blocks(body) if reason.code in ("not-worth-it", "over-budget") else None
+        if blocks is None:
+            raise
+        return blocks
 
 
 _FROM_RULES_OF_OPS = ("unknown-rank", "unknown-type", "no-batching-rule")

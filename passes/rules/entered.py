@@ -59,13 +59,19 @@ def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
         index, attribute = at.key[-2:]
         assert isinstance(index, int)
         node = at.outer.owner.node[index]
-        if node.op_type != "If" or attribute != "then_branch":
-            continue
-        test = site.model.producer(at.outer.owner, node.input[0])
-        if test is None or test.op_type != "Greater" or not scoping.is_onnx_domain(test.domain):
-            continue
-        outside = Integers(replace(site, place=Place(node, index, at.outer)))
-        count, bound = (outside.outside(name) for name in test.input)
-        if count is None or bound is None or count.single is None or bound.single is None:
-            continue
-        yield count.single, bound.single
+        if node.op_type == "If" and attribute == "then_branch":
+            found = exceeding(replace(site, place=Place(node, index, at.outer)))
+            if found is not None:
+                yield found
+
+
+def exceeding(site: Site) -> tuple[Affine, Affine] | None:
+    """A number, and what it exceeds where the If at a site takes its first branch, only there."""
+    test = site.model.producer(site.scope.owner, site.node.input[0])
+    if test is None or test.op_type != "Greater" or not scoping.is_onnx_domain(test.domain):
+        return None
+    integers = Integers(site)
+    count, bound = (integers.outside(name) for name in test.input)
+    if count is None or bound is None or count.single is None or bound.single is None:
+        return None
+    return count.single, bound.single

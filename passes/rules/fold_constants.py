@@ -1,4 +1,4 @@
-"""The rule `fold-constants`: nodes of bodies that read nothing but constants are computed."""
+"""The rule `fold-constants`: nodes of bodies that read nothing but what is known are computed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from passes import scope as scoping
 from passes.names import Names
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.exactness import Array, is_exact, may_be_exact
+from passes.rules.static_sizes import asks_for_sizes, static_sizes
 from passes.scope import Key
 
 #: What the outputs of a node may take, if they are larger than what it reads.
@@ -28,7 +29,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("fold-constants", considers=considers, optional=True)
 def fold_constants(site: Site) -> Edit:
-    """Compute the nodes of bodies that read nothing but constants.
+    """Compute the nodes of bodies that read nothing but constants, or sizes that are known.
 
     Before, in a body:
 
@@ -50,6 +51,10 @@ def fold_constants(site: Site) -> Edit:
     holds floats alone, all that give anything else. What a body returns gets an Identity of its
     own.
 
+    A Shape or Size, and a Gather or Slice of a Shape, is written as a constant, too, where all
+    sizes that it gives are known, but not of what the body of a Loop computes, which may change
+    its shape from one iteration to the next, whatever is declared.
+
     Refuses:
     - `fails`: the node fails on its constants, and so must the new model where it gets there
     - `too-large`: the result would take more than 64 KiB, and more than the constants do
@@ -58,14 +63,29 @@ def fold_constants(site: Site) -> Edit:
     if site.scope.outer is None or referring:
         raise NothingToDo
     inputs = [_value(site, name) if name else None for name in site.node.input]
+    asking: list[NodeProto] = []
     if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
-        raise NothingToDo
-    outputs = _computed(site, inputs)
+        sizes, node = _sizes(site)
+        outputs, asking = [sizes], [node]
+    else:
+        outputs = _computed(site, inputs)
     if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
         raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
-    return _edit(site, outputs)
+    return _edit(site, outputs, (*asking, *_context(site)))
+
+
+def _sizes(site: Site) -> tuple[Array, NodeProto]:
+    """The sizes that the site's node gives, and the node that asks for them.
+
+    Raises:
+        NothingToDo: it gives something else, or only the run tells what.
+    """
+    found = static_sizes(site) if asks_for_sizes(site.node) else None
+    if found is None:
+        raise NothingToDo
+    return found
 
 
 def _computed(site: Site, inputs: Sequence[Array | None]) -> list[Array]:
@@ -95,7 +115,7 @@ def _computed(site: Site, inputs: Sequence[Array | None]) -> list[Array]:
     return outputs
 
 
-def _edit(site: Site, outputs: Sequence[Array]) -> Edit:
+def _edit(site: Site, outputs: Sequence[Array], context: tuple[NodeProto, ...]) -> Edit:
     graph = site.scope.owner
     returned = scoping.output_names(graph)
     names = [name for name in site.node.output if name]
@@ -107,7 +127,7 @@ def _edit(site: Site, outputs: Sequence[Array]) -> Edit:
         nodes.append(helper.make_node("Constant", [], [written], value=_tensor(value)))
         if written != name:
             nodes.append(helper.make_node("Identity", [written], [name]))
-    return Edit(tuple(nodes), note="computed", context=_context(site), tidies=True)
+    return Edit(tuple(nodes), note="computed", context=context, tidies=True)
 
 
 def _context(site: Site) -> tuple[NodeProto, ...]:

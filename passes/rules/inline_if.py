@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from onnx import GraphProto, NodeProto, TensorAnnotation
+from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.author import Author
-from passes.draft import drafts_of, nodes_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.finals import finals_renamed
-from passes.rules.shared_body import SharedBody
+from passes.rules.inlined import inlined
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -46,34 +41,4 @@ def inline_if(site: Site) -> Edit:
             what = f"which branch is taken, {name!r} tells, and only when the model runs"
             raise Refused("condition-unknown", what, [site.path, name])
         raise NothingToDo
-    taken = "then_branch" if value.item() else "else_branch"
-    branch = next(graph for part, graph in scoping.subgraphs(site.node) if part == taken)
-    author = Author(site.target, site.names, site.node.name or "if")
-    body = SharedBody.of(branch, author, site.is_visible)
-    graph, own = body.graph, scoping.defined(body.graph)
-    scoping.rename_all(graph, lambda name: site.fresh(name) if name in own else name)
-    finals = _finals(site.node, scoping.output_names(graph))
-    outputs = frozenset(filter(None, site.node.output))
-    drafts = finals_renamed(drafts_of([*graph.node, *finals]), outputs)
-    nodes = [*body.nodes, *nodes_of(drafts)]
-    kept = {name for node in nodes for name in node.output} - outputs
-    return Edit(
-        tuple(nodes),
-        body.constants,
-        tuple(one for one in graph.value_info if one.name in kept),
-        note=taken,
-        tidies=True,
-        annotations=(*body.annotations, *_said(graph, kept)),
-    )
-
-
-def _finals(node: NodeProto, returned: Sequence[str]) -> list[NodeProto]:
-    """What defines the outputs of the If."""
-    pairs = zip(returned, node.output, strict=True)
-    return [
-        NodeProto(op_type="Identity", input=[one], output=[name]) for one, name in pairs if name
-    ]
-
-
-def _said(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
-    return [one for one in graph.quantization_annotation if one.tensor_name in kept]
+    return inlined(site, "then_branch" if value.item() else "else_branch")

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from passes import scope as scoping
 from passes.rule import Site
 from passes.rules.integers import Integers
-from passes.rules.readers import readers_around
+from passes.rules.readers import makers_around, readers_around
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.speculation import SPECULATABLE
@@ -25,11 +25,10 @@ def leftovers(
 
     Only nodes that cannot fail, or give nothing but sizes and guards of sizes, go unseen.
     """
-    owner, readers = site.scope.owner, readers_around(site)
+    owner, readers, makers = site.scope.owner, readers_around(site), makers_around(site)
     gone = {site.place.index, *covered}
     still = {name for node in written for name in scoping.free_names(node)}
     reading = _reading(site)
-    makers = {name: at for at, node in enumerate(owner.node) for name in node.output if name}
     pending = list(gone)
     while pending:
         node = owner.node[pending.pop()]
@@ -57,6 +56,11 @@ def _may_go(integers: Integers, node: NodeProto, reading: Reading) -> bool:
         return True
     if node.op_type in _FAILS_ON_SHAPES_ONLY and fits(node, reading):
         return True
+    if node.op_type == "ConstantOfShape":
+        sizes = integers.outside(node.input[0])
+        if sizes is None or sizes.rank != 1:
+            return False
+        return all(size.never_negative for size in sizes.items)
     found = integers.outside(node.output[0])
     return found is not None and all(
         atom.axis is not None for item in found.items for atom, _ in item.terms

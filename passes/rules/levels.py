@@ -71,6 +71,11 @@ class Level:
         """Whether the graph may not run although the site's body does."""
         return self.outer is not None
 
+    @property
+    def trusted(self) -> bool:
+        """Whether sizes of one symbol are equal."""
+        return "valid-inputs" in self.site.options.get("assume", ())
+
     @cached_property
     def returned(self) -> frozenset[str]:
         """What the graph returns."""
@@ -145,8 +150,7 @@ class Level:
         types = {name: one for name, one in known.items() if one is not None}
         if node.op_type in ("Cast", "CastLike") and len(types) < len(known):
             return False  # of a string, it may fail
-        trusted = "valid-inputs" in self.site.options.get("assume", ())
-        if not fits(node, Reading(self.site.opset, self.dims_of, self.constant, trusted)):
+        if not fits(node, Reading(self.site.opset, self.dims_of, self.constant, self.trusted)):
             return False
         if node.op_type == "Gather":
             return True  # within the bounds, as its index is fixed
@@ -155,6 +159,19 @@ class Level:
         alone = GraphProto()
         alone.node.append(node)
         return not speculatable(alone, fixed, types)
+
+    def may_go(self, node: NodeProto) -> bool:
+        """Whether a node that nobody reads may go, since it cannot fail: also one that counts, of
+        which only the run tells how far."""
+        return self.cannot_fail(node) or self._counts(node)
+
+    def _counts(self, node: NodeProto) -> bool:
+        """Whether a node is a Range of whole numbers in fixed steps."""
+        if node.op_type != "Range" or not scoping.is_onnx_domain(node.domain):
+            return False
+        step = self.constant(node.input[2])
+        whole = step is not None and step.dtype.kind == "i" and bool(np.all(step != 0))
+        return whole and all(self.dims_of(name) == () for name in node.input)
 
 
 def typed(site: Site) -> bool:

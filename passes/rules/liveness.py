@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto
 from passes import scope as scoping
 from passes.repeated import replace_all
 from passes.rules.levels import Level
+from passes.rules.readers import makers_in
 from passes.speculation import is_pure
 
 
@@ -39,7 +40,7 @@ class Live:
         if "valid-inputs" not in level.site.options.get("assume", ()):
             rest = enumerate(level.graph.node)
             dead = [(at, node) for at, node in rest if at not in walk.nodes]
-            blockers = [at for at, node in dead if not level.cannot_fail(node)]
+            blockers = [at for at, node in dead if not level.may_go(node)]
             walk.reach((), blockers)
         return cls(frozenset(walk.nodes), frozenset(walk.names), tuple(blockers))
 
@@ -49,9 +50,7 @@ class _Walk:
         self.nodes: set[int] = set()
         self.names: set[str] = set()
         self._graph, self._feeds = graph, feeds
-        self._makers = {
-            name: at for at, node in enumerate(graph.node) for name in node.output if name
-        }
+        self._makers = makers_in(graph)
 
     def reach(self, names: Iterable[str], nodes: Iterable[int]) -> None:
         """Take these nodes, what makes these names, and all that they are made of."""

@@ -9,7 +9,7 @@ from onnx import FunctionProto, NodeProto
 from passes import scope as scoping
 from passes.rule import Site
 from passes.rules.levels import Level
-from passes.rules.readers import readers_around
+from passes.rules.readers import makers_around, readers_around
 from passes.speculation import is_pure
 
 
@@ -18,13 +18,12 @@ def makers_of_nothing(site: Site, nodes: Sequence[NodeProto]) -> tuple[int, ...]
 
     Only those that cannot fail, unless inputs are taken for valid; none of a function.
     """
-    owner, readers = site.scope.owner, readers_around(site)
+    owner, readers, makers = site.scope.owner, readers_around(site), makers_around(site)
     if isinstance(owner, FunctionProto):
         return ()
     level = Level(site, owner, site.scope)
     valid = "valid-inputs" in site.options.get("assume", ())
     still = {name for node in nodes for name in scoping.free_names(node)}
-    makers = {name: at for at, node in enumerate(owner.node) for name in node.output if name}
     gone = {site.place.index}
     pending = [name for name in scoping.free_names(site.node) if name not in still]
     while pending:

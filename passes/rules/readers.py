@@ -1,4 +1,4 @@
-"""Who reads a value."""
+"""Who reads a value, and who makes it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from passes.scope import Owner
 OUTPUT = -1
 Readers = Mapping[str, Sequence[int]]
 
+Makers = Mapping[str, int]
+
 #: What was looked up, by the supply of names of the round and the graph, which is kept alive.
-_KNOWN: WeakKeyDictionary[Names, dict[int, tuple[Owner, Readers]]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Names, dict[int, tuple[Owner, Readers, Makers]]] = WeakKeyDictionary()
 
 
 def readers_in(owner: Owner) -> dict[str, list[int]]:
@@ -29,10 +31,24 @@ def readers_in(owner: Owner) -> dict[str, list[int]]:
     return found
 
 
+def makers_in(owner: Owner) -> dict[str, int]:
+    """For each value that a node of this very graph computes, the position of the node."""
+    return {name: at for at, node in enumerate(owner.node) for name in node.output if name}
+
+
 def readers_around(site: Site) -> Readers:
     """Who reads what in the graph that the site's node stands in, as it was read."""
+    return _around(site)[1]
+
+
+def makers_around(site: Site) -> Makers:
+    """Who makes what in the graph that the site's node stands in, as it was read."""
+    return _around(site)[2]
+
+
+def _around(site: Site) -> tuple[Owner, Readers, Makers]:
     known = _KNOWN.setdefault(site.names, {})
     owner = site.scope.owner
     if id(owner) not in known:
-        known[id(owner)] = (owner, readers_in(owner))
-    return known[id(owner)][1]
+        known[id(owner)] = (owner, readers_in(owner), makers_in(owner))
+    return known[id(owner)]

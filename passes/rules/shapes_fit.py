@@ -51,6 +51,11 @@ def fits(node: NodeProto, reading: Reading) -> bool:
     return check is not None and check(node, dims, reading)
 
 
+def goes_by_element(node: NodeProto) -> bool:
+    """Whether an op of the standard domain gives an element for each element it reads."""
+    return node.op_type in _ELEMENTWISE or node.op_type in _BROADCAST
+
+
 def is_checked(node: NodeProto) -> bool:
     """Whether it is known what shapes an op fits: of the others nothing is proven."""
     if not scoping.is_onnx_domain(node.domain):

@@ -17,7 +17,7 @@ from passes.rule import Site
 from passes.rules.guards import Producer, conjuncts, guarded
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
-from passes.rules.readers import readers_in
+from passes.rules.readers import makers_in, readers_in
 from passes.value_types import dims_of
 
 Constant = Callable[[str], npt.NDArray[Any] | None]
@@ -144,7 +144,7 @@ def _axes(node: NodeProto) -> bool:
 def _drop_unread(body: GraphProto, names: dict[str, str]) -> None:
     """Drop the nodes that only computed the named values."""
     readers = {name: len(found) for name, found in readers_in(body).items()}
-    makers = {name: at for at, node in enumerate(body.node) for name in node.output if name}
+    makers = makers_in(body)
     gone: set[int] = set()
     pending = [name for name in names if not readers.get(name)]
     while pending:

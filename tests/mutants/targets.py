@@ -31,6 +31,8 @@ RULES = {
     "prune-loop": ("simplify", "passes.rules.prune_loop"),
     "prune-if": ("simplify", "passes.rules.prune_if"),
     "inline-if": ("simplify", "passes.rules.inline_if"),
+    "drop-empty-branch": ("simplify", "passes.rules.drop_empty_branch"),
+    "drop-reshapes": ("simplify", "passes.rules.drop_reshapes"),
     "inline-loop": ("simplify", "passes.rules.inline_loop"),
     "share-subexpressions": ("simplify", "passes.rules.share_subexpressions"),
 }

@@ -81,9 +81,7 @@ def test_exact_nodes_are_computed(node: str, constants: str, value: object) -> N
     ],
 )
 def test_what_executors_may_round_or_decide_otherwise_stays(node: str, constants: str) -> None:
-    model = as_model(
-        branch_of(f"{node} l = Mul (x, k) m = Shape (x) y = Reshape (l, m)", constants)
-    )
+    model = as_model(branch_of(f"{node} l = Mul (x, k) y = Neg (l)", constants))
     before = len(nodes_of(model))
     after = assert_rewrite(model, pipeline="hoist", options=FOLDING).model
     assert len(nodes_of(after)) == before
@@ -153,3 +151,72 @@ def test_below_opset_9_a_constant_holds_floats_alone() -> None:
     assert [node.op_type for node in nodes_of(result.model)] == [
         *("Constant", "Shape", "Reshape", "Add")
     ]
+
+
+@pytest.mark.parametrize(
+    ("node", "value"),
+    [
+        ("k = Shape (x)", [2]),
+        ("k = Shape <start = 1> (w)", [3]),
+        ("k = Size (x)", 2),
+        ("s = Shape (w) k = Gather <axis = 0> (s, one)", [3]),
+        ("s = Shape (w) k = Gather <axis = 0> (s, minus)", 3),
+        ("s = Shape (w) k = Slice (s, one, two)", [3]),
+    ],
+)
+def test_sizes_that_are_known_are_written(node: str, value: object) -> None:
+    branch = f"{node} f = Cast <to = 1> (k) a = ReduceSum <keepdims = 0> (f) y = Mul (x, a)"
+    found = folded(sized(branch))
+    np.testing.assert_array_equal(found["k"], np.array(value, np.int64))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "k = Shape (w)",
+        "k = Size (w)",
+        "s = Shape (w) i = Neg (one) k = Gather <axis = 0> (s, zero)",
+    ],
+)
+def test_sizes_that_only_the_run_tells_are_asked_for(node: str) -> None:
+    branch = f"{node} f = Cast <to = 1> (k) a = ReduceSum <keepdims = 0> (f) y = Mul (x, a)"
+    assert "k" not in folded(sized(branch))
+
+
+def sized(nodes: str) -> str:
+    return f"""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x, float[N,3] w, bool c) => (float[2] z)
+       <int64[1] zero = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}}, int64 minus = {{-1}}> {{
+       z = If (c) <then_branch = a () => (float[2] y) {{ {nodes} }},
+                   else_branch = b () => (float[2] q) {{ q = Neg (x) }}>
+    }}
+    """
+
+
+def test_what_a_loop_carries_may_change_its_size() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[N] y, int64[3] n) <int64 three = {3}> {
+       y, n = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[M] t, int64 k) {
+          on = Identity (go) t = Concat <axis = 0> (s, x) k = Size (s) }> (three, "", x)
+    }"""
+    model = as_model(text)
+    assert assert_rewrite(model, pipeline="hoist", options=FOLDING).model == model
+
+
+@pytest.mark.parametrize(("other", "told"), [("float[2]", True), ("float[3]", False)])
+def test_a_function_knows_a_size_where_all_calls_agree(other: str, told: bool) -> None:
+    text = f"""
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (bool c, float[2] x, {other} w) => (int64[1] y, int64[1] z) {{
+       y = local.f (c, x)
+       z = local.f (c, w)
+    }}
+    <domain: "local", opset_import: ["" : 21]> f (c, x) => (y) {{
+       y = If (c) <then_branch = a () => (p) {{ p = Shape (x) }},
+                   else_branch = b () => (q) {{ s = Shape (x) q = Neg (s) }}>
+    }}
+    """
+    result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
+    assert ("Shape" not in str(result.model.functions[0])) == told

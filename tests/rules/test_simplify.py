@@ -152,6 +152,53 @@ def test_an_if_keeps_an_output_and_what_draws() -> None:
     assert drawn.count("RandomUniformLike") == 1
 
 
+@pytest.mark.parametrize(
+    ("counting", "stays"),
+    [
+        ("r = Range (zero, n, two)", False),
+        ("r = Range (n, zero, minus)", False),
+        ("r = Range (zero, n, n)", True),  # fails where n is 0
+        ("r = Range (zero, n, nought)", True),
+        ("r = Range (zero, n, half)", True),
+        ("r = Range (zero, ns, two)", True),  # no scalar
+    ],
+)
+def test_what_counts_for_nobody_goes_where_its_step_is_fixed(counting: str, stays: bool) -> None:
+    zero = "float zero = {0}" if "half" in counting else "int64 zero = {0}"
+    kind = "float" if "half" in counting else "int64"
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 21]>
+        g (bool c, float[2] x, {kind} n, int64[1] ns) => (float[2] y)
+           <{zero}, int64 two = {{2}}, int64 minus = {{-1}}, int64 nought = {{0}},
+            float half = {{0.5}}> {{
+           y = If (c) <then_branch = a () => (float[2] p) {{ {counting} p = Neg (x) }},
+                       else_branch = b () => (float[2] q) {{ q = Abs (x) }}>
+        }}
+    """
+    model = Session("simplify", None, {"rules": ("prune-if",)}, None).run(as_model(text)).model
+    assert ("Range" in str(model)) == stays
+
+
+# -- one round ----------------------------------------------------------------------------------
+
+
+def test_what_goes_with_a_loop_was_not_rewritten_in_the_same_round() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 21]>
+        g (float[2,2] x, float[2] n) => (float[2] y) <bool no = {0}> {
+           turned = Transpose (x)
+           u = If (no) <then_branch = a () => (float[2,2] p) { p = Abs (turned) },
+                        else_branch = b () => (float[2,2] q) { q = MatMul (turned, x) }>
+           y = Scan <num_scan_inputs = 1, body = each (float n_t) => (float y_t) {
+              unread = Exp (u)
+              y_t = Neg (n_t)
+           }> (n)
+        }
+    """
+    result = assert_rewrite(text, pipeline="simplify", options={"assume": "valid-inputs"})
+    assert [node.op_type for node in result.model.graph.node] == ["Scan"]
+
+
 # -- share-subexpressions ---------------------------------------------------------------------
 
 

@@ -1,0 +1,62 @@
+"""Sizes that a body asks a tensor for, though they are known before the model runs."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.rule import Site
+from passes.rules.exactness import Array
+from passes.rules.integers import Integers
+from passes.scope import Scope
+
+#: What cuts sizes out of a shape.
+_CUTTING = ("Gather", "Slice")
+_ASKING = ("Shape", "Size")
+
+
+def asks_for_sizes(node: NodeProto) -> bool:
+    """Whether a node may give nothing but sizes of one tensor."""
+    return node.op_type in (*_ASKING, *_CUTTING) and scoping.is_onnx_domain(node.domain)
+
+
+def static_sizes(site: Site) -> tuple[Array, NodeProto] | None:
+    """The sizes that a node gives, int64, and the Shape or Size that asks for them.
+
+    None where some are only known when the model runs. What stands in the body of a Loop may
+    change its shape from one iteration to the next, whatever is declared, and tells nothing.
+    """
+    asking = _asking(site)
+    home = None if asking is None else _home(site, asking.input[0])
+    if asking is None or home is None or stands_in_loop(home):
+        return None
+    found = Integers(site).outside(site.node.output[0])
+    numbers = [] if found is None else [item.number for item in found.items]
+    if found is None or None in numbers:
+        return None
+    return np.array(numbers if found.rank else numbers[0], np.int64), asking
+
+
+def _asking(site: Site) -> NodeProto | None:
+    """The node itself, or the Shape that it cuts, which must stand next to it."""
+    node = site.node
+    if node.op_type in _ASKING:
+        return node
+    made = site.model.producer(site.scope.owner, node.input[0])
+    if made is None or made.op_type != "Shape" or not scoping.is_onnx_domain(made.domain):
+        return None
+    return made
+
+
+def _home(site: Site, name: str) -> Scope | None:
+    """The scope that defines what a name means at the site."""
+    return next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
+
+
+def stands_in_loop(scope: Scope) -> bool:
+    """Whether a graph is the body of a Loop, or stands in one."""
+    for at in scope.chain():
+        if at.outer is not None and at.outer.owner.node[int(at.key[-2])].op_type == "Loop":
+            return True
+    return False

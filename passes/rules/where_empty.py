@@ -1,0 +1,131 @@
+"""What is known of a branch where sizes that it reads are 0."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper, numpy_helper
+
+from passes import scope as scoping
+from passes.constants import Constants
+from passes.external_data import byte_size
+from passes.inference import ValueTypes
+from passes.rule import Site
+from passes.rules.affine import Affine, Atom
+from passes.rules.integer_ops import WHOLE
+from passes.rules.integers import Integers
+from passes.rules.levels import Level
+from passes.rules.made_up_sizes import INFERRED
+from passes.scope import MAIN, Scope
+from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+
+_IR_VERSION = 10
+_SMALL = 512  # bytes; a constant of more is no shape
+
+
+@dataclass(frozen=True)
+class WhereEmpty(Level):
+    """A branch of an If at a site; `types` are those of its values where sizes are 0."""
+
+    types: Mapping[str, TypeProto] = field(default_factory=dict)
+
+    @classmethod
+    def seen(cls, site: Site, graph: GraphProto, part: str, zeros: Collection[Atom]) -> WhereEmpty:
+        """A branch that holds no bodies, where all of `zeros` are 0.
+
+        Its shapes follow from those that it captures, in which only sizes that are proven to be
+        equal have one symbol.
+        """
+        plain = Level.of(site, graph, part)
+        return cls(site, graph, plain.scope, types=_Inference(site, zeros).types(graph))
+
+    def type_of(self, name: str) -> TypeProto | None:
+        """The type of a value, None where nothing tells it."""
+        return self.types.get(name)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether sizes of one symbol are equal: here, symbols are given to such only."""
+        return True
+
+    def has_sizes(self, name: str) -> bool:
+        """Whether all sizes of a value are known, or that of another value."""
+        dims = self.dims_of(name)
+        return dims is not None and None not in dims
+
+
+class _Inference:
+    """Infers types from those at a site; symbols stand for sizes that are not known."""
+
+    def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
+        self.site = site
+        self.integers = Integers(site)
+        self.zeros = frozenset(zeros)
+        self._symbols: dict[Affine, str] = {}
+
+    def types(self, graph: GraphProto) -> dict[str, TypeProto]:
+        model = ModelProto(ir_version=_IR_VERSION)
+        model.opset_import.append(helper.make_opsetid("", self.site.opset))
+        inner = model.graph
+        inner.node.extend(graph.node)
+        inner.initializer.extend(graph.initializer)
+        captured = scoping.captures(graph)
+        for name in captured:
+            fixed = self._fixed(name)
+            known = self._known(name)
+            if fixed is not None:
+                inner.initializer.append(fixed)
+            elif known is not None:
+                inner.input.append(helper.make_value_info(name, known))
+        inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
+        names = {*captured, *scoping.defined(graph)}
+        found = {name: inferred.of(scope, name) for name in names}
+        return {name: _told(one) for name, one in found.items() if one is not None}
+
+    def _fixed(self, name: str) -> TensorProto | None:
+        """A captured value that is fixed, or follows from the sizes."""
+        tensor = Constants(self.site.model, self.site.scope).tensor(name)
+        if tensor is not None and byte_size(tensor) <= _SMALL:
+            return numpy_helper.from_array(self.site.model.read(tensor), name)
+        known = self.site.type_of(name)
+        ints = self.integers.outside(name) if elem_type_of(known) in WHOLE else None
+        if ints is None:
+            return None
+        numbers = [self._where_empty(item).number for item in ints.items]
+        if None in numbers:
+            return None
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
+        return numpy_helper.from_array(np.array(numbers if ints.rank else numbers[0], dtype), name)
+
+    def _known(self, name: str) -> TypeProto | None:
+        known = self.site.type_of(name)
+        dims = dims_of(known)
+        if not elem_type_of(known):
+            return None
+        return tensor_type(elem_type_of(known), dims and self._dims(name, len(dims)))
+
+    def _dims(self, name: str, rank: int) -> Dims:
+        return tuple(self._dim(self.integers.size(name, axis)) for axis in range(rank))
+
+    def _dim(self, size: Affine | None) -> Dim:
+        if size is None:
+            return None
+        size = self._where_empty(size)
+        if size.number is not None:
+            return size.number
+        return self._symbols.setdefault(size, f"size {len(self._symbols)}")
+
+    def _where_empty(self, size: Affine) -> Affine:
+        left = (term for term in size.terms if term[0] not in self.zeros)
+        return Affine(size.constant, frozenset(left))
+
+
+def _told(known: TypeProto) -> TypeProto:
+    """A type without the symbols that inference makes up."""
+    dims = dims_of(known)
+    if not elem_type_of(known) or dims is None:
+        return known
+    told = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
+    return tensor_type(elem_type_of(known), tuple(told))

@@ -1,0 +1,180 @@
+"""Ifs whose second branch is for no rows, and gives nothing, as the first one would."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.session import Session
+from passes.testing import as_model, assert_refused, assert_rewrite
+
+ALONE = {"rules": ("drop-empty-branch",)}
+NO_ROWS = "<int64[2] none = {0, 3}> { q = ConstantOfShape (none) }"
+
+
+def either(
+    nodes: str = "p = Neg (x)",
+    idle: str = NO_ROWS,
+    test: str = "some = Greater (count, zero)",
+    kind: str = "float[T,3]",
+) -> str:
+    return f"""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g ({kind} x, {kind} other, float w, float[1,3] row) => (float[N,M] y)
+       <int64 zero = {{0}}, int64 one = {{1}}, int64[1] first = {{0}}, int64[1] two = {{2}},
+        float[3,3] matrix = {{1, 2, 3, 4, 5, 6, 7, 8, 9}}> {{
+       shape = Shape (x)
+       count = Gather <axis = 0> (shape, zero)
+       {test}
+       y = If (some) <
+          then_branch = run () => (float[P,Q] p) {{ {nodes} }},
+          else_branch = idle () => (float[R,S] q) {idle}>
+    }}
+    """
+
+
+def left(text: str) -> bool:
+    """Whether the If stays."""
+    result = Session("simplify", None, ALONE, None).run(as_model(text))
+    return any(node.op_type == "If" for node in result.model.graph.node)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "p = Neg (x)",
+        "a = Mul (x, w) p = Add (a, row)",
+        "p = MatMul (x, matrix)",
+        "p = Gemm (x, matrix, row)",
+        "p = Softmax <axis = 1> (x)",
+        "a = Concat <axis = 0> (x, x) p = Clip (a, w)",
+        "a = Transpose (x) b = Exp (a) p = Transpose (b)",
+        "a = Unsqueeze (x, first) b = Sqrt (a) p = Squeeze (b, first)",
+        "to = Constant <value_ints = [-1, 3]> () a = Abs (x) p = Reshape (a, to)",
+        "at = Constant <value_ints = [2, 0, 1]> () p = Gather <axis = 1> (x, at)",
+        "a = Slice (x, first, two) p = Tanh (a)",
+        "a = IsNaN (x) p = Where (a, x, x)",
+    ],
+)
+def test_the_branch_for_some_rows_is_written(nodes: str) -> None:
+    result = assert_rewrite(either(nodes), pipeline="simplify", options=ALONE, budget=20)
+    assert "If" not in {node.op_type for node in result.model.graph.node}
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [
+        NO_ROWS,
+        "{ q = Constant <value : tensor = float[0,3] {}> () }",
+        "{ q = ConstantOfShape (shape) }",
+        "{ q = Identity (x) }",
+        "{ q = MatMul (x, matrix) }",
+    ],
+)
+def test_the_other_branch_may_give_nothing_in_any_way(idle: str) -> None:
+    result = assert_rewrite(either(idle=idle), pipeline="simplify", options=ALONE, budget=20)
+    assert [node.op_type for node in result.model.graph.node] == ["Neg"]
+
+
+def test_what_only_fed_the_if_goes() -> None:
+    zeros = either(idle="{ q = Identity (zeros) }").replace(
+        "some = Greater", "zeros = ConstantOfShape (shape) some = Greater"
+    )
+    result = assert_rewrite(zeros, pipeline="simplify", options=ALONE, budget=20)
+    assert [node.op_type for node in result.model.graph.node] == ["Neg"]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "some = Greater (count, one)",
+        "some = Less (zero, count)",
+        "less = Sub (count, one) some = Greater (less, zero)",
+        "rank = Size (shape) some = Greater (rank, zero)",
+        "some = Greater (zero, count)",
+        "a = Cast <to = 1> (count) b = Cast <to = 1> (zero) some = Greater (a, b)",
+    ],
+)
+def test_a_condition_that_does_not_tell_of_no_rows_is_left_alone(test: str) -> None:
+    assert left(either(test=test))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "idle"),
+    [
+        ("p = Neg (row)", "{ q = Identity (row) }"),  # one row, whatever T is
+        ("p = Neg (x)", "<int64[2] one_row = {1, 3}> { q = ConstantOfShape (one_row) }"),
+        ("p = Transpose (x)", NO_ROWS),
+        ("p = Neg (x)", "{ q = Identity (other) }"),  # called T, too, which is no proof
+        ("p = Concat <axis = 0> (x, row)", NO_ROWS),
+    ],
+)
+def test_what_may_differ_is_refused(nodes: str, idle: str) -> None:
+    text = either(nodes, idle)
+    assert_refused(text, "may-differ", pipeline="simplify", options=ALONE)
+    assert left(text)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "a = Gather <axis = 0> (x, zero) p = Add (x, a)",  # there is no first row
+        "p = RandomUniformLike (x)",
+        "a = ReduceMax (x, two) p = Sub (x, a)",  # fails: there is no such axis
+        "a = ReduceMax <keepdims = 1> (x) p = Add (x, a)",  # of nothing
+        "a = Add (x, other) p = Identity (x)",  # may not fit
+        "t = Transpose (x) a = MatMul (t, x) b = MatMul (x, a) p = Identity (b)",  # sums of nothing
+    ],
+)
+def test_what_may_fail_or_be_something_else_is_refused(nodes: str) -> None:
+    text = either(nodes)
+    report = Session("simplify", None, ALONE, None).run(as_model(text)).report
+    assert {record.code for record in report.refusals} <= {"may-fail", "may-differ"}
+    assert left(text)
+
+
+def test_what_fails_for_no_rows_goes_on_failing() -> None:
+    idle = "{ a = Gather <axis = 0> (x, zero) q = Identity (x) }"
+    assert_refused(either(idle=idle), "may-fail", pipeline="simplify", options=ALONE)
+
+
+def test_it_may_stand_in_the_body_of_a_scan_but_not_of_a_loop() -> None:
+    body = """
+       shape = Shape (s)
+       count = Gather <axis = 0> (shape, zero)
+       some = Greater (count, zero)
+       t = If (some) <then_branch = a () => (float[K,3] p) { p = Neg (s) },
+                      else_branch = b () => (float[0,3] q) <int64[2] none = {0, 3}>
+                      { q = ConstantOfShape (none) }>
+    """
+    head = (
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[B,3] h, float[T] x) => (float[B,3] y)'
+    )
+    scan = f"""{head} <int64 zero = {{0}}> {{
+       y = Scan <num_scan_inputs = 1, body = step (float[B,3] s, float n) => (float[B,3] t) {{
+          {body} }}> (h, x) }}"""
+    loop = f"""{head} <int64 zero = {{0}}, int64 three = {{3}}> {{
+       y = Loop <body = step (int64 i, bool go, float[B,3] s) => (bool on, float[B,3] t) {{
+          on = Identity (go) {body} }}> (three, "", h) }}"""
+    result = assert_rewrite(scan, pipeline="simplify", options=ALONE, budget=20)
+    assert "If" not in str(result.model)
+    assert not Session("simplify", None, ALONE, None).run(as_model(loop)).report.records
+
+
+def test_a_branch_with_a_body_is_left_alone() -> None:
+    nodes = """p = Scan <num_scan_inputs = 1, body = step (float[3] n) => (float[3] o) {
+        o = Neg (n) }> (x)"""
+    report = Session("simplify", None, ALONE, None).run(as_model(either(nodes))).report
+    assert not report.records
+
+
+def test_strings_stay() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (string[T,3] x) => (string[3,N] y) <int64 zero = {0}> {
+       shape = Shape (x)
+       count = Gather <axis = 0> (shape, zero)
+       some = Greater (count, zero)
+       y = If (some) <then_branch = run () => (string[3,P] p) { p = Transpose (x) },
+                      else_branch = idle () => (string[3,Q] q) { q = Transpose (x) }>
+    }"""
+    assert_refused(text, "may-fail", pipeline="simplify", options=ALONE)

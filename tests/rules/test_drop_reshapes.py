@@ -1,0 +1,93 @@
+"""Reshapes that come back to where they started."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import GraphProto
+
+from passes.testing import as_model, assert_rewrite
+
+ALONE = {"rules": ("drop-reshapes",)}
+
+
+def in_branch(nodes: str, constants: str, kind: str = "float[T,4]", opset: int = 21) -> str:
+    return f"""
+    <ir_version: 8, opset_import: ["" : {opset}]>
+    g (bool c, {kind} x) => ({kind} y) <{constants}> {{
+       y = If (c) <then_branch = a () => ({kind} p) {{ n = Neg (x) {nodes} p = Identity (last) }},
+                   else_branch = b () => ({kind} q) {{ q = Abs (x) }}>
+    }}
+    """
+
+
+def ops(text: str) -> list[str]:
+    result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
+    branches: list[GraphProto] = [one.g for one in result.model.graph.node[-1].attribute]
+    return [node.op_type for node in next(one for one in branches if one.name == "a").node]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        ("a = Reshape (n, s) last = Squeeze (a, k)", "int64[3] s = {0, 1, 4}, int64[1] k = {1}"),
+        ("a = Unsqueeze (n, k) last = Squeeze (a, k)", "int64[2] k = {0, -1}"),
+        ("a = Unsqueeze (n, k) last = Reshape (a, s)", "int64[1] k = {1}, int64[2] s = {-1, 4}"),
+        (
+            "a = Reshape (n, s) last = Reshape (a, t)",
+            "int64[3] s = {0, 2, 2}, int64[2] t = {-1, 4}",
+        ),
+        ("last = Reshape (n, s)", "int64[2] s = {0, 4}"),
+        ("last = Reshape (n, s)", "int64[2] s = {0, 0}"),
+        ("last = Squeeze (n, k)", "int64[0] k = {}"),
+        (
+            "a = Reshape (n, s) b = Unsqueeze (a, k) d = Squeeze (b, k) last = Reshape (d, t)",
+            "int64[3] s = {-1, 2, 2}, int64[1] k = {2}, int64[2] t = {-1, 4}",
+        ),
+    ],
+)
+def test_what_comes_back_is_read_as_it_is(nodes: str, constants: str) -> None:
+    assert ops(in_branch(nodes, constants))[-2:] == ["Identity", "Identity"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "kind"),
+    [
+        ("a = Transpose (n) last = Reshape (a, s)", "int64[2] s = {-1, 4}", "float[T,4]"),
+        # the sizes may be exchanged
+        ("a = Reshape (n, s) last = Reshape (a, t)",
+         "int64[1] s = {-1}, int64[2] t = {-1, 4}", "float[4,T]"),
+        ("a = Reshape (n, s) last = Reshape (a, t)",
+         "int64[1] s = {-1}, int64[2] t = {1, -1}", "float[T,U]"),
+        # fails where there are no elements
+        ("a = Reshape (n, s) last = Reshape (a, s)", "int64[2] s = {0, -1}", "float[T,4]"),
+        ("last = Reshape <allowzero = 1> (n, s)", "int64[2] s = {0, 4}", "float[T,4]"),
+        ("last = Squeeze (n)", "", "float[T,4]"),
+        ("a = Squeeze (n, k) last = Unsqueeze (a, k)", "int64[1] k = {0}", "float[T,4]"),
+    ],
+)  # fmt: skip
+def test_what_may_not_come_back_is_reshaped(nodes: str, constants: str, kind: str) -> None:
+    text = in_branch(nodes, constants, kind)
+    before = as_model(text).graph.node[-1].attribute
+    branch = next(one.g for one in before if one.g.name == "a")
+    result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
+    after = next(one.g for one in result.model.graph.node[-1].attribute if one.g.name == "a")
+    assert [node.op_type for node in after.node] == [node.op_type for node in branch.node]
+
+
+def test_axes_may_be_attributes() -> None:
+    nodes = "a = Unsqueeze <axes = [1]> (n) last = Squeeze <axes = [1]> (a)"
+    assert ops(in_branch(nodes, "", opset=11))[-2:] == ["Identity", "Identity"]
+
+
+def test_nodes_outside_of_bodies_and_in_loops_stay() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[T,4] x) => (float[T,4] y) <int64[1] k = {1}, int64 three = {3}> {
+       a = Unsqueeze (x, k)
+       b = Squeeze (a, k)
+       y = Loop <body = step (int64 i, bool go, float[T,4] s) => (bool on, float[T,4] t) {
+          on = Identity (go) c = Unsqueeze (s, k) t = Squeeze (c, k) }> (three, "", b)
+    }"""
+    model = as_model(text)
+    result = assert_rewrite(model, pipeline="simplify", options=ALONE)
+    assert result.model == model
