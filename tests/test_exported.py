@@ -15,6 +15,7 @@ import pytest
 from onnx import ModelProto, ValueInfoProto
 
 import passes
+from passes import scope
 from passes.testing import assert_rewrite
 from passes.verify import signature
 
@@ -39,6 +40,11 @@ REPRESENTATIVE = {
     "onnxscript/calling.opset15",
     "onnxscript/changed_operators.opset15",
     "onnxscript/break_early.opset15",
+    "tensorflow/break_early.opset11",
+    "tensorflow/keras_gru_masked.opset11",
+    "tensorflow/mapped_twice.opset11",
+    "tensorflow/nested_whiles.opset9",
+    "tensorflow/v1_two_states.opset8",
 }
 #: Relative and absolute error by dtype: of a rewrite, and of an exporter against its framework.
 REWRITTEN = {"float16": (1e-3, 1e-3), "float32": (1e-5, 1e-6), "float64": (1e-12, 1e-12)}
@@ -99,11 +105,28 @@ def shape_of(values: list[ValueInfoProto]) -> list[bytes]:
 
 
 def accepted(model: ModelProto) -> bool:
-    """Whether onnx's checker accepts a model; one exporter leaves an output without a shape."""
-    if all(output.type.tensor_type.HasField("shape") for output in tensors(model)):
-        onnx.checker.check_model(model, full_check=True)
-        return True
-    return False
+    """Whether onnx's checker accepts a model.
+
+    One exporter leaves an output without a shape, one lists the constants of a Scan-8's body among
+    its inputs.
+    """
+    shaped = all(output.type.tensor_type.HasField("shape") for output in tensors(model))
+    if not shaped or feeds_constants(model):
+        return False
+    onnx.checker.check_model(model, full_check=True)
+    return True
+
+
+def feeds_constants(model: ModelProto) -> bool:
+    """Whether a Scan-8 has a body that lists constants among its inputs."""
+    scans = [node for node in model.graph.node if node.op_type == "Scan" and opset(model) == 8]
+    bodies = [body for node in scans for _, body in scope.subgraphs(node)]
+    return any(set(scope.input_names(body)) & scope.initializer_names(body) for body in bodies)
+
+
+def opset(model: ModelProto) -> int:
+    (version,) = {entry.version for entry in model.opset_import if entry.domain == ""}
+    return version
 
 
 def tensors(model: ModelProto) -> list[ValueInfoProto]:
@@ -114,8 +137,8 @@ def tensors(model: ModelProto) -> list[ValueInfoProto]:
 def test_answers_the_same_at_the_newest_opset(path: Path) -> None:
     before = onnx.load(path)
     after = passes.upgrade(before, opset=TARGET, verify=False).model
-    assert {entry.version for entry in after.opset_import if entry.domain == ""} == {TARGET}
-    assert accepted(after) == accepted(before)
+    assert opset(after) == TARGET
+    assert accepted(after) == (accepted(before) or feeds_constants(before))
     assert shape_of(signature.inputs(after.graph)) == shape_of(signature.inputs(before.graph))
     assert shape_of(list(after.graph.output)) == shape_of(list(before.graph.output))
     feeds = arrays_beside(path, "inputs")

@@ -5,6 +5,7 @@ Some in every run, all of them with `--slow`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
@@ -15,12 +16,27 @@ from passes.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session, Verifying
 
 FOLDER = Path(__file__).parent.parent / "golden_models"
+
+
+def newest(paths: Iterable[Path]) -> list[Path]:
+    """The model of the newest opset of each case."""
+    by_opset = sorted(paths, key=lambda path: int(path.stem.partition(".opset")[2]))
+    return list({name_of(path): path for path in by_opset}.values())
+
+
+def name_of(path: Path) -> str:
+    return f"{path.parent.relative_to(FOLDER)}/{path.name.split('.')[0]}"
+
+
 MODELS = sorted(
     [
         *FOLDER.glob("*/*.before.onnxtxt"),
         *FOLDER.glob("*/*.refused.onnxtxt"),
         *FOLDER.glob("*/*.onnx"),
-        *FOLDER.glob("exported/*/*.onnx"),
+        *FOLDER.glob("exported/onnxscript/*.onnx"),
+        *FOLDER.glob("exported/sklearn/*.onnx"),
+        *FOLDER.glob("exported/torch/*.onnx"),
+        *newest(FOLDER.glob("exported/tensorflow/*.onnx")),  # of all opsets they take minutes
     ]
 )
 COMMANDS = ("hoist", "simplify", "optimize", "optimize-loop-only")
@@ -33,10 +49,6 @@ QUICK = {
     ("optimize", "hoist-invariants/unknown_shape"),
 }
 UPGRADED_TO = 21  # the opset that a model with a Scan-8 is brought to
-
-
-def name_of(path: Path) -> str:
-    return f"{path.parent.relative_to(FOLDER)}/{path.name.split('.')[0]}"
 
 
 def assumed(model: ModelProto) -> tuple[str, ...]:
