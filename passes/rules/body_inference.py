@@ -14,6 +14,7 @@ from passes.rules.affine import Atom
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Read
 from passes.rules.made_up_sizes import changed_size, own_size, size_symbol
+from passes.rules.whole_axes import forget_whole_axes
 from passes.shape_inference import infer_shapes
 from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
@@ -123,6 +124,7 @@ class BodyInference:
         self._feed_slices(graph)
         for name in form.captured:
             self._capture(graph, name)
+        forget_whole_axes(graph)
         return model
 
     def _feed(self, graph: GraphProto, carried: Mapping[str, Dims | None]) -> None:

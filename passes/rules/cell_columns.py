@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from passes.rule import Refused
 from passes.rules.body_numbers import BodyNumbers
+from passes.rules.whole_axes import cut_axes
 from passes.vectorize.axes import attribute
 
 
@@ -101,12 +102,14 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
 
 def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
     width = read.width(node.input[0])
-    bounds = [read.known(node, position) for position in (1, 2, 3)]
-    steps = read.known(node, 4) if len(node.input) > 4 and node.input[4] else [1]
-    told = [one[0] for one in bounds if one is not None and len(one) == 1]
-    if width is None or steps != [1] or len(told) != len(bounds):
+    starts, ends, axes = (read.known(node, position) for position in (1, 2, 3))
+    if width is None or starts is None or ends is None or axes is None:
         return None
-    first, last, axis = told
+    steps = read.known(node, 4) if len(node.input) > 4 and node.input[4] else [1] * len(axes)
+    cut = [] if steps is None else cut_axes(starts, ends, steps)
+    if steps is None or len(cut) != 1 or steps[cut[0]] != 1:
+        return None
+    first, last, axis = (one[cut[0]] for one in (starts, ends, axes))
     start, stop, _ = slice(first, last).indices(width)
     if not read.along_columns(axis, node.input[0]) or stop - start != columns.width:
         return None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.loop_form import LoopForm
 from passes.rule import Refused, Site
-from passes.rules.affine import ITERATION, Affine, Ints
+from passes.rules.affine import ITERATION, Affine
+from passes.rules.comparison import Comparison
 from passes.rules.induction import integers_of
-from passes.rules.integer_ops import attribute
+from passes.rules.integer_ops import WHOLE, attribute
 from passes.rules.integers import Integers
+from passes.rules.operands import Operand, Operands
 from passes.rules.truth import Truth
 from passes.value_types import elem_type_of
 
@@ -21,41 +22,6 @@ _FLIPPED = {"Less": "Greater", "Greater": "Less"}
 _FLIPPED |= {"LessOrEqual": "GreaterOrEqual", "GreaterOrEqual": "LessOrEqual"}
 _NEGATED = {"Less": "GreaterOrEqual", "Greater": "LessOrEqual"}
 _NEGATED |= {"LessOrEqual": "Greater", "GreaterOrEqual": "Less"}
-_INTEGERS = (TensorProto.INT64, TensorProto.INT32)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """In iteration k: `first` + k * `step` is compared with `bound`.
-
-    `op` is Less, LessOrEqual, Greater or GreaterOrEqual, `elem_type` the type of the numbers.
-    """
-
-    op: str
-    first: Affine
-    step: int
-    bound: Affine
-    elem_type: int
-
-    @property
-    def upwards(self) -> bool:
-        """Whether it holds below the bound."""
-        return self.op.startswith("Less")
-
-    @property
-    def strict(self) -> bool:
-        """Whether it does not hold at the bound."""
-        return not self.op.endswith("Equal")
-
-    @property
-    def before(self) -> Affine:
-        """What would be compared one iteration before the first."""
-        return self.first - self.step
-
-    def __str__(self) -> str:
-        value = self.first + Affine.of(ITERATION).times(self.step)
-        sign = ("<" if self.upwards else ">") + ("" if self.strict else "=")
-        return f"{value} {sign} {self.bound}"
 
 
 @dataclass(frozen=True)
@@ -78,24 +44,41 @@ class Comparisons:
         Raises:
             Refused: `comparison`, `float-counter`, `bound-varies`, `no-counter` or `step`.
         """
-        op, left, right = self._operands(node)
-        sides = [self.integers.inside(name) for name in (left, right)]
-        counts = [_slope(one) != 0 for one in sides]
-        if counts == [False, True]:
+        op, *names = self._operands(node)
+        left, right = map(Operands(self.integers, self._type).read, names)
+        if not _slope(left.value) and _slope(right.value):
             return self._comparison(_FLIPPED[op], right, left)
         return self._comparison(op, left, right)
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
         """Whether an outer condition is what `like` would be one iteration before the first."""
-        found = _opened(node, self.integers.producer)
-        if found is None or found[0] not in _FLIPPED:
+        found = self._around(node)
+        if found is None:
             return False
-        op, left, right = found
-        sides = [self.integers.outside(name) for name in (left, right)]
-        values = [None if one is None else one.single for one in sides]
+        op, *values = found
         wanted = [like.before, like.bound]
         same = op == like.op and values == wanted
         return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
+
+    def needless(self, node: NodeProto | None, trips: Affine | None) -> bool:
+        """Whether a loop of that trip count does not run anyway where an outer condition fails."""
+        found = self._around(node)
+        if found is None or trips is None:
+            return False
+        op, left, right = found
+        room = right - left if op.startswith("Less") else left - right
+        return (room + (1 if op.endswith("Equal") else 0) - trips).never_negative
+
+    def _around(self, node: NodeProto | None) -> tuple[str, Affine, Affine] | None:
+        """What an outer condition compares, and how, where that is known."""
+        found = _opened(node, self.integers.producer)
+        if found is None:
+            return None
+        op, *names = found
+        left, right = map(Operands(self.integers, self.site.type_of, outside=True).read, names)
+        if left.value is None or right.value is None or not (left.exact or right.exact):
+            return None
+        return op, left.value, right.value
 
     def _operands(self, node: NodeProto | None) -> tuple[str, str, str]:
         found = _opened(node, self.integers.source)
@@ -109,50 +92,69 @@ class Comparisons:
             )
         return found
 
-    def _comparison(self, op: str, counter: str, bound: str) -> Comparison:
+    def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
         elem_type = self._refuse_floats(counter, bound)
-        value, limit = self.integers.inside(counter), self.integers.inside(bound)
-        if value is None or value.single is None or self._widened(counter):
+        if counter.value is None or self._widened(counter.name):
             raise Refused(
                 "no-counter",
-                f"{counter!r} in the condition is no number that grows by a constant step",
-                [self.site.path, counter],
+                f"{counter.name!r} in the condition is no number that grows by a constant step",
+                [self.site.path, counter.name],
             )
-        if limit is None or limit.single is None or _slope(limit):
+        if bound.value is None or _slope(bound.value):
             raise Refused(
                 "bound-varies",
-                f"{bound!r}, with which the condition compares {counter!r}, is not proven to be "
-                "the same in every iteration",
-                [self.site.path, bound],
+                f"{bound.name!r}, with which the condition compares {counter.name!r}, is not "
+                "proven to be the same in every iteration",
+                [self.site.path, bound.name],
             )
-        step = _slope(value)
+        step = _slope(counter.value)
         if not step or (step > 0) != op.startswith("Less"):
             raise Refused(
                 "step",
-                f"{counter!r} grows by {step} each time and is compared with {bound!r} by {op}: "
-                "it never gets nearer to its bound",
-                [self.site.path, counter],
+                f"{counter.name!r} grows by {step} each time and is compared with {bound.name!r} "
+                f"by {op}: it never gets nearer to its bound",
+                [self.site.path, counter.name],
             )
-        return Comparison(op, value.single.without(ITERATION), step, limit.single, elem_type)
+        first = counter.value.without(ITERATION)
+        most = self._most(replace(counter, value=first), abs(step), bound)
+        return Comparison(op, first, step, bound.value, elem_type, most)
 
-    def _refuse_floats(self, counter: str, bound: str) -> int:
-        """The type of the numbers that are compared."""
-        types = [elem_type_of(self._type(name)) for name in (counter, bound)]
-        for name, known in zip((counter, bound), types, strict=True):
-            if known and known not in _INTEGERS:
+    def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
+        """In how many iterations the numbers are told apart; None where they always are.
+
+        A number that floats have compares to every other one as it ought to: it is the bound, or
+        what the counter is before it leaves their exact range.
+        """
+        if bound.exact:
+            return None
+        if not first.exact or first.value is None:
+            raise Refused(
+                "float-counter",
+                f"{first.name!r} is compared as a float, which rounds, and it is not fixed where "
+                "it starts, nor where it ends",
+                [self.site.path, first.name],
+            )
+        return (first.limit - 1 - abs(first.value.constant)) // step + 1
+
+    def _refuse_floats(self, *sides: Operand) -> int:
+        """The type of the numbers that are compared, the narrower one where they differ."""
+        for one in sides:
+            if one.elem_type and one.elem_type not in WHOLE:
                 raise Refused(
                     "float-counter",
-                    f"{name!r} in the condition is of type {TensorProto.DataType.Name(known)}; "
+                    f"{one.name!r} in the condition is of type "
+                    f"{TensorProto.DataType.Name(one.elem_type)}; "
                     "only int64 and int32 counters neither round nor wrap early",
-                    [self.site.path, name],
+                    [self.site.path, one.name],
                 )
-        if not any(types):
+        types = [one.elem_type for one in sides if one.elem_type]
+        if not types:
             raise Refused(
                 "unknown-type",
-                f"the type of {counter!r} in the condition is neither declared nor inferred",
-                [self.site.path, counter],
+                f"the type of {sides[0].name!r} in the condition is neither declared nor inferred",
+                [self.site.path, sides[0].name],
             )
-        return max(types)
+        return TensorProto.INT32 if TensorProto.INT32 in types else TensorProto.INT64
 
     def _type(self, name: str) -> TypeProto | None:
         carried = {one.body_input: one.initial for one in self.form.carried}
@@ -168,16 +170,17 @@ class Comparisons:
             if node is None or self.integers.is_outer(node.output[0]):
                 continue
             if node.op_type == "Cast" and attribute(node, "to") == TensorProto.INT64:
+                known = elem_type_of(self._type(node.input[0]))
                 found = self.integers.inside(node.input[0])
-                if _slope(found) and elem_type_of(self._type(node.input[0])) != TensorProto.INT64:
+                if found and _slope(found.single) and known != TensorProto.INT64:
                     return True
             pending += [one for one in node.input if one and one not in seen]
             seen.update(node.input)
         return False
 
 
-def _slope(ints: Ints | None) -> int:
-    return 0 if ints is None or ints.single is None else ints.single.coefficient(ITERATION)
+def _slope(value: Affine | None) -> int:
+    return 0 if value is None else value.coefficient(ITERATION)
 
 
 def _opened(
@@ -192,9 +195,3 @@ def _opened(
         return None
     left, right = node.input
     return (_NEGATED[node.op_type] if negated else node.op_type), left, right
-
-
-def limits(elem_type: int) -> tuple[int, int]:
-    """The least and the largest number of an integer type."""
-    info = np.iinfo(np.int32 if elem_type == TensorProto.INT32 else np.int64)
-    return int(info.min), int(info.max)

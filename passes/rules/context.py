@@ -7,11 +7,12 @@ from onnx import NodeProto
 from passes import scope as scoping
 from passes.rule import Site
 from passes.rules.integer_ops import FOLLOWED
-from passes.rules.integers import SHAPE_KEEPING, Integers
+from passes.rules.integers import Integers
+from passes.rules.sizes_through import SIZED
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_SHAPED = (*SHAPE_KEEPING, "ConstantOfShape", "Transpose")
+_SHAPED = (*SIZED, "ConstantOfShape", "Expand")
 _TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *_SHAPED, "Constant", "Div", "Range", "Where"}
 _MOST = 256
 

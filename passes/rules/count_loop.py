@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto, NodeProto, helper
@@ -11,16 +10,13 @@ from onnx import GraphProto, NodeProto, helper
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
-from passes.rule import Edit, Refused, Site, register
-from passes.rules.comparisons import Comparison, Comparisons
+from passes.rule import Edit, Site, register
 from passes.rules.context import context_of
-from passes.rules.counting import Counting
-from passes.rules.float_counter import exact_trips
+from passes.rules.counter import Counter
 from passes.rules.integers import Integers
 from passes.rules.leftovers import leftovers
 from passes.rules.raised_body import RaisedBody
 from passes.rules.unread import doubts_of
-from passes.value_types import dims_of
 
 _OLDEST = 9  # Where, Not and Greater of whole numbers
 
@@ -70,8 +66,13 @@ def count_loop(site: Site) -> Edit:
     is compared with a bound that never changes by Less, LessOrEqual, Greater or GreaterOrEqual,
     perhaps negated; of several comparisons that must all hold, the first to fail ends the loop,
     and so does the trip count where there is one. As in the original, the first iteration is up
-    to the initial condition, and the body's condition counts behind it. A counter that would
-    wrap would never end the loop: there the new model fails.
+    to the initial condition, and the body's condition counts behind it. What holds as long as the
+    trip count lasts does not count. A counter that would wrap would never end the loop: there
+    the new model fails.
+
+    Both sides may be cast to floats, as tf2onnx writes it, where the counter starts at a fixed
+    number, or its bound is fixed. Floats round whole numbers from 2^24 on (float64: 2^53): a
+    model that would count further fails; `--assume valid-inputs` takes it that none does.
 
     Refuses:
     - `endless`: nothing ends the loop
@@ -79,13 +80,14 @@ def count_loop(site: Site) -> Edit:
     - `no-counter`: what is compared does not grow by a constant step
     - `bound-varies`: the counter is compared with something that may change
     - `step`: the counter stands still, or goes away from its bound
-    - `float-counter`: the counter is no int64 or int32 number, and not all is fixed
+    - `float-counter`: the counter is no int64 or int32 number, and not all is fixed; or it is
+      compared as a float, and neither where it starts nor its bound is fixed
     - `overflow`: the counter wraps, or that it might and then come back is not disproven
     - `unknown-type`: the type of the counter is not known
     """
     form = LoopForm.from_node(site.node, site.opset)
     author = Author(site.target, site.names, site.node.name or "loop")
-    count, note = _Counter(site, form, author).count()
+    count, note = Counter(site, form, author).count()
     counted = replace(_uncontrolled(site, form, author), trip_count=count)
     author.adopt([counted.to_node()])
     nodes = author.nodes
@@ -126,83 +128,3 @@ def _makers_of(body: GraphProto, name: str) -> set[str]:
         if not found.isdisjoint(node.output):
             found.update(scoping.free_names(node))
     return found
-
-
-@dataclass(frozen=True)
-class _Counter:
-    site: Site
-    form: LoopForm
-    author: Author
-
-    def count(self) -> tuple[str, str]:
-        """The name of the trip count, written, and how the report calls it."""
-        reader = Comparisons.of(self.site, self.form)
-        condition = reader.truth.condition
-        outside = reader.truth.outside
-        starts = list(outside.parts(condition.initial))
-        parts = reader.truth.open_parts(condition.body_output)
-        if not parts:
-            return self._unconditional(reader)
-        open_starts = [node for node, name in starts if not outside.always(name)]
-        fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
-        if fixed is not None:
-            count = self.author.int(fixed)
-            count = self._if_started(count) if open_starts else count
-            return self._limited(count), f"{fixed} iterations by a float counter"
-        comparisons = [reader.in_body(part) for part in parts]
-        counting = Counting(
-            self.site, reader.integers, self.author, limited=bool(self.form.trip_count)
-        )
-        note = "counts while " + " and ".join(map(str, comparisons))
-        if _matches(reader, comparisons, open_starts):
-            times = [counting.times(one, one.before, negative=True) for one in comparisons]
-            return self._limited(self._least(times)), note
-        times = [counting.times(one, one.first) for one in comparisons]
-        count = self.author.op("Add", self._least(times), self.author.int(1))
-        if open_starts:
-            count = self._if_started(count)
-        return self._limited(count), note
-
-    def _unconditional(self, reader: Comparisons) -> tuple[str, str]:
-        """The body never ends the loop, but the initial condition may keep it from running."""
-        if not self.form.trip_count:
-            raise Refused(
-                "endless", "the loop has no trip count and nothing ends it", [self.site.path]
-            )
-        if reader.truth.starts():
-            return self.form.trip_count, "the condition always holds"
-        count = self._if_started(self._scalar(self.form.trip_count))
-        return count, "only the initial condition counts"
-
-    def _if_started(self, count: str) -> str:
-        assert self.form.condition is not None
-        starts = self._scalar(self.form.condition.initial)
-        return self.author.op("Where", starts, count, self.author.int(0))
-
-    def _limited(self, count: str) -> str:
-        """The count, or the trip count that the loop had, if that is less."""
-        if not self.form.trip_count:
-            return count
-        return self._least([count, self._scalar(self.form.trip_count)])
-
-    def _least(self, numbers: Sequence[str]) -> str:
-        first, *others = numbers
-        for other in others:
-            less = self.author.op("Less", other, first)
-            first = self.author.op("Where", less, other, first)
-        return first
-
-    def _scalar(self, name: str) -> str:
-        if dims_of(self.site.type_of(name)) == ():
-            return name
-        return self.author.op("Reshape", name, self.author.ints())
-
-
-def _matches(
-    reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
-) -> bool:
-    """Whether the initial condition is the body's, one iteration earlier."""
-    told = [[reader.outside(node, one) for one in comparisons] for node in starts]
-    every_start = all(any(row) for row in told)
-    every_part = all(any(row[at] for row in told) for at in range(len(comparisons)))
-    return every_start and every_part

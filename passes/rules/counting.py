@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from onnx import TensorProto
@@ -11,7 +12,7 @@ from passes import spelling
 from passes.author import Author
 from passes.rule import Refused, Site
 from passes.rules.affine import Affine
-from passes.rules.comparisons import Comparison, limits
+from passes.rules.comparison import Comparison, limits
 from passes.rules.integers import Integers
 from passes.value_types import dims_of, elem_type_of
 
@@ -51,7 +52,7 @@ class Counting:
         """
         if value.number is not None:
             return self.author.int(value.number)
-        for name in scoping.free_names(self.site.node):
+        for name in self._readable():
             known = self.integers.outside(name)
             more = None if known is None or known.single is None else value - known.single
             if more is not None and more.number is not None:
@@ -74,6 +75,15 @@ class Counting:
                 scalar = self.author.op("Mul", scalar, self.author.int(count))
             total = self.author.op("Add", total, scalar)
         return total
+
+    def _readable(self) -> Iterator[str]:
+        """What the loop reads, also in front of a cast."""
+        for name in scoping.free_names(self.site.node):
+            yield name
+            node = self.integers.producer(name)
+            cast = node is not None and node.op_type == "Cast"
+            if node is not None and cast and self.integers.same_meaning(node, name):
+                yield node.input[0]
 
     def _shifted(self, name: str, more: int, narrow: bool, what: str) -> str:
         known = self.site.type_of(name)
@@ -101,9 +111,10 @@ class Counting:
         bound = self.number(one.bound, one.elem_type, "the bound")
         low, high = (begin, bound) if one.upwards else (bound, begin)
         zero = (start if one.upwards else one.bound).number == 0
-        if zero and negative and one.strict and step == 1:
-            return high
         distance = high if zero else author.op("Sub", high, low)
+        sizes = start.never_negative and one.bound.never_negative  # their distance is a number
+        if (zero or sizes) and negative and one.strict and step == 1:
+            return distance
         if one.strict:
             holds = author.op("Greater", high, low)
             less = author.op("Sub", distance, author.int(1)) if step > 1 else distance

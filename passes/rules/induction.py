@@ -48,12 +48,14 @@ def inductions(site: Site, form: LoopForm) -> list[Induction]:
     start = Integers(site)
     known: dict[str, Ints | None] = {form.iteration: Ints((Affine.of(ITERATION),), 0)}
     initial: dict[str, Ints] = {}
+    same = unchanged(form)
     for one in form.carried:
         value = start.outside(one.initial) if _may_count(site, one) else None
         if value is not None and value.single is not None:
             initial[one.body_input] = value
             own = Affine.of(Atom(("carried", one.body_input)))
-            known[one.body_input] = Ints((own,), value.rank)
+            fixed = one.body_input in same and value.single.number is not None
+            known[one.body_input] = value if fixed else Ints((own,), value.rank)
     body = Integers(site, form.body, known)
     found = []
     for one in form.carried:

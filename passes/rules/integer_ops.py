@@ -86,10 +86,12 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
     data = read.ints(node, 0)
     rest = [read.numbers(node, position) for position in range(1, len(node.input))]
     fixed = [one for one in rest if one is not None]
-    if data is None or data.rank != 1 or len(fixed) != len(rest) or len(rest) < 2:
+    if data is None or data.rank != 1 or len(fixed) != len(rest):
         return None
-    (starts, ends), axes = fixed[:2], fixed[2] if len(rest) > 2 else [0]
-    steps = fixed[3] if len(rest) > 3 else [1]
+    told = {one.name: list(one.ints) for one in node.attribute}  # below opset 10
+    fixed = fixed or [told.get(name, [0]) for name in ("starts", "ends", "axes")]
+    (starts, ends), axes = fixed[:2], fixed[2] if len(fixed) > 2 else [0]
+    steps = fixed[3] if len(fixed) > 3 else [1]
     if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
         return None
     return Ints(data.items[starts[0] : ends[0]], 1)

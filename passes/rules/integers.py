@@ -19,17 +19,12 @@ from passes import scope as scoping
 from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
 from passes.rules.body_view import BodyView
 from passes.rules.integer_ops import FOLLOWED, WHOLE, Reading, attribute
+from passes.rules.sizes_through import SizeReading, size_through
 from passes.scope import Scope
-from passes.value_types import dims_of, elem_type_of
+from passes.value_types import Dims, dims_of, elem_type_of
 
 _MOST_ITEMS = 64  # a shape, not data
 _DEEPEST = 100
-#: Ops of one input whose output has its shape.
-SHAPE_KEEPING = (
-    *("Abs", "Cast", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "Identity", "LeakyRelu"),
-    *("Log", "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sin"),
-    *("Softmax", "Softplus", "Sqrt", "Tanh"),
-)
 
 
 @dataclass
@@ -44,6 +39,7 @@ class Integers(BodyView):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._memo: dict[tuple[object, str], Ints | None] = {}
+        self._sizes: dict[tuple[object, str, int], Affine | None] = {}
 
     def outside(self, name: str) -> Ints | None:
         """The numbers that an outer value holds, None where they cannot be followed."""
@@ -149,8 +145,10 @@ class Integers(BodyView):
         dim = None if dims is None else dims[position]
         node = self.site.model.producer(home.owner, name)
         if node is not None and not isinstance(dim, int) and depth < _DEEPEST:
-            found = self._size_through(home, node, position, depth + 1)
-            if found is not None:
+            key = (home.key, name, position)
+            if key not in self._sizes:
+                self._sizes[key] = self._size_through(home, node, position, depth + 1)
+            if (found := self._sizes[key]) is not None:
                 return found
         if isinstance(dim, str) and "valid-inputs" in self.site.options.get("assume", ()):
             return symbol_atom(home.key, name, position, dim)
@@ -163,18 +161,30 @@ class Integers(BodyView):
         guard = self._guard(home, node)
         if guard is not None:
             return self._size(home, guard.value, axis, depth)
-        if node.op_type in SHAPE_KEEPING:
-            return self._size(home, node.input[0], axis, depth)
-        if node.op_type == "Transpose":
-            perm = next((list(one.ints) for one in node.attribute if one.name == "perm"), None)
-            return None if perm is None else self._size(home, node.input[0], perm[axis], depth)
-        if node.op_type == "ConstantOfShape":
-            shape = self._at(home, node.input[0], depth)
+        if node.op_type == "ConstantOfShape" or self._fills(home, node):
+            shape = self._at(home, node.input[-1], depth)
             whole = shape is not None and shape.rank == 1 and axis < len(shape.items)
             return shape.items[axis] if shape is not None and whole else None
         if node.op_type == "Range":
             return self._range_length(home, node, depth)
-        return None
+        read = SizeReading(
+            lambda name, at: self._size(home, name, at, depth),
+            lambda name: self._dims(home, name),
+            lambda name: self._fixed(home, name),
+        )
+        return size_through(read, node, axis)
+
+    def _dims(self, scope: Scope, name: str) -> Dims | None:
+        home = self._home(scope, name)
+        return None if home is None else dims_of(self.site.types.of(home, name))
+
+    def _fixed(self, scope: Scope, name: str) -> npt.NDArray[Any] | None:
+        home = self._home(scope, name)
+        return None if home is None else self._constant(home, name)
+
+    def _fills(self, home: Scope, node: NodeProto) -> bool:
+        """Whether a node fills a shape with a scalar."""
+        return node.op_type == "Expand" and self._dims(home, node.input[0]) == ()
 
     def _range_length(self, home: Scope, node: NodeProto, depth: int) -> Affine | None:
         """How many numbers a Range counts one by one, if not fewer than none."""

@@ -107,7 +107,7 @@ def test_every_comparison_in_both_orders(
     )
     counted(model)
     for s, n in itertools.product([-4, -1, 0, 3, 7], [-3, 0, 1, 2, 6]):
-        _same(model, s=s, n=n)
+        same(model, s=s, n=n)
 
 
 @pytest.mark.parametrize("condition", ["Less (c, n)", "Less (c_out, n)", "LessOrEqual (i, n)"])
@@ -121,7 +121,7 @@ def test_the_first_iteration_is_up_to_the_initial_condition(condition: str, init
     )
     counted(model)
     for n, given in itertools.product([-2, 0, 1, 2, 5], [False, True]):
-        _same(model, n=n, given=given)
+        same(model, n=n, given=given)
 
 
 @pytest.mark.parametrize("m", [-1, 0, 1, 3, 9])
@@ -129,7 +129,7 @@ def test_trip_count_and_condition_give_the_minimum(m: int) -> None:
     model = counting(trips="m", inputs="int64 n, int64 m")
     counted(model)
     for n in (-1, 0, 2, 9):
-        _same(model, n=n, m=m)
+        same(model, n=n, m=m)
 
 
 def test_several_comparisons_must_all_hold() -> None:
@@ -138,7 +138,7 @@ def test_several_comparisons_must_all_hold() -> None:
     model = counting(initial=start, condition=both, inputs="int64 n, int64 k")
     counted(model)
     for n, k in itertools.product([-1, 0, 2, 5], [-2, 0, 1, 4]):
-        _same(model, n=n, k=k)
+        same(model, n=n, k=k)
 
 
 def test_what_is_known_to_be_true_does_not_matter() -> None:
@@ -203,7 +203,7 @@ def test_counters_of_32_bits() -> None:
     model = counting(integer="int32", inputs="int32 n")
     counted(model)
     for n in (-1, 0, 3):
-        _same(model, dtype=np.int32, n=n)
+        same(model, dtype=np.int32, n=n)
 
 
 # -- a counter that would wrap
@@ -236,10 +236,10 @@ def test_a_counter_at_the_end_of_its_type_runs_as_often_as_it_may() -> None:
         inputs="int64 s, int64 n, int64 m",
     )
     most = np.iinfo(np.int64).max
-    _same(text, s=most - 2, n=most, m=5)
-    _same(text, s=most - 2, n=most - 1, m=5)
-    _same(text, s=-most, n=most, m=3)
-    _same(text, s=most, n=-most, m=3)
+    same(text, s=most - 2, n=most, m=5)
+    same(text, s=most - 2, n=most - 1, m=5)
+    same(text, s=-most, n=most, m=3)
+    same(text, s=most, n=-most, m=3)
 
 
 @pytest.mark.parametrize("n", [9223372036854775807, 9223372036854775806])
@@ -309,11 +309,11 @@ def test_a_float_counter_whose_numbers_are_fixed_is_counted_as_it_rounds(first: 
         .replace("Add (h, f)", "Add (h, tenth)")
     )
     counted(model)
-    _same(model, given=True)
-    _same(model, given=False)
+    same(model, given=True)
+    same(model, given=False)
 
 
-def _same(text: str, *, dtype: type = np.int64, **values: int | bool) -> None:
+def same(text: str, *, dtype: type = np.int64, **values: int | bool) -> None:
     """Run a model before and after counting on these inputs."""
     before, after = as_model(text), only_counted(text)
     feeds = {

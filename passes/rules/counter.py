@@ -1,0 +1,144 @@
+"""How often a Loop runs: its trip count, and how often its condition holds before it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from passes import spelling
+from passes.author import Author
+from passes.loop_form import LoopForm
+from passes.rule import Refused, Site
+from passes.rules.affine import Affine
+from passes.rules.comparison import Comparison
+from passes.rules.comparisons import Comparisons
+from passes.rules.counting import Counting
+from passes.rules.float_counter import exact_trips
+from passes.rules.integers import Integers
+from passes.value_types import dims_of
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Writes the trip count of a loop that its condition ends."""
+
+    site: Site
+    form: LoopForm
+    author: Author
+
+    def count(self) -> tuple[str, str]:
+        """The name of the trip count, written, and how the report calls it."""
+        reader = Comparisons.of(self.site, self.form)
+        condition = reader.truth.condition
+        outside = reader.truth.outside
+        starts = [
+            node
+            for node, name in outside.parts(condition.initial)
+            if not outside.always(name) and not reader.needless(node, self.limit)
+        ]
+        parts = reader.truth.open_parts(condition.body_output)
+        fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
+        if fixed is not None:
+            count = self.author.int(fixed)
+            count = self._if_started(count) if starts else count
+            return self._limited(count, None), f"{fixed} iterations by a float counter"
+        comparisons = list(dict.fromkeys(reader.in_body(part) for part in parts))
+        ending = [one for one in comparisons if not one.lasts(self.limit)]
+        if not ending:
+            count, note = self._unconditional(starts)
+            return self._told_apart(count, comparisons), note
+        note = "counts while " + " and ".join(map(str, ending))
+        return self._told_apart(self._ended(reader, ending, starts), comparisons), note
+
+    @property
+    def limit(self) -> Affine | None:
+        """What is known of the trip count that the loop has beside its condition."""
+        name = self.form.trip_count
+        known = Integers(self.site).outside(name) if name else None
+        return None if known is None else known.single
+
+    def _ended(
+        self,
+        reader: Comparisons,
+        comparisons: Sequence[Comparison],
+        starts: Sequence[NodeProto | None],
+    ) -> str:
+        """How often a loop runs that comparisons end, and its trip count where it has one."""
+        counting = Counting(
+            self.site, reader.integers, self.author, limited=bool(self.form.trip_count)
+        )
+        if _matches(reader, comparisons, starts):
+            times = [counting.times(one, one.before, negative=True) for one in comparisons]
+            only = comparisons[0] if len(comparisons) == 1 else None
+            plain = only is not None and only.strict and abs(only.step) == 1
+            return self._limited(self._least(times), only.room if only and plain else None)
+        times = [counting.times(one, one.first) for one in comparisons]
+        count = self.author.op("Add", self._least(times), self.author.int(1))
+        if starts:
+            count = self._if_started(count)
+        return self._limited(count, None)
+
+    def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
+        """The body never ends the loop, but the initial condition may keep it from running."""
+        if not self.form.trip_count:
+            raise Refused(
+                "endless", "the loop has no trip count and nothing ends it", [self.site.path]
+            )
+        if not starts:
+            return self.form.trip_count, "the condition always holds"
+        count = self._if_started(self._scalar(self.form.trip_count))
+        return count, "only the initial condition counts"
+
+    def _told_apart(self, count: str, comparisons: Sequence[Comparison]) -> str:
+        """The count, or a failure where floats that are compared would no longer be exact."""
+        most = min((one.most for one in comparisons if one.most is not None), default=None)
+        fixed = None if self.limit is None else self.limit.number
+        if most is None or (fixed is not None and fixed <= most):
+            return count
+        if "valid-inputs" in self.site.options.get("assume", ()):
+            return count
+        author = self.author
+        count = self._scalar(count) if count == self.form.trip_count else count
+        exact = author.op("Not", author.op("Greater", count, author.int(most)))
+        vector = spelling.unsqueeze(author, count, 0)
+        return spelling.squeeze(author, spelling.must_count(author, vector, exact), 0)
+
+    def _if_started(self, count: str) -> str:
+        assert self.form.condition is not None
+        starts = self._scalar(self.form.condition.initial)
+        return self.author.op("Where", starts, count, self.author.int(0))
+
+    def _limited(self, count: str, size: Affine | None) -> str:
+        """The count, of which `size` is known, or the trip count that the loop had, the less."""
+        if not self.form.trip_count:
+            return count
+        if size is not None and self.limit is not None:
+            if (self.limit - size).never_negative:
+                return count
+            if (size - self.limit).never_negative:
+                return self._scalar(self.form.trip_count)
+        return self._least([count, self._scalar(self.form.trip_count)])
+
+    def _least(self, numbers: Sequence[str]) -> str:
+        first, *others = numbers
+        for other in others:
+            less = self.author.op("Less", other, first)
+            first = self.author.op("Where", less, other, first)
+        return first
+
+    def _scalar(self, name: str) -> str:
+        if dims_of(self.site.type_of(name)) == ():
+            return name
+        return self.author.op("Reshape", name, self.author.ints())
+
+
+def _matches(
+    reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
+) -> bool:
+    """Whether the initial condition is the body's, one iteration earlier."""
+    told = [[reader.outside(node, one) for one in comparisons] for node in starts]
+    every_start = all(any(row) for row in told)
+    every_part = all(any(row[at] for row in told) for at in range(len(comparisons)))
+    return every_start and every_part

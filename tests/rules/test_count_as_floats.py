@@ -1,0 +1,205 @@
+"""The rule count-loop where whole numbers are compared as floats, as tf2onnx writes them."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import onnx
+import pytest
+from test_count_loop import counted, counting, only_counted, same
+
+from passes.testing import as_model, assert_refused, assert_rewrite
+from passes.verify.executor import ModelFailed
+from passes.verify.reference import ReferenceExecutor
+
+_LARGE = 1 << 20  # a step: sixteen of them, and floats no longer count one by one
+
+
+def compared(
+    initial: str = "Less (start_f, n_f)",
+    condition: str = "Less (c_f, n_f)",
+    *,
+    start: str = "zero",
+    step: str = "one",
+    to: int = 1,
+    number: str = "n",
+    **more: str,
+) -> str:
+    """A while loop whose condition casts the counter and its bound to floats."""
+    inputs = more.pop("inputs", "int32 n")
+    return counting(
+        start,
+        f"start_f = Cast <to = {to}> (start)\n n_f = Cast <to = {to}> ({number})\ngo0 = {initial}",
+        step,
+        f"c_f = Cast <to = {to}> (c_out)\n go_out = {condition}",
+        inputs=inputs,
+        integer=more.pop("integer", "int32"),
+        **more,
+    )
+
+
+def loop_of(model: onnx.ModelProto) -> onnx.NodeProto:
+    (loop,) = [node for node in model.graph.node if node.op_type == "Loop"]
+    return loop
+
+
+def guards_of(model: onnx.ModelProto) -> int:
+    """How many guards a model holds: each is a Reshape that may be impossible."""
+    return [node.op_type for node in model.graph.node].count("Reshape")
+
+
+@pytest.mark.parametrize(
+    ("initial", "condition", "step"),
+    [
+        ("Less (start_f, n_f)", "Less (c_f, n_f)", "one"),
+        ("Greater (n_f, start_f)", "Greater (n_f, c_f)", "one"),
+        ("Greater (start_f, n_f)", "Greater (c_f, n_f)", "down"),
+        ("Less (n_f, start_f)", "Less (n_f, c_f)", "down"),
+    ],
+)
+@pytest.mark.parametrize("to", [1, 11])
+def test_every_comparison_in_both_orders(initial: str, condition: str, step: str, to: int) -> None:
+    model = compared(initial, condition, step=step, to=to, constants="int32 down = {-1}")
+    counted(model)
+    for n in (-3, -1, 0, 1, 2, 6):
+        same(model, dtype=np.int32, n=n)
+
+
+def test_counters_of_64_bits() -> None:
+    model = compared(inputs="int64 n", integer="int64")
+    counted(model)
+    for n in (-3, 0, 1, 6):
+        same(model, n=n)
+
+
+@pytest.mark.parametrize("constants", ["float n_f = {5}", "float n_f = {16777215}"])
+def test_a_fixed_bound_needs_no_guard(constants: str) -> None:
+    text = compared(inputs="float x", constants=constants).replace("n_f = Cast <to = 1> (n)", "")
+    assert guards_of(only_counted(text)) == 0
+
+
+def test_a_bound_that_is_no_whole_number_is_refused() -> None:
+    text = compared(inputs="float x", constants="float n_f = {2.5}")
+    text = text.replace("n_f = Cast <to = 1> (n)", "")
+    assert_refused(text, "float-counter", pipeline="raise")
+
+
+def test_a_start_that_is_not_fixed_needs_a_bound_that_is() -> None:
+    text = compared(start="s", inputs="int32 s, int32 n")
+    assert_refused(text, "float-counter", pipeline="raise")
+    down = compared(
+        "Greater (start_f, end)",
+        "Greater (c_f, end)",
+        start="s",
+        step="down",
+        inputs="int32 s, int32 n",
+        constants="float end = {-1}, int32 down = {-1}",
+    )
+    counted(down)
+    for s in (-2, -1, 0, 3):
+        same(down, dtype=np.int32, s=s, n=0)
+
+
+# -- where floats no longer count one by one
+
+
+def _end(text: str, *, changed: bool, **values: int) -> int:
+    """Where the counter ends, before or after counting."""
+    model = only_counted(text) if changed else as_model(text)
+    feeds = {name: np.array(value) for name, value in values.items()}
+    outcome = ReferenceExecutor().run(model, feeds)
+    return int(np.asarray(outcome.outputs["c_end"]))
+
+
+def test_a_count_that_floats_would_not_give_fails() -> None:
+    large = f"int64 large = {{{_LARGE}}}"
+    text = compared(step="large", inputs="int64 n", integer="int64", constants=large)
+    n = (1 << 24) + 1  # rounds to 2^24
+    assert _end(text, changed=False, n=n) == 1 << 24  # whole numbers would go on once more
+    with pytest.raises(ModelFailed):
+        _end(text, changed=True, n=n)
+    for n in (0, 1, _LARGE, 5 * _LARGE + 1, 15 * _LARGE):
+        assert _end(text, changed=True, n=n) == _end(text, changed=False, n=n)
+
+
+def test_floats_that_are_exact_in_all_iterations_count_like_whole_numbers() -> None:
+    """What the guard rests on: a number below the limit compares to any other as it ought to."""
+    limit = 1 << 24
+    counters = np.arange(limit - 40, limit, dtype=np.int64)
+    others = np.array([*range(limit - 60, limit + 60), 1 << 25, (1 << 31) - 1, -limit, -limit - 1])
+    for sign, other in itertools.product((1, -1), others):
+        exact = (sign * counters) < other
+        rounded = (sign * counters).astype(np.float32) < np.float32(other)
+        np.testing.assert_array_equal(exact, rounded)
+
+
+def test_the_guard_may_be_left_out() -> None:
+    text = compared()
+    result = assert_rewrite(text, pipeline="raise", options={"assume": "valid-inputs"})
+    assert guards_of(result.model) == 0
+    assert guards_of(only_counted(text)) == 1
+
+
+# -- a trip count beside the condition, as tf2onnx writes map_fn, scan and layers
+
+
+def limited(number: str = "n", initial: str = "And (below, below)") -> str:
+    """A loop of n trips that compares the iteration before a step, and its counter behind it."""
+    return (
+        compared(initial, "And (more, inside)", number=number, trips="m")
+        .replace("go0 =", "m = Cast <to = 7> (n)\n below = Less (start_f, n_f)\n go0 =")
+        .replace(
+            "go_out =",
+            "i_f = Cast <to = 1> (i)\n inside = Less (i_f, n_f)\nmore = Less (c_f, n_f)\n go_out =",
+        )
+    )
+
+
+def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
+    text = limited()
+    model = only_counted(text)
+    assert [node.op_type for node in model.graph.node].count("Greater") == 1  # of the guard
+    counted(text)
+    for n in (-2, 0, 1, 4):
+        same(text, dtype=np.int32, n=n)
+
+
+def test_a_loop_from_the_second_on_ends_one_earlier() -> None:
+    """As foldl is written: the first row is where it starts."""
+    text = limited(initial="And (below, first)").replace("(zero)", "(one)")
+    text = text.replace(
+        "go0 =", "zero_f = Cast <to = 1> (zero)\n first = Less (zero_f, n_f)\n go0 ="
+    )
+    counted(text)
+    for n in (-1, 0, 1, 2, 5):
+        same(text, dtype=np.int32, n=n)
+
+
+def test_conditions_that_end_earlier_than_the_trip_count_do() -> None:
+    text = limited(number="k").replace("int32 n)", "int32 n, int32 k)")
+    counted(text)
+    for n, k in itertools.product([-1, 0, 2, 5], [-2, 0, 1, 4]):
+        same(text, dtype=np.int32, n=n, k=k)
+
+
+def test_a_fixed_trip_count_needs_no_guard() -> None:
+    text = limited().replace("m = Cast <to = 7> (n)", "").replace("start_f = ", "start_f = ", 1)
+    text = text.replace("(int32 n)", "(int32 n)").replace(
+        "<int32 zero", "<int64 m = {4}, int32 zero"
+    )
+    assert guards_of(only_counted(text)) == 0
+    for n in (-1, 0, 2, 9):
+        same(text, dtype=np.int32, n=n)
+
+
+def test_a_step_may_be_carried_unchanged() -> None:
+    """As a loop over a range is written, which carries its delta."""
+    text = compared(step="d").replace("go0, start, f)", "go0, start, f, one)")
+    text = text.replace("c_end, h_end, all = ", "c_end, h_end, d_end, all = ")
+    text = text.replace("float h)\n", "float h, int32 d)\n")
+    text = text.replace("float h_out, int32 seen", "float h_out, int32 d_out, int32 seen")
+    text = text.replace("go_out =", "d_out = Identity (d)\n go_out =")
+    counted(text)
+    for n in (-1, 0, 3):
+        same(text, dtype=np.int32, n=n)

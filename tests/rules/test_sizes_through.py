@@ -1,0 +1,75 @@
+"""Sizes that are followed through ops: a Loop is raised where its state is as large as its rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.testing import assert_refused, assert_rewrite
+
+
+def rows_from(front: str, inputs: str = "float[B,T,3] x", opset: int = 17) -> str:
+    """A Loop over the steps of `z` [batch, time, n], with a state of zeros of the batch of x."""
+    cut = "Slice (shape, first, second)" if opset > 9 else "Slice <starts=[0], ends=[1]> (shape)"
+    return f"""
+    <ir_version: 8, opset_import: ["" : {opset}]>
+    rows ({inputs}) => (float[K,N] h_end)
+    <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] two = {{2}}, int64[1] width = {{2}},
+     float zero = {{0}}, int64 at = {{1}}, float[3,2] w = {{1,0,1,1,0,1}}, float[2] b = {{1,2}},
+     int64[2] parts = {{2,1}}, int64[3] zeros = {{0,0,0}}, int64[3] axes = {{0,1,2}},
+     int64[3] ends = {{2147483647,2147483647,2}}>
+    {{
+        shape = Shape (x)
+        batch = {cut}
+        sizes = Concat <axis = 0> (batch, width)
+        h0 = Expand (zero, sizes)
+        {front}
+        rows = Transpose <perm = [1,0,2]> (z)
+        all = Shape (rows)
+        time = Gather (all, first)
+        h_end = Loop (time, "", h0) <body = step (int64 i, bool go, float[P,2] h)
+            => (bool go_out, float[Q,2] h_out) {{
+            go_out = Identity (go)
+            row = Gather (rows, i)
+            h_out = Add (h, row)
+        }}>
+    }}
+    """
+
+
+FRONTS = {
+    "product": "y = MatMul (x, w)\n z = Add (y, b)",
+    "reduced": "y = ReduceMean <axes = [2]> (x)\n z = Mul (y, b)",
+    "reduced away": "y = ReduceMax <axes = [-1], keepdims = 0> (x)\n z = Unsqueeze (y, two)",
+    "summed": "y = ReduceSum <keepdims = 0> (x, two)\n z = Unsqueeze (y, two)",
+    "sliced": "z = Slice (x, first, two, two)",
+    "sliced on all axes": "z = Slice (x, zeros, ends, axes)",
+    "split": "z, rest = Split <axis = 2> (x, parts)",
+    "joined": "y = Slice (x, first, second, two)\n z = Concat <axis = -1> (y, y)",
+    "squeezed": "y = Unsqueeze (x, first)\n s = Squeeze (y, first)\n z = MatMul (s, w)",
+    "selected": "y = MatMul (x, w)\n m = Greater (y, zero)\n z = Where (m, y, zero)",
+}
+
+
+@pytest.mark.parametrize("front", FRONTS.values(), ids=FRONTS)
+def test_a_state_as_large_as_the_rows_keeps_its_shape(front: str) -> None:
+    result = assert_rewrite(rows_from(front), pipeline="raise")
+    assert result.report.refusals == [], result.report.to_text()
+
+
+def test_older_slices_and_sums() -> None:
+    front = "y = ReduceSum <axes = [2]> (x)\n z = Slice <starts = [0], ends = [2147483647]> (y)"
+    result = assert_rewrite(rows_from(front, opset=9), pipeline="raise")
+    assert result.report.refusals == [], result.report.to_text()
+
+
+@pytest.mark.parametrize(
+    ("front", "inputs"),
+    [
+        ("y = Add (x, other)\n z = MatMul (y, w)", "float[B,T,3] x, float[C,T,3] other"),
+        ("z = Slice (x, first, two, axes_0)", "float[B,T,2] x, int64[1] axes_0"),
+        ("z = Slice (x, second, two, first)", "float[B,T,2] x"),
+        ("z = Concat <axis = 0> (x, x)", "float[B,T,2] x"),
+    ],
+)
+def test_another_size_is_not_taken_for_the_same(front: str, inputs: str) -> None:
+    assert_refused(rows_from(front, inputs), "shape-unknown", pipeline="raise")
