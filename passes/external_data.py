@@ -98,13 +98,14 @@ def tensors(model: ModelProto) -> Iterator[TensorProto]:
     for _, owner in scoping.owners(model):
         for graph in scoping.graphs_below(owner):
             if not isinstance(graph, FunctionProto):
-                yield from graph.initializer
+                yield from graph.initializer[:]
                 for sparse in graph.sparse_initializer:
                     yield sparse.values
                     yield sparse.indices
-            for node in graph.node:
-                if node.attribute:
-                    yield from _attribute_tensors(node.attribute)
+            for node in graph.node[:]:
+                attributes = node.attribute[:]
+                if attributes:
+                    yield from _attribute_tensors(attributes)
 
 
 def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorProto]:

@@ -52,16 +52,15 @@ def inspect_model(
         BadModel: the input is no valid model.
     """
     model = Model.load(source)
-    check(model)
-    places = [
-        place
-        for place in scoping.walk_model(model.proto)
-        if place.node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(place.node.domain)
-    ]
-    if not places:
+    if not any(map(_is_loop, check(model).places)):
         return []
+    places = [place for place in scoping.walk_model(model.proto) if _is_loop(place)]
     rounds = _rounds(model, target, options)
     return [_loop(model, rounds, place) for place in places]
+
+
+def _is_loop(place: Place) -> bool:
+    return place.node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(place.node.domain)
 
 
 def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round]:

@@ -20,6 +20,9 @@ from passes.model import Model
 
 Progress = Callable[[str], None]
 
+_LOCATION = b"location"
+"""What stands in every file that refers to external data, whatever its format."""
+
 
 class CannotSave(PassesError):
     """The file cannot be written; nothing was left behind."""
@@ -71,14 +74,17 @@ def save(
             raise
         reason = getattr(error, "strerror", None) or error
         raise CannotSave(f"{path}: cannot be written ({reason})") from error
-    for file in stale - _own_copies(path):
+    for file in stale - _own_copies(path) if stale else ():
         file.unlink(missing_ok=True)
     _sync_folder(path.parent)
 
 
 def _own_copies(path: Path) -> set[Path]:
     """The weights that were copied for the model at `path`, if there is one."""
-    if not path.is_file():
+    try:
+        if _LOCATION not in path.read_bytes():
+            return set()  # what is replaced needs not be looked into
+    except OSError:
         return set()
     try:
         tensors = list(external_tensors(Model.load(path).proto))

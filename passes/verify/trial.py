@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -71,7 +71,7 @@ class Side:
     check: str = ""
     _reason: str = ""
     _times: int = 0
-    _crashes: Counter[str] = field(default_factory=Counter)
+    _crashes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, feeds: Feeds, deadline: float, like: str = "") -> Ran:
         """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run.
@@ -80,8 +80,8 @@ class Side:
         """
         if self._times >= _GIVE_UP:
             return Ran(unable=self._reason)
-        if self._crashes[like] >= _MOST_CRASHES:
-            return Ran(unable=f"{CRASHED} on such inputs", spared=True)
+        if len(self._crashes[like]) >= _MOST_CRASHES:
+            return Ran(unable=self._crashes[like][-1], spared=True)
         left = deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime
@@ -111,7 +111,7 @@ class Side:
 
     def _remember(self, reason: str, like: str) -> None:
         if like and reason.startswith(CRASHED):
-            self._crashes[like] += 1
+            self._crashes[like].append(reason)
             return
         self._times = self._times + 1 if reason == self._reason else 1
         self._reason = reason
