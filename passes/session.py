@@ -20,41 +20,16 @@ from passes.dims import with_fixed_dims
 from passes.engine import Engine
 from passes.errors import PassesError
 from passes.model import Model
+from passes.not_produced import Mismatch as Mismatch
+from passes.not_produced import NotProduced as NotProduced
+from passes.not_produced import NotVerified as NotVerified
 from passes.pipelines import Stage, rules_of, stages_of
 from passes.report import Checked, Record, Report
 from passes.rounds import Round
 from passes.selection import marked, unmark
-from passes.verify.verdicts import Failure
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
-
-
-class NotProduced(PassesError):
-    """Rules refused what the requested result needs; nothing is written. Has the report."""
-
-    def __init__(self, sentence: str, report: Report) -> None:
-        super().__init__(sentence)
-        self.report = report
-
-
-class NotVerified(NotProduced):
-    """A rewrite could not be compared in any case (`not-verified`); nothing is written."""
-
-
-class Mismatch(NotProduced):
-    """A rewrite does not agree with the original; nothing is written but a reproducer."""
-
-    def __init__(
-        self,
-        sentence: str,
-        report: Report,
-        sides: tuple[ModelProto, ModelProto],
-        failure: Failure | None,
-    ) -> None:
-        super().__init__(sentence, report)
-        self.sides = sides
-        self.failure = failure
 
 
 class UnknownOpset(PassesError):

@@ -271,6 +271,20 @@ def test_elsewhere_the_data_is_copied_under_new_names(heavy: Path, tmp_path: Pat
     assert model.SerializeToString() == untouched, "the argument keeps its references"
 
 
+@pytest.mark.parametrize("suffix", [".onnx", ".json", ".textproto", ".onnxtxt"])
+def test_writing_over_a_model_takes_its_copied_data_away(
+    heavy: Path, tmp_path: Path, suffix: str
+) -> None:
+    target = tmp_path / f"to{suffix}"
+    save(Model.load(heavy).proto, target, base_dir=heavy.parent)
+    assert len(names(tmp_path)) > 2  # beside the folder of the original: the model and its data
+    without = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 16]> g (float[2] x) => (float[2] y) { y = Neg (x) }
+    """)
+    save(without, target, force=True)
+    assert names(tmp_path) == ["from", target.name]
+
+
 def test_a_copy_never_writes_over_anything(heavy: Path, tmp_path: Path) -> None:
     target = tmp_path / "new" / "small.onnx"
     target.parent.mkdir()
