@@ -54,6 +54,7 @@ _SIMPLIFY = Stage(
     )
 )
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
+_FLATTEN = Stage(("flatten-scan",))  # what dissolves does without; a cell may show in one loop
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
@@ -65,7 +66,7 @@ _AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
 #: Without loops and branches; what is moved out of them may tell how often others run.
 _FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
 #: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
-_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, *_BATCH, *_AGAIN)
+_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, _BATCH[0], _FLATTEN, *_BATCH[1:], *_AGAIN)
 #: Without what was moved out of them, loops may dissolve or go that could not before.
 _MOVED = (_HOIST[1], _AGAIN[1], *_BATCH[1:], _HOIST[1], _FOLD)
 _LAST = (*_MOVED, _HOIST[-1], _SHARE)
@@ -89,11 +90,12 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         *_OPTIMIZE_SIZED[:_AT_CELLS],
         _CELLS,
         *_OPTIMIZE_SIZED[_AT_CELLS:],
+        _FLATTEN,
         _HOIST_NEAR,
         _SHARE,
         Stage(("sink-weights",)),
     ),
-    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_LAST),
+    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_MOVED, _FLATTEN, *_LAST[len(_MOVED) :]),
     "optimize-loop-only": (
         _UPGRADE_FIRST,
         _SIMPLIFY,
@@ -120,6 +122,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "batch-inputs": (_UPGRADE_FIRST, Stage(("batch-inputs",))),
     "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
     "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
+    "flatten-scan": (_UPGRADE_FIRST, Stage(("flatten-scan",))),
     "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
     "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
@@ -140,6 +143,10 @@ _ORDER = (
     ("scan-8", "opset"),
     ("count-loop", "raise-loop"),
     ("raise-loop", "batch-inputs"),
+    ("raise-loop", "flatten-scan"),
+    ("prune-loop", "flatten-scan"),
+    ("flatten-scan", "recognize-cell"),
+    ("flatten-scan", "lower-scan"),
     ("prune-loop", "batch-inputs"),
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),

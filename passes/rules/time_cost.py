@@ -91,7 +91,7 @@ def row_bytes(body: TimeBody, name: str) -> int:
     known = body.rows.types.get(name)
     dims = dims_of(known)
     sizes = [one if isinstance(one, int) else body.unknown for one in dims or (None,)]
-    return prod(sizes) * _item_bytes(elem_type_of(known))
+    return prod(sizes) * item_bytes(elem_type_of(known))
 
 
 def all_bytes(body: TimeBody, name: str) -> int:
@@ -189,7 +189,8 @@ def _count(node: NodeProto) -> int:
     return 1 + sum(_count(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
 
 
-def _item_bytes(elem_type: int) -> int:
+def item_bytes(elem_type: int) -> int:
+    """The bytes of one element; what a string takes is a guess."""
     if elem_type == TensorProto.STRING:
         return _TEXT
     if not elem_type:
