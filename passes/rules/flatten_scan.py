@@ -67,7 +67,7 @@ def flatten_scan(site: Site) -> Edit:
     - `directions`: one of the Scans goes forward, the other backward
     - `unknown-rank`: the rank of something scanned or collected is not known
     - `opset-too-old`: the opset is below 14, and sizes are only known when the model runs
-    - `not-worth-it`: there are few rows, or they are large and would have to be transposed
+    - `not-worth-it`: there are few rows, or large ones that would have to be transposed or copied
     """
     around = _around(site)
     if around is not None and _flattens(around):
@@ -126,7 +126,7 @@ def _refuse_more_work(site: Site, rows: Dim, added: int) -> None:
     if isinstance(rows, int) and added > rows:
         raise Refused(
             "not-worth-it",
-            f"{added} nodes in front and behind would take longer than a Scan on each of {rows} rows",
+            f"{added} nodes in front and behind take longer than a Scan on each of {rows} rows",
             [site.path],
         )
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.rule import Refused, Site
@@ -15,9 +16,9 @@ from passes.rules.time_body import UNKNOWN_DIM
 from passes.rules.time_cost import item_bytes
 from passes.value_types import Dim, Dims
 
-#: The bytes of a row up to which it is quicker to transpose all of them than to start a Scan on
+#: The bytes of a row up to which it is quicker to move all rows together than to start a Scan on
 #: each, measured with onnxruntime; larger ones it transposes quicker one by one, in the cache.
-_MOST_TURNED = 1 << 14
+_MOST_MOVED = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,10 @@ class GridAxes:
 
     def merged(self, grid: Grid) -> str:
         """The elements of all rows along axis 0."""
-        self._refuse_costly(grid)
-        tensor = self._transposed(grid.tensor, grid.order)
+        tensor = grid.tensor
+        if _is_turned(grid):
+            self._refuse_large(grid, "transposed")
+            tensor = self.author.op("Transpose", tensor, perm=grid.order)
         count = self._count()
         known = None if self.guarded else self._fixed(count, *grid.element)
         if known is not None:
@@ -51,9 +54,11 @@ class GridAxes:
 
     def split(self, elements: str, grid: Grid) -> None:
         """Write `grid` of what is collected of all rows together."""
-        self._refuse_costly(grid)
-        back = [grid.order.index(axis) for axis in range(len(grid.dims))]
-        turned = back != sorted(back)
+        turned = _is_turned(grid)
+        if turned:
+            self._refuse_large(grid, "transposed")
+        elif grid.tensor in scoping.output_names(self.site.scope.owner):
+            self._refuse_large(grid, "copied")  # elsewhere a Reshape shares the memory
         outputs = [] if turned else [grid.tensor]
         known = self._fixed(self.rows[0], self.length[0], *grid.element)
         if known is not None:
@@ -63,16 +68,12 @@ class GridAxes:
             sizes = [self.rows[1], self.length[1], *self._sizes(elements, grid.element, 1)]
             rows = self._reshaped(elements, sizes, outputs)
         if turned:
+            back = [grid.order.index(axis) for axis in range(len(grid.dims))]
             self.author.op("Transpose", rows, outputs=[grid.tensor], perm=back)
 
     def _count(self) -> Dim:
         rows, length = self.rows[0], self.length[0]
         return rows * length if isinstance(rows, int) and isinstance(length, int) else None
-
-    def _transposed(self, tensor: str, perm: Sequence[int]) -> str:
-        if list(perm) == sorted(perm):
-            return tensor
-        return self.author.op("Transpose", tensor, perm=list(perm))
 
     def _fixed(self, *dims: Dim) -> list[int] | None:
         """A shape that is right whatever the run brings: one size may be left to the Reshape,
@@ -104,15 +105,18 @@ class GridAxes:
                 [self.site.path, name],
             )
 
-    def _refuse_costly(self, grid: Grid) -> None:
-        """See that what must be transposed is small."""
-        if grid.order == sorted(grid.order):
-            return
+    def _refuse_large(self, grid: Grid, done: str) -> None:
+        """See that the rows of what must be moved are small."""
         sizes = [self.length[0], *grid.element]
         count = prod(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in sizes)
-        if count * item_bytes(grid.elem_type) > _MOST_TURNED:
+        if count * item_bytes(grid.elem_type) > _MOST_MOVED:
             raise Refused(
                 "not-worth-it",
-                f"{grid.tensor!r} must be transposed, which costs more than the inner Scans",
+                f"{grid.tensor!r} must be {done}, which costs more than the inner Scans",
                 [self.site.path, grid.tensor],
             )
+
+
+def _is_turned(grid: Grid) -> bool:
+    """Whether its axes must be put in another order."""
+    return grid.order != sorted(grid.order)

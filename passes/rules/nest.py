@@ -187,7 +187,8 @@ class _Matching:
         """Each output that the outer Scan collects, which must be what the inner one collects."""
         made = {one.tensor: one for one in self.inner.collected if one.tensor}
         told = [self._origin(one.body_output) for one in self.outer.collected]
-        odd = [name for name in told if name not in made] or sorted(set(made) - set(told))
+        odd = [name for name in told if name not in made]
+        odd += [one.body_output for one in self.inner.collected if one.tensor not in told]
         if odd:
             raise Refused(
                 "other-outputs",
