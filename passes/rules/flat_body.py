@@ -8,7 +8,7 @@ from passes import scope as scoping
 from passes.repeated import replace_all
 from passes.rules.lifting import constants_of
 from passes.rules.nest import Nest
-from passes.value_types import dims_of, tensor_type
+from passes.value_types import dims_of
 
 
 def flat_body(nest: Nest) -> GraphProto:
@@ -25,8 +25,7 @@ def flat_body(nest: Nest) -> GraphProto:
     elements = {one.body_input: grid for one, grid in nest.scanned}
     for value in body.input:
         if value.name in elements and dims_of(value.type) is None:
-            grid = elements[value.name]
-            value.type.CopyFrom(tensor_type(grid.elem_type, grid.element))
+            value.type.CopyFrom(elements[value.name].type_of())
     return body
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from onnx import NodeProto
+from onnx import NodeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
 from passes import spelling
@@ -108,25 +108,26 @@ def _flattened(site: Site) -> Edit:
     count = spelling.must_count(author, rows.size, agree) if agree else rows.size
     sizes = (_known(one.dims[one.across] for one in grids), count)
     of_row = (_known(one.dims[one.along] for one in grids), length.size)
-    _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
+    told = _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
     nodes = author.read(filter(None, site.node.output))
-    _refuse_more_work(site, sizes[0], len(nodes) - 1)
+    _refuse_more_work(site, 0 if of_row[0] == 0 else sizes[0], len(nodes) - 1)
     read = scoping.all_reads(nodes)
     return Edit(
         tuple(nodes),
         tuple(one for one in author.constants if one.name in read),
+        value_info=tuple(told),
         note="one Scan over the elements of all rows",
         context=rows.context or length.context,
         tidies=True,
     )
 
 
-def _refuse_more_work(site: Site, rows: Dim, added: int) -> None:
-    """See that no more nodes are added than Scans go: they take about as long to start."""
-    if isinstance(rows, int) and added > rows:
+def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
+    """See that no more nodes are added than inner Scans run: they take about as long to start."""
+    if isinstance(runs, int) and added > runs:
         raise Refused(
             "not-worth-it",
-            f"{added} nodes in front and behind take longer than a Scan on each of {rows} rows",
+            f"{added} nodes in front and behind take longer than a Scan on each of {runs} rows",
             [site.path],
         )
 
@@ -145,8 +146,11 @@ def _agreement(author: Author, rows: Length, length: Length) -> str:
     return spelling.both(author, conditions) if conditions else ""
 
 
-def _write(nest: Nest, axes: GridAxes) -> None:
-    """Write the Scan, what it scans, and what becomes of what it collects."""
+def _write(nest: Nest, axes: GridAxes) -> list[ValueInfoProto]:
+    """Write the Scan, what it scans, and what becomes of what it collects.
+
+    Answers with the types of what it scans, which inference does not tell where sizes are open.
+    """
     author = axes.author
     elements = [axes.merged(grid) for _, grid in nest.scanned]
     rows = {
@@ -171,3 +175,7 @@ def _write(nest: Nest, axes: GridAxes) -> None:
     for one, grid in nest.collected:
         if grid.tensor:
             axes.split(rows[one.body_output, one.reversed], grid)
+    return [
+        helper.make_value_info(name, grid.type_of(None))
+        for name, (_, grid) in zip(elements, nest.scanned, strict=True)
+    ]

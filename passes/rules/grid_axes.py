@@ -11,7 +11,7 @@ from passes import spelling
 from passes.author import Author
 from passes.rule import Refused, Site
 from passes.rules.collected_rows import ZERO_IS_A_SIZE
-from passes.rules.nest import Grid
+from passes.rules.grid import Grid
 from passes.rules.time_body import UNKNOWN_DIM
 from passes.rules.time_cost import item_bytes
 from passes.value_types import Dim, Dims

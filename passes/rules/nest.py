@@ -10,31 +10,9 @@ from onnx import GraphProto, NodeProto, TypeProto
 from passes import scope as scoping
 from passes.loop_form import Carried, Collected, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
+from passes.rules.grid import Grid
 from passes.rules.lifting import is_constant
-from passes.value_types import Dims, dims_of, elem_type_of
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A tensor whose elements are those of all rows: `across` is the axis of the rows, `along`
-    that of the elements of a row, both counted from the front, in a tensor of sizes `dims`."""
-
-    tensor: str
-    across: int
-    along: int
-    dims: Dims
-    elem_type: int
-
-    @property
-    def order(self) -> list[int]:
-        """The axes, these two in front."""
-        rest = [at for at in range(len(self.dims)) if at not in (self.across, self.along)]
-        return [self.across, self.along, *rest]
-
-    @property
-    def element(self) -> Dims:
-        """The sizes of an element."""
-        return tuple(self.dims[at] for at in self.order[2:])
+from passes.value_types import dims_of, elem_type_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +25,6 @@ class Nest:
     Identities of the outer body hand on, by the names that these give them.
     """
 
-    site: Site
     outer: LoopForm
     inner: LoopForm
     carried: tuple[Carried, ...]
@@ -125,7 +102,6 @@ class _Matching:
     def nest(self) -> Nest:
         self._refuse_captures()
         return Nest(
-            self.site,
             self.outer,
             self.inner,
             tuple(self._carried()),
