@@ -54,7 +54,9 @@ _SIMPLIFY = Stage(
     )
 )
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
-_FLATTEN = Stage(("flatten-scan",))  # what dissolves does without; a cell may show in one loop
+#: Behind what dissolves, and in front of cells, of which one then does the work of all rows; once
+#: more where work has left the body, so that nothing but the inner Scan is left.
+_FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
@@ -95,7 +97,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _SHARE,
         Stage(("sink-weights",)),
     ),
-    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_MOVED, _FLATTEN, *_LAST[len(_MOVED) :]),
+    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_MOVED, _FLATTEN, _HOIST[-1], _SHARE),
     "optimize-loop-only": (
         _UPGRADE_FIRST,
         _SIMPLIFY,
