@@ -57,6 +57,7 @@ _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inp
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
+_REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
 _CELLS_ALONE = replace(_CELLS, options=(("no_branches", True),))
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
@@ -88,6 +89,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _UPGRADE_FIRST,
         *_OPTIMIZE_SIZED[:_AT_CELLS],
         _CELLS,
+        _REGROUP,
         *_OPTIMIZE_SIZED[_AT_CELLS:],
         _HOIST_NEAR,
         _SHARE,
@@ -121,6 +123,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
     "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
     "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
+    "regroup-sum": (_UPGRADE_FIRST, Stage(("regroup-sum",))),
     "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
@@ -144,6 +147,9 @@ _ORDER = (
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
+    ("recognize-cell", "regroup-sum"),
+    ("regroup-sum", "batch-inputs"),
+    ("regroup-sum", "hoist-invariants"),
     ("recognize-cell", "unroll"),
     ("batch-inputs", "lower-scan"),
     ("batch-inputs", "hoist-invariants"),
