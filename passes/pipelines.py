@@ -21,13 +21,15 @@ class Stage:
 
     `converts`: they bring the whole model to a target opset, in one round. `as_needed`: only where
     an opset was asked for, or the model holds a Scan-8, which the later stages do not know.
-    `options` go to its rules, over those of the command.
+    `options` go to its rules, over those of the command. `then`: what runs behind it where it
+    rewrote something.
     """
 
     rules: tuple[str, ...]
     converts: bool = False
     as_needed: bool = False
     options: tuple[tuple[str, object], ...] = ()
+    then: tuple[Stage, ...] = ()
 
     def applies_to(self, model: ModelProto, opset: int, *, asked: bool) -> bool:
         """Whether the stage has anything to do with a model of this opset.
@@ -54,12 +56,12 @@ _SIMPLIFY = Stage(
     )
 )
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
-#: Behind what dissolves, and in front of cells, of which one then does the work of all rows; once
-#: more where work has left the body, so that nothing but the inner Scan is left.
+#: Behind what dissolves, and in front of cells, of which one then does the work of all rows.
 _FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
+_REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
 _CELLS_ALONE = replace(_CELLS, options=(("no_branches", True),))
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
@@ -70,14 +72,30 @@ _FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
 #: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
 _OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, _BATCH[0], _FLATTEN, *_BATCH[1:], *_AGAIN)
 #: Without what was moved out of them, loops may dissolve or go that could not before.
-_MOVED = (_HOIST[1], _AGAIN[1], *_BATCH[1:], _HOIST[1], _FOLD)
-_LAST = (*_MOVED, _HOIST[-1], _SHARE)
+_MOVED = (
+    *(_HOIST[1], _AGAIN[1], *_BATCH[1:]),
+    *(replace(_HOIST[1], then=(_FOLD, _HOIST[1])), _FOLD),
+)
+_LAST = (_HOIST[-1], _SIMPLIFY)
 _BY_SIZE = (("by_size", True),)  # what is quicker may only show when the model runs
 _OPTIMIZE_SIZED = tuple(
     replace(stage, options=_BY_SIZE) if "dissolve-map" in stage.rules else stage
     for stage in (*_OPTIMIZE, *_MOVED)
 )
 _AT_CELLS = _OPTIMIZE_SIZED.index(_BATCH[-1])  # products still stand in the body
+_ONNXRUNTIME = (
+    *_OPTIMIZE_SIZED[:_AT_CELLS],
+    _CELLS,
+    _REGROUP,
+    *_OPTIMIZE_SIZED[_AT_CELLS:],
+)
+
+
+def _once_more(stage: Stage, stages: tuple[Stage, ...]) -> Stage:
+    """A stage of some for what only what became of other loops allows to, such as to raise them,
+    and what the stages behind it make of that."""
+    return replace(stage, then=stages[stages.index(stage) + 1 :])
+
 
 PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
@@ -89,15 +107,21 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "simplify": (_UPGRADE_FIRST, _SIMPLIFY),
     "optimize": (
         _UPGRADE_FIRST,
-        *_OPTIMIZE_SIZED[:_AT_CELLS],
-        _CELLS,
-        *_OPTIMIZE_SIZED[_AT_CELLS:],
-        _FLATTEN,
+        *_ONNXRUNTIME,
+        _once_more(_RAISE, _ONNXRUNTIME),
+        _once_more(_FLATTEN, _ONNXRUNTIME),
         _HOIST_NEAR,
-        _SHARE,
+        _SIMPLIFY,
         Stage(("sink-weights",)),
     ),
-    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_MOVED, _FLATTEN, _HOIST[-1], _SHARE),
+    "optimize-scan-only": (
+        _UPGRADE_FIRST,
+        *_OPTIMIZE,
+        *_MOVED,
+        _once_more(_RAISE, (*_OPTIMIZE, *_MOVED)),
+        _once_more(_FLATTEN, (*_OPTIMIZE, *_MOVED)),
+        *_LAST,
+    ),
     "optimize-loop-only": (
         _UPGRADE_FIRST,
         _SIMPLIFY,
@@ -108,6 +132,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _SIMPLIFY,
         _HOIST[1],
         _BATCH[1],  # what a Loop costs is another matter
+        *_MOVED,
         *_LAST,
     ),
     "optimize-no-control-flow": (
@@ -126,6 +151,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
     "flatten-scan": (_UPGRADE_FIRST, Stage(("flatten-scan",))),
     "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
+    "regroup-sum": (_UPGRADE_FIRST, Stage(("regroup-sum",))),
     "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
@@ -153,6 +179,9 @@ _ORDER = (
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
+    ("recognize-cell", "regroup-sum"),
+    ("regroup-sum", "batch-inputs"),
+    ("regroup-sum", "hoist-invariants"),
     ("recognize-cell", "unroll"),
     ("batch-inputs", "lower-scan"),
     ("batch-inputs", "hoist-invariants"),
@@ -201,7 +230,8 @@ def _chosen(stage: Stage, rules: Sequence[str], skip: Sequence[str]) -> Stage:
     if stage.converts:
         return stage
     kept = [name for name in stage.rules if name not in skip and (not rules or name in rules)]
-    return replace(stage, rules=tuple(kept))
+    then = tuple(_chosen(one, rules, skip) for one in stage.then)
+    return replace(stage, rules=tuple(kept), then=tuple(one for one in then if one.rules))
 
 
 def rules_of(stage: Stage) -> list[Rule]:

@@ -29,6 +29,7 @@ RULES = {
     "dissolve-map": ("dissolve-map", "passes.rules.dissolve_map"),
     "flatten-scan": ("flatten-scan", "passes.rules.flatten_scan"),
     "recognize-cell": ("recognize-cell", "passes.rules.recognize_cell"),
+    "regroup-sum": ("regroup-sum", "passes.rules.regroup_sum"),
     "prune-loop": ("simplify", "passes.rules.prune_loop"),
     "prune-if": ("simplify", "passes.rules.prune_if"),
     "inline-if": ("simplify", "passes.rules.inline_if"),
