@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from onnx import NodeProto
 
 from passes import scope as scoping
-from passes.rules.affine import Affine, Ints, size_atom, symbol_atom
+from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
 from passes.rules.body_view import BodyView
 from passes.rules.integer_ops import is_settled
 from passes.rules.size_reading import SizeReading
@@ -36,6 +37,27 @@ class Sizes(BodyView):
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
         return self._size(self.site.scope, name, axis)
+
+    def axes(self, names: Iterable[str]) -> dict[Atom, tuple[str, int]]:
+        """The numbers that only the run tells and that an axis of these outer tensors has."""
+        found: dict[Atom, tuple[str, int]] = {}
+        for name in names:
+            for axis in range(len(self._dims(self.site.scope, name) or ())):
+                size = self.size(name, axis) or Affine()
+                for atom, _ in size.terms:
+                    if size == Affine.of(atom):
+                        found.setdefault(atom, (name, axis))
+        return found
+
+    def is_made_of_others(self, name: str) -> bool:
+        """Whether the size of some axis of an outer tensor is known from that of another one."""
+        home = self._home(self.site.scope, name)
+        dims = None if home is None else dims_of(self.site.types.of(home, name))
+        if home is None or dims is None:
+            return False
+        for axis in range(len(dims)):
+            self.size(name, axis)
+        return any(self._sizes.get((home.key, name, axis)) for axis in range(len(dims)))
 
     @abstractmethod
     def _at(self, scope: Scope | None, name: str, depth: int) -> Ints | None:

@@ -34,12 +34,10 @@ class Across:
     def inwards(self, home: Scope, name: str, axis: int) -> Affine | None:
         """The size of an axis of what a body is fed as `name`, in every iteration."""
         fed = fed_by(self.site, home, name)
-        if fed is None or home.outer is None:
-            return None
-        if fed.along is None:
-            return self.size(home.outer, fed.tensor, axis)
-        along = self._axis(home.outer, fed.tensor, fed.along)
-        return None if along is None else self.size(home.outer, fed.tensor, axis + (axis >= along))
+        if fed is None or fed.along is None:
+            return None if fed is None else self.size(fed.scope, fed.tensor, axis)
+        along = self._axis(fed.scope, fed.tensor, fed.along)
+        return None if along is None else self.size(fed.scope, fed.tensor, axis + (axis >= along))
 
     def outwards(self, home: Scope, node: NodeProto, name: str, axis: int) -> Affine | None:
         """The size of an axis of what a loop or an If gives as `name`."""
@@ -54,7 +52,7 @@ class Across:
         body = next(scope for scope in home.inner(index) if scope.key[-1] == "body")
         for carried in form.carried:
             if carried.final == name:
-                kept = keeps_shape(self.site, form, body, carried)
+                kept = form.kind is Kind.SCAN or _hands_on(self.site, body, carried)
                 return self.size(home, carried.initial, axis) if kept else None
         collected = next(one for one in form.collected if one.tensor == name)
         if axis != self._axis(home, name, collected.axis):
@@ -101,14 +99,15 @@ class Across:
 
 @dataclass(frozen=True)
 class Fed:
-    """What a body's input is: `tensor`, from outside, or a slice of it `along` an axis."""
+    """What a body is fed: `tensor` as it is, or a slice of it `along` an axis, from `scope`."""
 
+    scope: Scope
     tensor: str
     along: int | None = None
 
 
 def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
-    """What the input of a body has the shape of in every iteration, None where that may change."""
+    """What the input of a body is in every iteration, None where that is another thing in each."""
     if home.outer is None or name not in site.model.input_names(home.owner):
         return None
     index = home.key[-2]
@@ -118,17 +117,15 @@ def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
         return None
     for scanned in form.scanned:
         if scanned.body_input == name:
-            return Fed(scanned.tensor, scanned.axis)
+            return Fed(home.outer, scanned.tensor, scanned.axis)
     for carried in form.carried:
-        if carried.body_input == name and keeps_shape(site, form, home, carried):
-            return Fed(carried.initial)
+        if carried.body_input == name and _hands_on(site, home, carried):
+            return Fed(home.outer, carried.initial)
     return None
 
 
-def keeps_shape(site: Site, form: LoopForm, body: Scope, one: Carried) -> bool:
-    """Whether a carried value has one shape: a Scan sees to it; a Loop may hand it on as it is."""
-    if form.kind is Kind.SCAN:
-        return True
+def _hands_on(site: Site, body: Scope, one: Carried) -> bool:
+    """Whether every iteration hands on what is carried as it is."""
     name = one.body_output
     while (node := site.model.producer(body.owner, name)) is not None:
         if node.op_type != "Identity" or not scoping.is_onnx_domain(node.domain):
