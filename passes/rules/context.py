@@ -6,7 +6,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
 from passes.rule import Site
-from passes.rules.integer_ops import FOLLOWED
+from passes.rules.integer_ops import FOLLOWED, is_settled
 from passes.rules.integers import Integers
 from passes.rules.sizes_across import fed_by
 from passes.rules.sizes_through import SIZED
@@ -67,7 +67,7 @@ class _Walk:
         self._take(helper.make_node("Gather", [fed.tensor, first], [name], axis=fed.along), depth)
 
     def _tells(self, node: NodeProto) -> bool:
-        if not scoping.is_onnx_domain(node.domain):
+        if not is_settled(node):
             return False
         if scoping.holds_graphs(node):
             return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 from onnx import NodeProto
@@ -72,14 +73,15 @@ def _sliced(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     """That of an axis that is not cut."""
     rank, count = read.rank(node.input[0]), len(node.input)
     starts, ends = read.numbers(node, 1, "starts"), read.numbers(node, 2, "ends")
-    if rank is None or starts is None or ends is None:
-        return None
     named = count > 3 or any(one.name == "axes" for one in node.attribute)
-    axes = read.numbers(node, 3, "axes") if named else list(range(len(starts)))
-    if axes is None:
+    every = None if starts is None else list(range(len(starts)))
+    axes = read.numbers(node, 3, "axes") if named else every
+    if rank is None or axes is None:
         return None
     steps = read.numbers(node, 4, "steps") if count > 4 else [1] * len(axes)
-    cut = range(len(axes)) if steps is None else cut_axes(starts, ends, steps)
+    cut: Sequence[int] = range(len(axes))
+    if starts is not None and ends is not None and steps is not None:
+        cut = cut_axes(starts, ends, steps)
     return None if axis in {axes[at] % rank for at in cut} else read.size(node.input[0], axis)
 
 
