@@ -21,13 +21,15 @@ class Stage:
 
     `converts`: they bring the whole model to a target opset, in one round. `as_needed`: only where
     an opset was asked for, or the model holds a Scan-8, which the later stages do not know.
-    `options` go to its rules, over those of the command.
+    `options` go to its rules, over those of the command. `then`: what runs behind it where it
+    rewrote something.
     """
 
     rules: tuple[str, ...]
     converts: bool = False
     as_needed: bool = False
     options: tuple[tuple[str, object], ...] = ()
+    then: tuple[Stage, ...] = ()
 
     def applies_to(self, model: ModelProto, opset: int, *, asked: bool) -> bool:
         """Whether the stage has anything to do with a model of this opset.
@@ -57,6 +59,7 @@ _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inp
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
+_REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
 _CELLS_ALONE = replace(_CELLS, options=(("no_branches", True),))
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
@@ -67,14 +70,29 @@ _FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
 #: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
 _OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, *_BATCH, *_AGAIN)
 #: Without what was moved out of them, loops may dissolve or go that could not before.
-_MOVED = (_HOIST[1], _AGAIN[1], *_BATCH[1:], _HOIST[1], _FOLD)
-_LAST = (*_MOVED, _HOIST[-1], _SHARE)
+_MOVED = (
+    *(_HOIST[1], _AGAIN[1], *_BATCH[1:]),
+    *(replace(_HOIST[1], then=(_FOLD, _HOIST[1])), _FOLD),
+)
+_LAST = (_HOIST[-1], _SIMPLIFY)
 _BY_SIZE = (("by_size", True),)  # what is quicker may only show when the model runs
 _OPTIMIZE_SIZED = tuple(
     replace(stage, options=_BY_SIZE) if "dissolve-map" in stage.rules else stage
     for stage in (*_OPTIMIZE, *_MOVED)
 )
 _AT_CELLS = _OPTIMIZE_SIZED.index(_BATCH[-1])  # products still stand in the body
+_ONNXRUNTIME = (
+    *_OPTIMIZE_SIZED[:_AT_CELLS],
+    _CELLS,
+    _REGROUP,
+    *_OPTIMIZE_SIZED[_AT_CELLS:],
+)
+
+
+def _once_more(stages: tuple[Stage, ...]) -> Stage:
+    """Raise what only what became of other loops allows to, and what the stages make of that."""
+    return replace(_RAISE, then=stages[stages.index(_RAISE) + 1 :])
+
 
 PIPELINES: dict[str, tuple[Stage, ...]] = {
     "upgrade": (_UPGRADE,),
@@ -86,14 +104,19 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "simplify": (_UPGRADE_FIRST, _SIMPLIFY),
     "optimize": (
         _UPGRADE_FIRST,
-        *_OPTIMIZE_SIZED[:_AT_CELLS],
-        _CELLS,
-        *_OPTIMIZE_SIZED[_AT_CELLS:],
+        *_ONNXRUNTIME,
+        _once_more(_ONNXRUNTIME),
         _HOIST_NEAR,
-        _SHARE,
+        _SIMPLIFY,
         Stage(("sink-weights",)),
     ),
-    "optimize-scan-only": (_UPGRADE_FIRST, *_OPTIMIZE, *_LAST),
+    "optimize-scan-only": (
+        _UPGRADE_FIRST,
+        *_OPTIMIZE,
+        *_MOVED,
+        _once_more((*_OPTIMIZE, *_MOVED)),
+        *_LAST,
+    ),
     "optimize-loop-only": (
         _UPGRADE_FIRST,
         _SIMPLIFY,
@@ -104,6 +127,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _SIMPLIFY,
         _HOIST[1],
         _BATCH[1],  # what a Loop costs is another matter
+        *_MOVED,
         *_LAST,
     ),
     "optimize-no-control-flow": (
@@ -121,6 +145,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
     "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
     "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
+    "regroup-sum": (_UPGRADE_FIRST, Stage(("regroup-sum",))),
     "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
 }
 
@@ -144,6 +169,9 @@ _ORDER = (
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
+    ("recognize-cell", "regroup-sum"),
+    ("regroup-sum", "batch-inputs"),
+    ("regroup-sum", "hoist-invariants"),
     ("recognize-cell", "unroll"),
     ("batch-inputs", "lower-scan"),
     ("batch-inputs", "hoist-invariants"),
@@ -192,7 +220,8 @@ def _chosen(stage: Stage, rules: Sequence[str], skip: Sequence[str]) -> Stage:
     if stage.converts:
         return stage
     kept = [name for name in stage.rules if name not in skip and (not rules or name in rules)]
-    return replace(stage, rules=tuple(kept))
+    then = tuple(_chosen(one, rules, skip) for one in stage.then)
+    return replace(stage, rules=tuple(kept), then=tuple(one for one in then if one.rules))
 
 
 def rules_of(stage: Stage) -> list[Rule]:

@@ -141,13 +141,19 @@ class Session:
         """Run the stages, one after the other, from `proto` on."""
         rounds: list[Round] = []
         settled: list[Stage] = []  # what finds nothing to do any more
-        for stage in self._stages():
+        pending = self._stages()
+        while pending:
+            stage = pending.pop(0)
             current = model if proto is model.proto else Model(proto, model.path)
             applies = stage.applies_to(proto, current.opset(), asked=self.target is not None)
-            if applies and not any(map(stage.is_part_of, settled)):
-                rounds += self._stage(stage, current)
-                settled = [stage, *settled] if rounds[-1].proto is proto else [stage]
-                proto = rounds[-1].proto
+            if not applies or any(map(stage.is_part_of, settled)):
+                continue
+            rounds += self._stage(stage, current)
+            if rounds[-1].proto is proto:
+                settled = [stage, *settled]
+                continue
+            settled, proto = [stage], rounds[-1].proto
+            pending[:0] = stage.then
         return rounds
 
     def _stage(self, stage: Stage, model: Model) -> list[Round]:

@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from passes.rule import Refused
 from passes.rules.cell_columns import Columns, Reader, parts
+from passes.rules.plain_gemm import is_plain
 from passes.vectorize.axes import attribute, attributes
 
 _MOST_STEPS = 200  # a sum of sums of the same values would take forever
@@ -82,7 +83,7 @@ class Sums:
             return [one for name in node.input for one in self.terms(columns.at(name))]
         if node.op_type == "Mul":
             return [Scaled(columns, (node.input[0], node.input[1]))]
-        if node.op_type == "MatMul" or (node.op_type == "Gemm" and _is_plain(node)):
+        if node.op_type == "MatMul" or (node.op_type == "Gemm" and is_plain(node)):
             return self._product(node, columns)
         raise self.read.refusal(
             f"{columns.name!r} comes from {node.op_type}, which no gate of a cell sums up",
@@ -158,11 +159,3 @@ def _range(columns: Columns) -> tuple[int, int]:
 def _turns(node: NodeProto) -> bool:
     """Whether a Transpose swaps the axes of a matrix."""
     return (attributes(node, "perm") or [1, 0]) == [1, 0]
-
-
-def _is_plain(node: NodeProto) -> bool:
-    """Whether a Gemm is a product of two matrices, perhaps with an addend."""
-    given = {one.name: one.f for one in node.attribute if one.name in ("alpha", "beta")}
-    addend = len(node.input) > 2 and bool(node.input[2])
-    plain = given.get("alpha", 1.0) == 1.0 and (not addend or given.get("beta", 1.0) == 1.0)
-    return plain and not attribute(node, "transA", 0)

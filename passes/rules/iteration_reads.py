@@ -14,6 +14,7 @@ from passes.rules.induction import unchanged
 from passes.rules.integer_ops import attribute, is_settled
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_in
+from passes.rules.single_slices import number_of, single_slice
 from passes.rules.string_rows import string_row
 from passes.rules.trips import Trips
 from passes.value_types import dims_of, elem_type_of
@@ -25,7 +26,7 @@ class Read:
 
     `results` are the names of the slice, `kept_axis` says that they still have the axis.
     `nodes` are the positions of the nodes that go. `clamps`: outside the tensor the read does
-    not fail, but is empty.
+    not fail, but is empty. `may_stay`: it is no loss to speak of where it stays in the body.
     """
 
     tensor: str
@@ -36,6 +37,7 @@ class Read:
     results: tuple[str, ...]
     kept_axis: bool
     clamps: bool = False
+    may_stay: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -104,19 +106,13 @@ class _Finder:
 
     def _slice(self, index: int, node: NodeProto) -> Read | None:
         """A Slice of one element, read with or without the axis that it keeps."""
-        axes = self.integers.inside(node.input[3]) if len(node.input) > 3 else None
-        steps = self.integers.inside(node.input[4]) if len(node.input) > 4 else None
-        ends = self.integers.inside(node.input[2])
-        starts = self.integers.inside(node.input[1])
-        axis = 0 if len(node.input) < 4 else _number(axes)
-        if axis is None or (len(node.input) > 4 and node.input[4] and _number(steps) != 1):
+        single = single_slice(self.integers, node)
+        if single is None:
             return None
-        if starts is None or ends is None or starts.single is None or ends.single is None:
+        read = self._read(index, node, node.input[0], single.axis, node.input[1], kept=True)
+        if read is None:
             return None
-        if (ends.single - starts.single).number != 1:
-            return None
-        read = self._read(index, node, node.input[0], axis, node.input[1], kept=True)
-        return None if read is None else self._squeezed(read, node, read.axis)
+        return self._squeezed(replace(read, may_stay=single.far), node, read.axis)
 
     def _squeezed(self, read: Read, node: NodeProto, axis: int) -> Read:
         """A read that keeps the axis, with the Squeezes that take it away where it is so."""
@@ -158,7 +154,7 @@ class _Finder:
         if node.op_type != "Squeeze":
             return False
         if len(node.input) > 1:
-            return _number(self.integers.inside(node.input[1])) == axis
+            return number_of(self.integers.inside(node.input[1])) == axis
         axes: Sequence[int] = next((one.ints for one in node.attribute if one.name == "axes"), ())
         return list(axes) == [axis]
 
@@ -210,10 +206,4 @@ class _Finder:
     def _is_one(self, name: str) -> bool:
         """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""
         found = self.integers.inside(name)
-        return found is not None and found.rank == 0 and _number(found) == 1
-
-
-def _number(ints: object) -> int | None:
-    """The number that fixed ints hold, where there is one only."""
-    single = getattr(ints, "single", None)
-    return single.number if single is not None else None
+        return found is not None and found.rank == 0 and number_of(found) == 1

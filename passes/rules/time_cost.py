@@ -11,7 +11,8 @@ when it is no longer in the cache, takes about 0.2 ns. In these units:
   once; else a 24th, and less the more rows it
   has, for from 16 rows on the arithmetic takes longer than the reading.
 - What a node gives is written for the whole sequence, which costs its bytes: three quarters of
-  them in any case, and the last one where the loop scans or collects it.
+  them in any case, and the last one where the loop scans or collects it. Where the whole sequence
+  stays in the cache, the three quarters are one.
 """
 
 from __future__ import annotations
@@ -131,9 +132,13 @@ class Gains:
         start = 0 if self._is_fused(node) else START * _count(node)
         if node.op_type in _VIEWS:
             return start
-        names = [name for name in node.output if name in self.carrying]
-        written = sum(row_bytes(self.body, name) * 3 // 4 for name in names)
+        written = sum(self._written(name) for name in node.output if name in self.carrying)
         return start + self._read_once(node) - written
+
+    def _written(self, name: str) -> int:
+        """What it costs that a value is written for all iterations."""
+        quarters = 1 if all_bytes(self.body, name) <= CACHE else 3
+        return row_bytes(self.body, name) * quarters // 4
 
     def _is_fused(self, node: NodeProto) -> bool:
         """Whether a product is computed with the Add of a bias behind it."""

@@ -27,7 +27,8 @@ class Window:
 
 
 def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window | None:
-    """Prove that a read stays inside its tensor; None where it starts at a place to be computed.
+    """Prove that a read stays inside its tensor; None where it starts at a place to be computed,
+    or is better left where it is.
 
     Raises:
         Refused: `negative-read` where an index may count from the end, `out-of-range` where
@@ -43,6 +44,8 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
     culprits = [site.path, read.tensor, *read.results]
     if not first.never_negative:
+        if read.may_stay:
+            return None
         raise Refused(
             "negative-read",
             f"{what}; that this is never negative in {trips.size} iterations is not proven, "
@@ -58,6 +61,8 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
             culprits,
         )
     if read.clamps and not slack.never_negative:
+        if read.may_stay:
+            return None
         raise Refused(
             "may-exceed",
             f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "

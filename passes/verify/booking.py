@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from passes.verify.compare import Comparison
 from passes.verify.draw import Case
 from passes.verify.executor import CRASHED
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
+from passes.verify.steadiness import Steadiness
 from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
 
 _CANNOT_LOAD = "cannot load"
+_ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
 
 
@@ -22,6 +26,7 @@ class Booking:
 
     judge: Judge
     ledger: Ledger
+    steadiness: Steadiness
     non_empty: bool = False
 
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
@@ -35,9 +40,10 @@ class Booking:
             self.ledger.note(f"{name} {KEPT_FROM_ANSWERING}", trial.after.failed)
         if trial.before.spared:
             self.ledger.note(f"{name} is not run on inputs like those that crash the original")
+        trial = self._where_rounding_decides(name, case, trial)
         if name != AUTHORITY:
             self._check_executors(name, case, trial, reference)
-            trial = self._without_rounding(name, trial, reference)
+            trial = self._without_rounding(name, case, trial, reference)
             trial = self._where_the_original_fails(name, trial, reference)
             trial = self._without_its_own_fault(name, case, trial, reference)
             trial = self._without_special(name, case, trial, reference)
@@ -66,12 +72,18 @@ class Booking:
         """Book a case where only the rewritten model ran, against the reference's original."""
         if original.outcome is not None and trial.after.outcome is not None:
             sides = (f"before in the {AUTHORITY} executor", "after")
-            comparison = self.judge.cross(case, original.outcome, trial.after.outcome, sides)
+            expected, actual = original.outcome, trial.after.outcome
+            comparison = self.judge.cross(case, expected, actual, sides)
             if comparison.agree:
                 trial = replace(trial, status="crossed", sentence="", comparison=comparison)
             else:
                 sentence = comparison.differences[0].sentence
-                self.ledger.doubt(name, case, sentence, original.outcome, trial)
+                trial = replace(trial, status="mismatch", sentence=sentence)
+                settled = self.steadiness.settled(AUTHORITY, case, expected, actual)
+                comparison = self.judge.cross(case, expected, settled.outcome, sides)
+                trial = self._but_for(name, "crossed", trial, comparison, settled.count)
+            if trial.status == "mismatch":
+                self.ledger.doubt(name, case, trial.sentence, expected, trial)
                 return
         elif original.failed and case.kind == "invalid":
             sentence = f"it answers where the original fails: {original.failed}"
@@ -87,7 +99,37 @@ class Booking:
         if not comparison.agree:
             self.ledger.disagreement(name, case, comparison.differences[0].sentence)
 
-    def _without_rounding(self, name: str, trial: Trial, reference: Trial) -> Trial:
+    def _where_rounding_decides(self, name: str, case: Case, trial: Trial) -> Trial:
+        """A mismatch is none where it is one of values that the original rounds to anything."""
+        one, other = trial.before.outcome, trial.after.outcome
+        if trial.status != "mismatch" or one is None or other is None:
+            return trial
+        if not self.judge.may_round(case, one):
+            return trial
+        settled = self.steadiness.settled(name, case, one, other)
+        comparison = self.judge.compare(case, one, settled.outcome)
+        return self._but_for(name, "compared", trial, comparison, settled.count)
+
+    def _but_for(
+        self,
+        name: str,
+        status: Literal["compared", "crossed"],
+        trial: Trial,
+        comparison: Comparison,
+        count: int,
+    ) -> Trial:
+        """A mismatch, or what it is worth where the sides agree but for `count` elements, which
+        roundings decide."""
+        if not comparison.agree:
+            return trial
+        self.ledger.note(f"{name}: roundings alone decide some values", trial.sentence)
+        elements = comparison.elements - count
+        if elements <= 0:
+            return replace(trial, status="not run", sentence=_ROUNDED_TO_ANYTHING)
+        comparison = replace(comparison, elements=elements)
+        return replace(trial, status=status, sentence="", comparison=comparison)
+
+    def _without_rounding(self, name: str, case: Case, trial: Trial, reference: Trial) -> Trial:
         """A mismatch of bits is none where the reference executor found the bits equal and
         this one only rounds differently."""
         one, other = trial.before.outcome, trial.after.outcome
@@ -96,7 +138,9 @@ class Booking:
             return trial
         comparison = self.judge.but_for_rounding(one, other)
         if not comparison.agree:
-            return trial
+            settled = self.steadiness.settled(name, case, one, other)
+            comparison = self.judge.but_for_rounding(one, settled.outcome)
+            return self._but_for(name, "compared", trial, comparison, settled.count)
         self.ledger.note(f"{name} rounds differently before and after", trial.sentence)
         return replace(trial, status="compared", sentence="", comparison=comparison)
 

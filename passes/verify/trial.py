@@ -144,22 +144,29 @@ class Judge:
         rounding = rounds(before) or rounds(after)
         return Judge(False, reduction, rounding, rounded_outputs(before), coarsest)
 
+    @property
+    def near(self) -> Tolerance:
+        """How far floats may lie apart where they may be rounded otherwise."""
+        return Tolerance("near", self.reduction)
+
+    def may_round(self, case: Case, expected: Outcome) -> bool:
+        """Whether the outcomes of one executor need only be near."""
+        rounds = not case.exact or self.rounding or not small_enough(expected)
+        return rounds and not self.exact
+
     def compare(self, case: Case, expected: Outcome, actual: Outcome) -> Comparison:
         """Compare the outcomes of one executor."""
         if self.exact:
             return compare(expected, actual, BITS)
-        near = Tolerance("near", self.reduction)
-        if not case.exact:
-            return compare(expected, actual, replace(near, rounded=self.rounded))
-        if self.rounding or not small_enough(expected):
-            return compare(expected, actual, near)
-        return compare(expected, actual, Tolerance("values"))
+        if not self.may_round(case, expected):
+            return compare(expected, actual, Tolerance("values"))
+        rounded = frozenset() if case.exact else self.rounded
+        return compare(expected, actual, replace(self.near, rounded=rounded))
 
     def but_for_rounding(self, expected: Outcome, actual: Outcome) -> Comparison:
         """Compare the outcomes of an executor that may round the same sum in two ways, as
         onnxruntime does where it fuses or packs: for cases that the authority found equal."""
-        near = Tolerance("near", self.reduction, coarsest=self.coarsest)
-        return compare(expected, actual, near)
+        return compare(expected, actual, replace(self.near, coarsest=self.coarsest))
 
     def cross(
         self, case: Case, expected: Outcome, actual: Outcome, sides: tuple[str, str]

@@ -17,6 +17,7 @@ from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
 from passes.verify.promise import Promise, Trier
+from passes.verify.steadiness import Steadiness
 from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
@@ -82,7 +83,9 @@ def verify(
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, extremes=exact)
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
     ledger = Ledger([executor.name for executor in executors], reduction)
-    booking = Booking(judge, ledger, non_empty)
+    originals = {before.executor.name: before for before, _ in sides}
+    steadiness = Steadiness(originals, deadline, judge.near, judge.coarsest)
+    booking = Booking(judge, ledger, steadiness, non_empty)
     trials = _Trials(sides, trier, deadline, booking, accept)
     return trials.all(agenda(before, drawer, given, sought)[:max_cases])
 

@@ -28,6 +28,7 @@ RULES = {
     "batch-outputs": ("batch-outputs", "passes.rules.batch_outputs"),
     "dissolve-map": ("dissolve-map", "passes.rules.dissolve_map"),
     "recognize-cell": ("recognize-cell", "passes.rules.recognize_cell"),
+    "regroup-sum": ("regroup-sum", "passes.rules.regroup_sum"),
     "prune-loop": ("simplify", "passes.rules.prune_loop"),
     "prune-if": ("simplify", "passes.rules.prune_if"),
     "inline-if": ("simplify", "passes.rules.inline_if"),

@@ -104,6 +104,77 @@ def test_a_slice_that_keeps_its_axis_must_stay_inside(inside: bool) -> None:
         assert_refused(model, "may-exceed", pipeline="raise")
 
 
+class TestFarStep:
+    """tf2onnx writes x[i] as a Slice with a step that leads out of the tensor."""
+
+    FAR = "int64[1] far = {1000000000}, int64[1] start_of_all = {-1000000000}, float[1] f = {1e9}"
+    #: The end of a slice of one element, with what becomes of masks that say otherwise.
+    END = """next = Add (i, one)  to = Unsqueeze (next, zeros)  to_f = Cast <to = 1> (to)
+        most_f = Max (to_f, f)  most = Cast <to = 7> (most_f)  is_most = Equal (most, far)
+        back = Less (ones, zeros)  masked = And (is_most, back)
+        end = Where (masked, start_of_all, most)"""
+
+    def body(
+        self, end: str = END, *, step: str = "far", rows: str = "Squeeze (part, zeros)"
+    ) -> str:
+        return f"""first = Unsqueeze (i, zeros)  from = Concat <axis = 0> (first)  {end}
+            part = Slice (x, from, end, zeros, {step})  x_t = {rows}"""
+
+    def inputs(self, body: str, constants: str = FAR, **options: str) -> list[str]:
+        return list(scan_of(raised(summing(body, constants=constants, **options))).input)
+
+    def test_it_reads_one_element(self) -> None:
+        assert self.inputs(self.body()) == ["h0", "x"]
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            "end = Identity (far)",
+            "next = Add (i, one)  to = Unsqueeze (next, zeros)  end = Max (to, far)",
+            "e = Equal (i, one)  end = Where (e, far, far)",
+            "never = Greater (zeros, ones)  always = Not (never)  end = Where (always, far, zeros)",
+            "a = LessOrEqual (ones, ones)  b = GreaterOrEqual (zeros, ones)  c = Or (a, b)"
+            "  end = Where (c, far, zeros)",
+        ],
+    )
+    def test_any_end_behind_all_elements_will_do(self, end: str) -> None:
+        assert self.inputs(self.body(end)) == ["h0", "x"]
+
+    @pytest.mark.parametrize(
+        ("end", "step"),
+        [
+            ("end = Identity (twos)", "far"),  # some iterations read nothing
+            ("to = Unsqueeze (m, zeros)  end = Min (to, far)", "far"),
+            ("e = Equal (i, zero)  end = Where (e, far, zeros)", "far"),
+            ("never = Greater (zeros, ones)  end = Where (never, far, zeros)", "far"),
+            ("near = Cast <to = 1> (far)  less = Min (near, f)  end = Cast <to = 9> (less)", "far"),
+        ],
+    )
+    def test_an_end_that_may_be_nearer_stays_a_slice(self, end: str, step: str) -> None:
+        rows = "ReduceSum <keepdims = 0> (part, zeros)"
+        body = self.body(end.replace("to = 9", "to = 7").replace("near, f", "near, g"), rows=rows)
+        constants = self.FAR + ", float[1] g = {3.0}"
+        assert len(nodes(raised(summing(body, constants=constants)).model, "Slice")) == 1
+
+    def test_a_step_inside_the_tensor_stays_a_slice(self) -> None:
+        body = self.body(rows="ReduceSum <keepdims = 0> (part, zeros)", step="twos")
+        assert len(nodes(raised(summing(body, constants=self.FAR)).model, "Slice")) == 1
+
+    @pytest.mark.parametrize("start", ["Sub (i, one)", "Add (i, m)", "Mul (i, m)"])
+    def test_one_that_may_leave_the_tensor_stays_a_slice(self, start: str) -> None:
+        at = f"at = {start}  first = Unsqueeze (at, zeros)  end = Identity (far)"
+        body = f"""{at}  part = Slice (x, first, end, zeros, far)
+            x_t = ReduceSum <keepdims = 0> (part, zeros)"""
+        result = raised(summing(body, constants=self.FAR))
+        assert len(nodes(result.model, "Slice")) == 1
+
+    def test_an_axis_that_is_kept_must_stay_inside(self) -> None:
+        body = self.body(rows="ReduceSum <keepdims = 0> (part, zeros)")
+        assert self.inputs(body) == ["h0", "x"]
+        more = summing(body, "float[T,3] x, int64 m", before="", constants=self.FAR)
+        assert len(nodes(raised(more).model, "Slice")) == 1
+
+
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("inside", [True, False])
 def test_an_element_of_a_split_tensor_is_a_read(keepdims: int, inside: bool) -> None:
