@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
@@ -16,6 +18,7 @@ _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
 _TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *SIZED, "Constant", "Div", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
+_MOST_LOOPS = 8
 
 
 def context_of(site: Site) -> tuple[NodeProto, ...]:
@@ -31,6 +34,7 @@ class _Walk:
         self.integers = Integers(site)
         self.found: dict[str, NodeProto] = {}
         self._seen: set[str] = set()
+        self._loops = 0
 
     def visit(self, name: str, depth: int) -> None:
         """Take the node behind a value, behind the nodes that it reads."""
@@ -45,9 +49,15 @@ class _Walk:
             self._take(node, depth)
 
     def _take(self, node: NodeProto, depth: int) -> None:
-        for one in scoping.free_names(node):
+        for one in self._reads(node):
             self.visit(one, depth + 1)
         self.found[next(filter(None, node.output))] = node
+
+    def _reads(self, node: NodeProto) -> Iterable[str]:
+        """What a node reads; of many Loops, only what tells how often they run, and what first."""
+        self._loops += node.op_type == "Loop"
+        many = node.op_type == "Loop" and self._loops > _MOST_LOOPS
+        return filter(None, node.input) if many else scoping.free_names(node)
 
     def _enter(self, name: str, depth: int) -> None:
         """Take what feeds an input of a body around: it is as large as that, or a slice of it."""

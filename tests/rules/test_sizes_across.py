@@ -273,6 +273,22 @@ def test_what_may_be_of_another_length_is_guarded(between: str, inputs: str) -> 
     assert "Where" in guards(stacked(between, inputs))
 
 
+def test_many_loops_one_behind_the_other_are_verified() -> None:
+    """What tells the sizes of the last one are all those in front of it."""
+    layer = """h{0}, y{0} = Loop (t, "", start) <body = layer{0}
+        (int64 i{0}, bool go{0}, float[3] h{0}_in) => (bool on{0}, float[3] h{0}_out, float[3] out{0}) {{
+            on{0} = Identity (go{0})  x_t{0} = Gather ({1}, i{0})
+            h{0}_out = Add (h{0}_in, x_t{0})  out{0} = Identity (h{0}_out) }}>"""
+    layers = [layer.format(at, f"y{at - 1}" if at else "x") for at in range(12)]
+    model = f"""
+    <ir_version: 8, opset_import: ["" : 18]>
+    layers (float[T,3] x) => (float[K,3] y11)
+    <int64[1] zero = {{0}}, float[3] start = {{1,2,3}}>
+    {{ s = Shape <start = 0, end = 1> (x)  t = Squeeze (s, zero)  {" ".join(layers)} }}
+    """
+    assert guards(model) == []
+
+
 def test_of_what_runs_another_number_of_times_nothing_is_known() -> None:
     assert "Where" in guards(stacked("w = Tanh (y)", ", int64 m", "m"))
 
