@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 
 from passes.explanation import SESSION_CODES
-from passes.pipelines import PIPELINES
+from passes.pipelines import PIPELINES, Stage
 from passes.plugins import load_rules
 from passes.rule import Rule
 
+_SHOWN = 3  # so many stages that run once more are written out
 _HEAD = """# The rules
 
 Made by `python -m passes.document docs/rules.md` from the rules' docstrings; `python -m passes
@@ -29,13 +30,22 @@ def document() -> str:
 def _pipelines() -> str:
     lines = ["## Commands", "", "| command | stages |", "|---|---|"]
     for name, stages in PIPELINES.items():
-        shown = "; then ".join(
-            ", ".join(f"`{rule}`" for rule in stage.rules)
-            + (" (for a Scan-8, or with `--opset`)" if stage.as_needed else "")
-            for stage in stages
-        )
-        lines.append(f"| `{name}` | {shown} |")
+        lines.append(f"| `{name}` | {'; then '.join(map(_stage, stages))} |")
     return "\n".join(lines)
+
+
+def _stage(stage: Stage) -> str:
+    """The rules of a stage, and when others follow it."""
+    shown = ", ".join(f"`{rule}`" for rule in stage.rules)
+    if stage.as_needed:
+        shown += " (for a Scan-8, or with `--opset`)"
+    if stage.then:
+        again = ", ".join(_stage(one) for one in stage.then)
+        if len(stage.then) > _SHOWN:
+            first = stage.then[0].rules[0]
+            again = f"the {len(stage.then)} stages in front of it, from `{first}` on"
+        shown += f" (where they find something, once more {again})"
+    return shown
 
 
 def _rule(rule: Rule) -> str:

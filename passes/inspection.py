@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -24,7 +25,7 @@ from passes.pipelines import PIPELINES, rules_of
 from passes.plugins import load_rules, rule
 from passes.rounds import Round
 from passes.rule import Site
-from passes.scope import Place
+from passes.scope import Key, Place
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ def inspect_model(
     if not any(map(_is_loop, check(model).places)):
         return []
     places = [place for place in scoping.walk_model(model.proto) if _is_loop(place)]
-    rounds = _rounds(model, target, options)
-    return [_loop(model, rounds, place) for place in places]
+    said = _by_place(_rounds(model, target, options))
+    return [_loop(model, place, said[(*place.scope.key, place.index)]) for place in places]
 
 
 def _is_loop(place: Place) -> bool:
@@ -73,7 +74,7 @@ def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round
     return [engine.round(model) for engine in engines]
 
 
-def _loop(model: Model, rounds: Sequence[Round], place: Place) -> Loop:
+def _loop(model: Model, place: Place, said: Sequence[str]) -> Loop:
     *_, outermost = place.scope.chain()
     opset = model.opset(outermost.owner)
     try:
@@ -91,7 +92,7 @@ def _loop(model: Model, rounds: Sequence[Round], place: Place) -> Loop:
         captured=form.captured,
         recurrences=[sorted(group) for group in facts.recurrences(form)],
         invariant_nodes=len(facts.invariant_nodes(form)),
-        rules=_rules(rounds, place),
+        rules=said or ["stays as it is"],
     )
 
 
@@ -105,21 +106,16 @@ def _scanned(name: str, axis: int, backwards: bool) -> str:
     return f"{name} (axis {axis}{', reversed' if backwards else ''})"
 
 
-def _rules(rounds: Sequence[Round], place: Place) -> list[str]:
-    said: list[str] = []
-    key = (*place.scope.key, place.index)
+def _by_place(rounds: Sequence[Round]) -> dict[Key, list[str]]:
+    """What the rules say of each node, by where it stands."""
+    said: dict[Key, list[str]] = defaultdict(list)
     for round_ in rounds:
-        said += [
-            f"{one.rule.name}: {one.edit.note}"
-            for one in round_.rewritten
-            if (*one.place.scope.key, one.place.index) == key
-        ]
-        said += [
-            f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
-            for one in round_.refused
-            if (*one.place.scope.key, one.place.index) == key
-        ]
-    return said or ["stays as it is"]
+        for done in round_.rewritten:
+            said[(*done.scope.key, done.index)].append(f"{done.rule.name}: {done.edit.note}")
+        for one in round_.refused:
+            sentence = f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
+            said[(*one.place.scope.key, one.place.index)].append(sentence)
+    return said
 
 
 def to_json(loops: Sequence[Loop]) -> str:

@@ -56,6 +56,8 @@ _SIMPLIFY = Stage(
     )
 )
 _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
+#: Behind what dissolves, and in front of cells, of which one then does the work of all rows.
+_FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
@@ -68,7 +70,7 @@ _AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
 #: Without loops and branches; what is moved out of them may tell how often others run.
 _FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
 #: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
-_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, *_BATCH, *_AGAIN)
+_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, _BATCH[0], _FLATTEN, *_BATCH[1:], *_AGAIN)
 #: Without what was moved out of them, loops may dissolve or go that could not before.
 _MOVED = (
     *(_HOIST[1], _AGAIN[1], *_BATCH[1:]),
@@ -89,9 +91,10 @@ _ONNXRUNTIME = (
 )
 
 
-def _once_more(stages: tuple[Stage, ...]) -> Stage:
-    """Raise what only what became of other loops allows to, and what the stages make of that."""
-    return replace(_RAISE, then=stages[stages.index(_RAISE) + 1 :])
+def _once_more(stage: Stage, stages: tuple[Stage, ...]) -> Stage:
+    """A stage of some for what only what became of other loops allows to, such as to raise them,
+    and what the stages behind it make of that."""
+    return replace(stage, then=stages[stages.index(stage) + 1 :])
 
 
 PIPELINES: dict[str, tuple[Stage, ...]] = {
@@ -105,7 +108,8 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "optimize": (
         _UPGRADE_FIRST,
         *_ONNXRUNTIME,
-        _once_more(_ONNXRUNTIME),
+        _once_more(_RAISE, _ONNXRUNTIME),
+        _once_more(_FLATTEN, _ONNXRUNTIME),
         _HOIST_NEAR,
         _SIMPLIFY,
         Stage(("sink-weights",)),
@@ -114,7 +118,8 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _UPGRADE_FIRST,
         *_OPTIMIZE,
         *_MOVED,
-        _once_more((*_OPTIMIZE, *_MOVED)),
+        _once_more(_RAISE, (*_OPTIMIZE, *_MOVED)),
+        _once_more(_FLATTEN, (*_OPTIMIZE, *_MOVED)),
         *_LAST,
     ),
     "optimize-loop-only": (
@@ -144,6 +149,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "batch-inputs": (_UPGRADE_FIRST, Stage(("batch-inputs",))),
     "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
     "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
+    "flatten-scan": (_UPGRADE_FIRST, Stage(("flatten-scan",))),
     "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
     "regroup-sum": (_UPGRADE_FIRST, Stage(("regroup-sum",))),
     "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
@@ -165,6 +171,10 @@ _ORDER = (
     ("scan-8", "opset"),
     ("count-loop", "raise-loop"),
     ("raise-loop", "batch-inputs"),
+    ("raise-loop", "flatten-scan"),
+    ("prune-loop", "flatten-scan"),
+    ("flatten-scan", "recognize-cell"),
+    ("flatten-scan", "lower-scan"),
     ("prune-loop", "batch-inputs"),
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),

@@ -19,6 +19,8 @@ from passes.plugins import UnknownRule
 from passes.rounds import Round
 from passes.session import Session
 from passes.testing import as_model
+from tests.generate.choices import Choices
+from tests.generate.model import generate
 
 LOOPS = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -65,6 +67,28 @@ def test_skipped_rules_do_not_run_and_empty_stages_go() -> None:
 
 def test_a_scan_8_is_upgraded_whatever_is_named() -> None:
     assert stages_of("hoist", rules=("fold-constants",))[0] == PIPELINES["hoist"][0]
+
+
+def test_what_runs_behind_a_stage_is_chosen_with_it() -> None:
+    (late,) = (one for one in stages_of("optimize") if one.then and "raise-loop" in one.rules)
+    assert "dissolve-map" in {name for one in late.then for name in one.rules}
+    for chosen in (
+        stages_of("optimize", skip=("dissolve-map",)),
+        stages_of("optimize", rules=("raise-loop", "batch-inputs")),
+    ):
+        assert "dissolve-map" not in {
+            name for one in chosen for then in one.then for name in then.rules
+        }
+
+
+#: Random models with a loop that only what becomes of another one allows to raise.
+@pytest.mark.parametrize("seed", [1040367, 1060095, 1067082, 1067416, 1080077, 1080153])
+@pytest.mark.parametrize("target", ["onnxruntime", "scan-only"])
+def test_a_second_run_finds_nothing_more(seed: int, target: str) -> None:
+    model = generate(Choices.of_seed(seed, small=True)).model
+    once = passes.optimize(model, target=target, verify=False)
+    again = passes.optimize(once.model, target=target, verify=False)
+    assert [one for one in again.report.records if one.outcome == "rewritten"] == []
 
 
 @pytest.mark.parametrize("name", ["no-such-rule", "opset", "scan-8"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
 
 from passes import scope as scoping
 
@@ -48,7 +48,7 @@ _HALF = (np.dtype(np.float32), np.dtype(np.float16))
 #: onnxruntime computes sums and products of integers as doubles.
 _BEYOND_DOUBLES = 2**53
 
-FOLDABLE = _MOVING | _COMPARING | _WHOLE | _ROUNDED | {"Cast"}
+FOLDABLE = _MOVING | _COMPARING | _WHOLE | _ROUNDED | {"Cast", "CastLike"}
 
 
 def may_be_exact(node: NodeProto) -> bool:
@@ -63,8 +63,8 @@ def is_exact(node: NodeProto, inputs: Sequence[Array | None], outputs: Sequence[
         return False  # of a scalar, onnxruntime gives it another shape
     if node.op_type in _MOVING or node.op_type in _COMPARING:
         return node.op_type != "Range" or given[0].dtype.kind in "iu"
-    if node.op_type == "Cast":
-        return _casts_exactly(node, given[0])
+    if node.op_type in ("Cast", "CastLike"):
+        return _casts_exactly(given[0], _cast_to(node, given))
     if all(one.dtype.kind in "iu" for one in given):
         return node.op_type in _WHOLE and _stays_whole(node, given, outputs)
     return node.op_type in _ROUNDED and all(one.dtype in _SINGLE_AND_DOUBLE for one in given)
@@ -84,12 +84,18 @@ def _stays_whole(node: NodeProto, inputs: Sequence[Array], outputs: Sequence[Arr
     return True
 
 
-def _casts_exactly(node: NodeProto, value: Array) -> bool:
-    """Not where a number does not fit into the type, and not to and from strings."""
+def _cast_to(node: NodeProto, inputs: Sequence[Array]) -> np.dtype[Any]:
+    """The type that a Cast or CastLike gives."""
+    if node.op_type == "CastLike":
+        return inputs[1].dtype
     said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if said["to"] == TensorProto.STRING or value.dtype.kind not in "iufb":
+    return np.dtype(helper.tensor_dtype_to_np_dtype(said["to"]))
+
+
+def _casts_exactly(value: Array, wanted: np.dtype[Any]) -> bool:
+    """Not where a number does not fit into the type, and not to and from strings."""
+    if value.dtype.kind not in "iufb":
         return False
-    wanted = np.dtype(helper.tensor_dtype_to_np_dtype(said["to"]))
     if wanted.kind not in "iufb" or _small_float(value.dtype) or _small_float(wanted):
         return value.dtype in _HALF and wanted in _HALF
     if value.dtype.kind == "f" and wanted.kind in "iu":

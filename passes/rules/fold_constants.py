@@ -14,6 +14,7 @@ from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.exactness import Array, is_exact, may_be_exact
 from passes.rules.static_sizes import asks_for_sizes, static_sizes
 from passes.scope import Key
+from passes.value_types import elem_type_of
 
 #: What the outputs of a node may take, if they are larger than what it reads.
 MOST_BYTES = 1 << 16
@@ -53,7 +54,8 @@ def fold_constants(site: Site) -> Edit:
 
     A Shape or Size, and a Gather or Slice of a Shape, is written as a constant, too, where all
     sizes that it gives are known, but not of what the body of a Loop computes, which may change
-    its shape from one iteration to the next, whatever is declared.
+    its shape from one iteration to the next, whatever is declared. A CastLike of a constant needs
+    no more than the type of what it is cast like.
 
     Refuses:
     - `fails`: the node fails on its constants, and so must the new model where it gets there
@@ -62,7 +64,7 @@ def fold_constants(site: Site) -> Edit:
     referring = any(one.ref_attr_name for one in site.node.attribute)
     if site.scope.outer is None or referring:
         raise NothingToDo
-    inputs = [_value(site, name) if name else None for name in site.node.input]
+    inputs = _inputs(site)
     asking: list[NodeProto] = []
     if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
         sizes, node = _sizes(site)
@@ -74,6 +76,16 @@ def fold_constants(site: Site) -> Edit:
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
     return _edit(site, outputs, (*asking, *_context(site)))
+
+
+def _inputs(site: Site) -> list[Array | None]:
+    """What the site's node reads, as far as that is known; of a CastLike, the type will do."""
+    inputs = [_value(site, name) if name else None for name in site.node.input]
+    if site.node.op_type == "CastLike" and inputs[1] is None and not site.in_function:
+        elem_type = elem_type_of(site.type_of(site.node.input[1]))
+        if elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
+            inputs[1] = np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type))
+    return inputs
 
 
 def _sizes(site: Site) -> tuple[Array, NodeProto]:

@@ -94,7 +94,7 @@ def row_bytes(body: TimeBody, name: str) -> int:
     known = body.rows.types.get(name)
     dims = dims_of(known)
     sizes = [one if isinstance(one, int) else body.unknown for one in dims or (None,)]
-    return prod(sizes) * _item_bytes(elem_type_of(known))
+    return prod(sizes) * item_bytes(elem_type_of(known))
 
 
 def all_bytes(body: TimeBody, name: str) -> int:
@@ -205,7 +205,8 @@ class Gains:
         return sum(row_bytes(self.body, name) for name in names if name not in self.body.varying)
 
 
-def _item_bytes(elem_type: int) -> int:
+def item_bytes(elem_type: int) -> int:
+    """The bytes of one element; what a string takes is a guess."""
     if elem_type == TensorProto.STRING:
         return _TEXT
     if not elem_type:

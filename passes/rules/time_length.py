@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Scanned
+from passes.rule import Site
 from passes.rules.affine import Affine
 from passes.rules.context import context_of
 from passes.rules.integers import Integers
@@ -32,8 +33,17 @@ class Length:
 
 
 def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Length:
-    """The length of scanned inputs, and whether they agree on it as they must."""
-    integers = Integers(body.site)
+    """The length of scanned inputs, guarded where they need not agree on it as they must."""
+    told = told_length(body.site, author, scanned)
+    if not told.agree:
+        return told
+    guarded = spelling.must_count(author, told.size, told.agree)
+    return replace(told, size=guarded, guarded=True)
+
+
+def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Length:
+    """The length of the first of the axes that are scanned, and whether the others agree."""
+    integers = Integers(site)
     sizes = [integers.size(one.tensor, one.axis) for one in scanned]
     numbers = [size.number for size in sizes if size is not None and size.number is not None]
     settled = Affine(numbers[0]) if numbers else sizes[0]
@@ -41,22 +51,20 @@ def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Len
     told = list(zip(scanned, sizes, strict=True))
     odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
     others = dict.fromkeys(_size(author, one) for one in odd)
-    if "valid-inputs" in body.site.options.get("assume", ()):
+    if "valid-inputs" in site.options.get("assume", ()):
         return Length(size)
-    rests = any(one not in odd and not _is_declared(body, one, scanned[0]) for one in scanned)
-    context = context_of(body.site) if rests else ()
+    rests = any(one not in odd and not _is_declared(site, one, scanned[0]) for one in scanned)
+    context = context_of(site) if rests else ()
     if not others:
         return Length(size, context=context)
     first = spelling.squeeze(author, size, 0)
     checks = [author.op("Equal", first, spelling.squeeze(author, one, 0)) for one in others]
-    agree = spelling.both(author, checks)
-    guarded = spelling.must_count(author, size, agree)
-    return Length(guarded, agree, guarded=True, context=context)
+    return Length(size, spelling.both(author, checks), context=context)
 
 
-def _is_declared(body: TimeBody, one: Scanned, first: Scanned) -> bool:
+def _is_declared(site: Site, one: Scanned, first: Scanned) -> bool:
     """Whether the length of an input is fixed by its type, or that of the very same axis."""
-    dims = dims_of(body.site.type_of(one.tensor)) or ()
+    dims = dims_of(site.type_of(one.tensor)) or ()
     fixed = -len(dims) <= one.axis < len(dims) and isinstance(dims[one.axis], int)
     return fixed or (one.tensor, one.axis) == (first.tensor, first.axis)
 

@@ -27,6 +27,7 @@ RULES = {
     "batch-inputs": ("batch-inputs", "passes.rules.batch_inputs"),
     "batch-outputs": ("batch-outputs", "passes.rules.batch_outputs"),
     "dissolve-map": ("dissolve-map", "passes.rules.dissolve_map"),
+    "flatten-scan": ("flatten-scan", "passes.rules.flatten_scan"),
     "recognize-cell": ("recognize-cell", "passes.rules.recognize_cell"),
     "regroup-sum": ("regroup-sum", "passes.rules.regroup_sum"),
     "prune-loop": ("simplify", "passes.rules.prune_loop"),

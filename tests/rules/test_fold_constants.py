@@ -56,6 +56,13 @@ def value_of(node: NodeProto) -> np.ndarray:
         ("k = Where (b, w, v)", "bool[2] b = {1, 0}, float[2] w = {1, 2}, float v = {5}", [1, 5]),
         ("k = Pad (w, at)", "float[1] w = {1}, int64[2] at = {0, 1}", [1, 0]),
         ("i = ReduceProd <keepdims = 0> (w) k = Cast <to = 1> (i)", "int64[2] w = {6, 7}", 42),
+        ("k = CastLike (w, v)", "int64[2] w = {3, -4}, float v = {0}", [3, -4]),
+        ("k = CastLike (w, x)", "int64[2] w = {3, -4}", [3, -4]),
+        (
+            "n = Shape (x) i = CastLike (w, n) k = CastLike (i, x)",
+            "float[2] w = {1.9, -1.9}",
+            [1, -1],
+        ),
     ],
 )
 def test_exact_nodes_are_computed(node: str, constants: str, value: object) -> None:
@@ -77,6 +84,8 @@ def test_exact_nodes_are_computed(node: str, constants: str, value: object) -> N
         ('b = BitShift <direction = "LEFT"> (w, v) k = Mul (x, x)', "uint8 w = {1}, uint8 v = {9}"),
         ("i = NonZero (w) k = Mul (x, x)", "float w = {1}"),
         ("s = Cast <to = 8> (w) k = Mul (x, x)", "float[2] w = {1, 2}"),
+        ("i = CastLike (w, v) k = Mul (x, x)", "float[2] w = {1e10, 2}, int32 v = {0}"),
+        ("k = CastLike (x, w)", "float w = {1}"),
         ("k = RandomUniformLike <seed = 1.0> (w)", "float[2] w = {1, 2}"),
     ],
 )
@@ -126,6 +135,20 @@ def test_an_attribute_of_a_function_is_no_constant() -> None:
     """
     result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
     assert result.report.records == []
+
+
+def test_what_a_function_casts_like_may_be_of_any_type() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+    g (bool c, float[2] x, double[2] z) => (float[2] y, double[2] w) {
+        y = local.f (c, x)  w = local.f (c, z) }
+    <domain: "local", opset_import: ["" : 21]> f (c, x) => (y) {
+       y = If (c) <then_branch = a () => (p) {
+             two = Constant <value_int = 2> ()  k = CastLike (two, x)  p = Mul (x, k) },
+          else_branch = b () => (q) { q = Neg (x) }>
+    }
+    """
+    assert assert_rewrite(text, pipeline="hoist", options=FOLDING).report.records == []
 
 
 def test_the_sentence_of_what_fails_tells_why() -> None:
