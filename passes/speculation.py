@@ -155,4 +155,16 @@ def _ends_in_one_shape(node: NodeProto, known: set[str], types: Mapping[str, Typ
     if node.op_type == "Loop":
         trips, condition = node.input[:2]
         return bool(trips) and trips in known and not condition
-    return True
+    return _scans_something(node, types)
+
+
+def _scans_something(node: NodeProto, types: Mapping[str, TypeProto]) -> bool:
+    """Whether what a Scan scans has elements, and is of one length: onnxruntime fails on none."""
+    said = {one.name: one for one in node.attribute}
+    count = said["num_scan_inputs"].i
+    axes = said["scan_input_axes"].ints if "scan_input_axes" in said else [0] * count
+    scanned = [types.get(name) for name in node.input[len(node.input) - count :]]
+    if not all(map(has_elements, scanned)):
+        return False
+    shapes = [dims_of(one) or () for one in scanned]
+    return len({dims[axis] for dims, axis in zip(shapes, axes, strict=True)}) <= 1

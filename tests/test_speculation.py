@@ -153,6 +153,24 @@ def test_sequences_must_be_there_to_be_read(op: str) -> None:
         assert [one.op_type for one in speculatable(body, (), types)] == [op]
 
 
+def test_a_scan_must_have_something_to_scan() -> None:
+    """Where there is nothing, onnxruntime fails; and lengths that differ are a failure anyway."""
+    scan = """b (float[{}] v, float[{}] w) => (s, r) {{ s, r = Scan (z, v, w) <num_scan_inputs = 2,
+        scan_input_axes = [0, 1], body = each (float s_in, float a, float b)
+        => (float s_out, float r_t) {{ s_out = Add (s_in, a)  r_t = Neg (b) }}> }}"""
+    sizes = {
+        ("3", "1,3"): [],
+        ("0", "1,0"): ["Scan"],
+        ("T", "1,3"): ["Scan"],
+        ("3", "1,2"): ["Scan"],
+    }
+    for (one, other), found in sizes.items():
+        body: GraphProto = onnx.parser.parse_graph(scan.format(one, other))
+        types = {value.name: value.type for value in body.input}
+        assert [node.op_type for node in speculatable(body, ["z"], types)] == found
+        assert [node.op_type for node in speculatable(body)] == ["Scan"]
+
+
 def test_bodies_may_be_speculated_where_all_they_hold_may() -> None:
     branches = """
         y = If (c) <then_branch = p () => (float[2] t) { t = NODE },

@@ -167,6 +167,16 @@ class RaisedScan:
                     f"of an If give one shape before opset {SHAPES_MAY_DIFFER}",
                     [site.path, window.read.tensor],
                 )
+        for row in self.rows:
+            begun = row.begins_with and (dims_of(site.type_of(row.begins_with)) or ())
+            if begun and isinstance(begun[row.axis], int):
+                raise Refused(
+                    "old-if",
+                    f"{row.begins_with!r} has {begun[row.axis]} elements, to which the loop adds "
+                    f"or does not, and the branches of an If give one shape before opset "
+                    f"{SHAPES_MAY_DIFFER}",
+                    [site.path, row.begins_with],
+                )
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
         """Write the Scan, known to run, under these names."""
