@@ -85,6 +85,10 @@ class Model:
         """The node of this very graph that writes `name`."""
         return self._table(owner).producers.get(name)
 
+    def position(self, owner: Owner, name: str) -> int | None:
+        """The position in this very graph of the node that writes `name`."""
+        return self._table(owner).positions.get(name)
+
     def defines(self, owner: Owner, name: str) -> bool:
         """Whether `name` is an input, an initializer or a node's output of this very graph."""
         table = self._table(owner)
@@ -135,6 +139,11 @@ class _Table:
             frozenset(scoping.input_names(owner)),
             frozenset(scoping.initializer_names(owner).difference(one.name for one in dense)),
         )
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Where the node stands that writes a name."""
+        return {name: at for at, node in enumerate(self.owner.node) for name in node.output if name}
 
 
 def _canonical(domain: str) -> str:

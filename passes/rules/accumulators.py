@@ -11,7 +11,7 @@ from passes.loop_form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.body_types import BodyTypes
 from passes.rules.buffers import Buffers
-from passes.rules.integer_ops import attribute
+from passes.rules.integer_ops import attribute, is_settled
 from passes.rules.integers import Integers
 from passes.rules.readers import OUTPUT, readers_around, readers_in
 from passes.rules.trips import Trips
@@ -123,7 +123,7 @@ class _Finder:
         )
 
     def _concat(self, one: Carried, position: int, node: NodeProto) -> Accumulator | None:
-        if one.body_input not in node.input or len(node.input) != 2:
+        if one.body_input not in node.input or len(node.input) != 2 or not is_settled(node):
             return None
         axis = attribute(node, "axis")
         if self.types.changes.get(one.body_input) is None:
@@ -171,7 +171,7 @@ class _Finder:
         joins = []
         for position in readers_around(self.site).get(one.final, ()) if one.final else ():
             node = owner.node[position] if position != OUTPUT else None
-            if node is None or node.op_type != "ConcatFromSequence":
+            if node is None or node.op_type != "ConcatFromSequence" or not is_settled(node):
                 raise Refused(
                     "sequence-read",
                     f"the sequence {one.final!r} that the loop collects is not only joined by "

@@ -13,7 +13,6 @@ from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.constants import Constants
 from passes.rule import Site
-from passes.rules.affine import Atom
 from passes.rules.guards import Guard, guarded
 from passes.rules.integer_ops import FOLLOWED
 from passes.scope import Scope
@@ -82,15 +81,12 @@ class BodyView:
     def same_meaning(self, node: NodeProto, output: str) -> bool:
         """Whether what an outer node reads is called the same at the site, and in the body."""
         home = self._home(self.site.scope, output)
-        return home is not None and all(
-            self.is_outer(name) and self._home(home, name) == self._home(self.site.scope, name)
-            for name in filter(None, node.input)
-        )
+        return home is not None and all(self.means(name, home) for name in scoping.free_names(node))
 
-    def visible(self, atom: Atom) -> bool:
-        """Whether the tensor that tells an atom is called the same at the site."""
-        home = self._home(self.site.scope, atom.tensor)
-        return home is not None and len(atom.key) > 1 and home.key == atom.key[1]
+    def means(self, name: str, scope: Scope) -> bool:
+        """Whether a name of another scope is called the same at the site, and in the body."""
+        home = self._home(self.site.scope, name)
+        return home is not None and not self.is_own(name) and self._home(scope, name) == home
 
     def _home(self, scope: Scope, name: str) -> Scope | None:
         """The scope that defines what a name means."""

@@ -64,7 +64,8 @@ def place_of_size(body: TimeBody) -> tuple[str, int] | None:
     None, too, where there are products: weights are to stand in one place, where runtimes pack
     them.
     """
-    if any(node.op_type in PRODUCTS for node in body.nodes):
+    graphs = scoping.graphs_below(body.rows.graph)
+    if any(node.op_type in PRODUCTS for graph in graphs for node in graph.node):
         return None
     made = [node for node in body.nodes if node.op_type != "Constant"]  # of these, sizes are fixed
     shapes = [dims_of(body.rows.types.get(name)) for node in made for name in node.output]

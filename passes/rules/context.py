@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
+from collections.abc import Iterable
+
+from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
 from passes.rule import Site
-from passes.rules.integer_ops import FOLLOWED
+from passes.rules.integer_ops import FOLLOWED, is_settled
 from passes.rules.integers import Integers
+from passes.rules.sizes_across import fed_by
 from passes.rules.sizes_through import SIZED
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_SHAPED = (*SIZED, "ConstantOfShape", "Expand")
-_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *_SHAPED, "Constant", "Div", "Range", "Where"}
+_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *SIZED, "Constant", "Div", "Where"}
+_ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
+_MOST_LOOPS = 8
 
 
 def context_of(site: Site) -> tuple[NodeProto, ...]:
@@ -30,16 +34,51 @@ class _Walk:
         self.integers = Integers(site)
         self.found: dict[str, NodeProto] = {}
         self._seen: set[str] = set()
+        self._loops = 0
 
     def visit(self, name: str, depth: int) -> None:
         """Take the node behind a value, behind the nodes that it reads."""
         node = self.integers.producer(name)
-        if node is None or name in self._seen or depth > _MOST or len(self.found) > _MOST:
+        if name in self._seen or depth > _MOST or len(self.found) > _MOST:
+            return
+        if node is None:
+            self._enter(name, depth)
             return
         self._seen.update(node.output)
-        known = scoping.is_onnx_domain(node.domain) and node.op_type in _TOLD
-        if not known or not self.integers.same_meaning(node, name):
-            return
-        for one in filter(None, node.input):
+        if self._tells(node) and self.integers.same_meaning(node, name):
+            self._take(node, depth)
+
+    def _take(self, node: NodeProto, depth: int) -> None:
+        for one in self._reads(node):
             self.visit(one, depth + 1)
-        self.found[node.output[0]] = node
+        self.found[next(filter(None, node.output))] = node
+
+    def _reads(self, node: NodeProto) -> Iterable[str]:
+        """What a node reads; of many Loops, only what tells how often they run, and what first."""
+        self._loops += node.op_type == "Loop"
+        many = node.op_type == "Loop" and self._loops > _MOST_LOOPS
+        return filter(None, node.input) if many else scoping.free_names(node)
+
+    def _enter(self, name: str, depth: int) -> None:
+        """Take what feeds an input of a body around: it is as large as that, or a slice of it."""
+        self._seen.add(name)
+        site = self.integers.site
+        home = next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
+        fed = None if home is None else fed_by(site, home, name)
+        if fed is None or not self.integers.is_made_of_others(name):
+            return
+        if not self.integers.means(fed.tensor, fed.scope):
+            return
+        if fed.along is None:
+            self._take(helper.make_node("Identity", [fed.tensor], [name]), depth)
+            return
+        first = site.fresh(f"{name}/first")
+        self._take(helper.make_node("Constant", [], [first], value=_ZERO), depth)
+        self._take(helper.make_node("Gather", [fed.tensor, first], [name], axis=fed.along), depth)
+
+    def _tells(self, node: NodeProto) -> bool:
+        if not is_settled(node):
+            return False
+        if scoping.holds_graphs(node):
+            return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))
+        return node.op_type in _TOLD

@@ -58,18 +58,16 @@ class Counting:
             if more is not None and more.number is not None:
                 narrow = elem_type == TensorProto.INT32
                 return self._shifted(name, more.number, narrow, what)
-        sizes = [(atom, count) for atom, count in value.terms if atom.axis is not None]
-        reads = scoping.free_names(self.site.node)
-        readable = all(atom.tensor in reads and self.integers.visible(atom) for atom, _ in sizes)
-        if len(sizes) != len(value.terms) or not readable:
+        axes = self.integers.axes(scoping.free_names(self.site.node))
+        if not {atom for atom, _ in value.terms} <= axes.keys():
             raise Refused(
                 "no-counter",
                 f"{what} is {value}, which is computed in the body",
                 [self.site.path],
             )
         total = self.author.int(value.constant)
-        for atom, count in sorted(sizes, key=lambda term: str(term[0])):
-            size = spelling.size_of_axis(self.author, atom.tensor, atom.axis or 0)
+        for atom, count in sorted(value.terms, key=lambda term: str(term[0])):
+            size = spelling.size_of_axis(self.author, *axes[atom])
             scalar = spelling.squeeze(self.author, size, 0)
             if count != 1:
                 scalar = self.author.op("Mul", scalar, self.author.int(count))

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.induction import unchanged
-from passes.rules.integer_ops import attribute
+from passes.rules.integer_ops import attribute, is_settled
 from passes.rules.integers import Integers
 from passes.rules.readers import readers_in
 from passes.rules.single_slices import number_of, single_slice
@@ -68,7 +67,7 @@ class _Finder:
 
     def read(self, index: int, node: NodeProto) -> Read | None:
         """The read that a node is."""
-        if not scoping.is_onnx_domain(node.domain):
+        if not is_settled(node):
             return None
         if node.op_type == "Gather":
             axis = attribute(node, "axis", 0) or 0
@@ -164,7 +163,7 @@ class _Finder:
         name = node.input[0]
         carried = self.unchanged.get(name)
         made = self.integers.producer(carried.initial) if carried else self.integers.source(name)
-        if made is None or not scoping.is_onnx_domain(made.domain):
+        if made is None or not is_settled(made):
             return None
         outer = carried.initial if carried else name
         if self.integers.is_outer(outer) and not self.integers.same_meaning(made, outer):
@@ -184,6 +183,8 @@ class _Finder:
         """A read of a sequence that a Split filled."""
         split = self.integers.source(made.input[0])
         if split is None or split.op_type != "Split" or list(split.output) != list(made.input):
+            return None
+        if not is_settled(split):
             return None
         axis = attribute(split, "axis", 0) or 0
         tensor = self.outer(split.input[0])

@@ -1,40 +1,17 @@
-"""The size of an axis of what a node gives, from the sizes of what it reads."""
+"""The size of an axis of what an operator gives, from the sizes of what it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
-from typing import Any
 
-import numpy.typing as npt
 from onnx import NodeProto
 
 from passes.rules.affine import Affine
 from passes.rules.integer_ops import attribute
+from passes.rules.size_reading import SizeReading, SizeRule, common
+from passes.rules.sizes_said import SAID
 from passes.rules.whole_axes import cut_axes
-from passes.value_types import Dims
-
-
-@dataclass(frozen=True)
-class SizeReading:
-    """Reads what a node reads: the size of an axis, the dims, the value where it is fixed."""
-
-    size: Callable[[str, int], Affine | None]
-    dims: Callable[[str], Dims | None]
-    constant: Callable[[str], npt.NDArray[Any] | None]
-
-    def rank(self, name: str) -> int | None:
-        """How many axes a value has."""
-        dims = self.dims(name)
-        return None if dims is None else len(dims)
-
-    def numbers(self, node: NodeProto, position: int, name: str) -> list[int] | None:
-        """Numbers that are an input, or an attribute in older opsets, where they are fixed."""
-        if position < len(node.input) and node.input[position]:
-            array = self.constant(node.input[position])
-            return None if array is None else [int(one) for one in array.ravel()]
-        return next((list(one.ints) for one in node.attribute if one.name == name), None)
 
 
 def size_through(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
@@ -55,15 +32,13 @@ def size_through(read: SizeReading, node: NodeProto, axis: int) -> Affine | None
 
 
 def _broadcast(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
-    """The size that all have that do not repeat their only element."""
     ranks = [read.rank(name) for name in node.input]
     known = [rank for rank in ranks if rank is not None]
     if len(known) != len(ranks):
         return None
     pairs = zip(node.input, (axis - max(known) + rank for rank in known), strict=True)
     sizes = [read.size(name, at) for name, at in pairs if at >= 0]
-    several = [size for size in sizes if size is None or size.number != 1]
-    return (several or [Affine(1)])[0] if len(set(several)) <= 1 else None
+    return common(sizes)
 
 
 def _reduced(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
@@ -98,14 +73,15 @@ def _sliced(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     """That of an axis that is not cut."""
     rank, count = read.rank(node.input[0]), len(node.input)
     starts, ends = read.numbers(node, 1, "starts"), read.numbers(node, 2, "ends")
-    if rank is None or starts is None or ends is None:
-        return None
     named = count > 3 or any(one.name == "axes" for one in node.attribute)
-    axes = read.numbers(node, 3, "axes") if named else list(range(len(starts)))
-    if axes is None:
+    every = None if starts is None else list(range(len(starts)))
+    axes = read.numbers(node, 3, "axes") if named else every
+    if rank is None or axes is None:
         return None
     steps = read.numbers(node, 4, "steps") if count > 4 else [1] * len(axes)
-    cut = range(len(axes)) if steps is None else cut_axes(starts, ends, steps)
+    cut: Sequence[int] = range(len(axes))
+    if starts is not None and ends is not None and steps is not None:
+        cut = cut_axes(starts, ends, steps)
     return None if axis in {axes[at] % rank for at in cut} else read.size(node.input[0], axis)
 
 
@@ -125,6 +101,17 @@ def _split(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     return read.size(node.input[0], axis)
 
 
+def _gathered(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
+    """That of another axis than the one that is read from, or of the indices."""
+    rank, picked = (read.rank(name) for name in node.input)
+    if not rank or picked is None:
+        return None
+    at = (attribute(node, "axis", 0) or 0) % rank
+    if at <= axis < at + picked:
+        return read.size(node.input[1], axis - at)
+    return read.size(node.input[0], axis if axis < at else axis - picked + 1)
+
+
 def _joined(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     rank = read.rank(node.input[0])
     sizes = [read.size(name, axis) for name in node.input]
@@ -141,28 +128,37 @@ def _transposed(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     return None if perm is None else read.size(node.input[0], perm[axis])
 
 
-#: Ops of one input whose output has its shape.
+#: Ops whose output has the shape of their first input.
+# fmt: off
 SHAPE_KEEPING = (
-    *("Abs", "Cast", "Ceil", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu", "Identity", "LeakyRelu"),
-    *("Log", "LogSoftmax", "Neg", "Not", "Reciprocal", "Relu", "Round", "Sigmoid", "Sin"),
-    *("Softmax", "Softplus", "Sqrt", "Tanh"),
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cast", "CastLike", "Ceil", "Celu",
+    "Clip", "Cos", "Cosh", "CumSum", "DequantizeLinear", "Elu", "Erf", "Exp", "Floor", "Gelu",
+    "HardSigmoid", "HardSwish", "Hardmax", "Identity", "InstanceNormalization", "IsInf", "IsNaN",
+    "LayerNormalization", "LeakyRelu", "Log", "LogSoftmax", "LpNormalization", "Mish", "Neg",
+    "Not", "PRelu", "QuantizeLinear", "Reciprocal", "Relu", "ReverseSequence", "Round",
+    "ScatterElements", "ScatterND", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
+    "Softplus", "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu", "Trilu",
 )
 _BROADCASTING = (
-    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max"),
-    *("Min", "Mul", "Or", "Pow", "Sub", "Where", "Xor"),
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow",
+    "Sub", "Sum", "Where", "Xor",
 )
 _REDUCING = (
-    *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
-    *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
+    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
 )
-_SIZES: dict[str, Callable[[SizeReading, NodeProto, int], Affine | None]] = {
+# fmt: on
+_SIZES: dict[str, SizeRule] = {
     "Concat": _joined,
+    "Gather": _gathered,
     "MatMul": _product,
     "Slice": _sliced,
     "Split": _split,
     "Squeeze": _squeezed,
     "Transpose": _transposed,
     "Unsqueeze": _unsqueezed,
+    **SAID,
 }
 #: All that are followed.
 SIZED = (*SHAPE_KEEPING, *_BROADCASTING, *_REDUCING, *_SIZES)

@@ -16,6 +16,7 @@ from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
 from passes.rule import Refused, Site
 from passes.rules.entered import least_size, runs_in_its_branch
+from passes.rules.made_up_sizes import INFERRED
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
@@ -146,7 +147,14 @@ class TimeBody:
 
     def axis(self, size: str) -> Axis:
         """Time, whose length `size` names."""
-        return Axis(size, self.trips, not self.may_be_empty)
+        return Axis(size, self.trips, not self.may_be_empty, self._symbol)
+
+    @property
+    def _symbol(self) -> str | None:
+        """What the model calls the length of what the loop scans first."""
+        first, *_ = self.form.scanned or (None,)
+        dim = None if first is None else facts.scanned_size(self.site, first.tensor, first.axis)
+        return dim if isinstance(dim, str) and not dim.startswith(INFERRED) else None
 
     def vectorizer(self, author: Author, size: str, carrying: Collection[str]) -> Vectorizer:
         """What writes nodes of the body with time in front."""

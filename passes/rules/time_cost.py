@@ -4,7 +4,8 @@ A simple model of one iteration, fitted to onnxruntime on one thread (recurrent 
 256, 1 to 64 rows; `benchmarks/`). A byte that is written for the whole sequence, and read again
 when it is no longer in the cache, takes about 0.2 ns. In these units:
 
-- A node that leaves the loop saves its start, 4 KiB (0.9 us). onnxruntime computes an Add of a
+- A node that leaves the loop saves its start, 4 KiB (0.9 us), and a Scan those of its nodes, as
+  often as it runs. onnxruntime computes an Add of a
   bias with the product in front of it, so that such a product saves nothing by itself.
 - A product saves the reading of its weights in every iteration: an 8th of their bytes where the
   weights of the body do not stay in the cache together, or are no constants, which are packed
@@ -27,6 +28,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
+from passes.loop_form import LoopForm
 from passes.rules.time_body import TimeBody
 from passes.value_types import dims_of, elem_type_of
 
@@ -129,11 +131,25 @@ class Gains:
         node = self.body.nodes[at]
         if node.op_type in _FREE:
             return 0
-        start = 0 if self._is_fused(node) else START * _count(node)
+        start = 0 if self._is_fused(node) else START * self._starts(node)
         if node.op_type in _VIEWS:
             return start
         written = sum(self._written(name) for name in node.output if name in self.carrying)
         return start + self._read_once(node) - written
+
+    def _starts(self, node: NodeProto) -> int:
+        """How many nodes a node starts: itself, and what its bodies hold, as often as they run."""
+        inner = [one for _, graph in scoping.subgraphs(node) for one in graph.node]
+        return 1 + sum(map(self._starts, inner)) * (self._trips(node) if inner else 1)
+
+    def _trips(self, node: NodeProto) -> int:
+        """How often a Scan runs, at a guess; 1 for what is none."""
+        if node.op_type != "Scan":
+            return 1
+        scanned = LoopForm.from_node(node, self.body.site.opset).scanned[0]
+        dims = dims_of(self.body.rows.types.get(scanned.tensor)) or ()
+        size = dims[scanned.axis] if -len(dims) <= scanned.axis < len(dims) else 1
+        return size if isinstance(size, int) else self.body.unknown
 
     def _written(self, name: str) -> int:
         """What it costs that a value is written for all iterations."""
@@ -187,11 +203,6 @@ class Gains:
             if node.op_type in _SHARED_OPERAND
         }
         return sum(row_bytes(self.body, name) for name in names if name not in self.body.varying)
-
-
-def _count(node: NodeProto) -> int:
-    """How many nodes a node stands for: itself, and what its bodies hold."""
-    return 1 + sum(_count(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
 
 
 def item_bytes(elem_type: int) -> int:

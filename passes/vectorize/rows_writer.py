@@ -22,12 +22,19 @@ class Axis:
     """The new leading axis: `size` names its size (int64 [1]) where the body can read it.
 
     `static` is the size where it is known; `nonempty` says that it is never 0 where the body
-    runs.
+    runs. `symbol` is what the model calls the size: runtimes join the nodes of nested bodies
+    where they see that sizes are equal.
     """
 
     size: str
     static: int | None = None
     nonempty: bool = False
+    symbol: str | None = None
+
+    @property
+    def dim(self) -> Dim:
+        """The size, as far as types tell it."""
+        return self.symbol if self.static is None else self.static
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Vectorizer(RowsWriter):
         typed = ValueInfoProto(name=name, type=known)
         dims = dims_of(known)
         if carries and dims is not None:
-            typed.type.CopyFrom(tensor_type(elem_type_of(known), (self.axis.static, *dims)))
+            typed.type.CopyFrom(tensor_type(elem_type_of(known), (self.axis.dim, *dims)))
         elif carries:
             typed.type.CopyFrom(tensor_type(elem_type_of(known), None))
         return typed

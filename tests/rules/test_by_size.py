@@ -71,3 +71,29 @@ def test_light_work_on_small_rows_is_dissolved_for_good() -> None:
                 { a = Exp (n) m = Neg (a) }> (x) }"""
     after = passes.optimize(as_model(text), verify=False).model
     assert [node.op_type for node in after.graph.node] == ["Exp", "Neg"]
+
+
+@pytest.mark.parametrize(
+    "work", ["s = Sub (x_t, h)", "q = MatMul (h, w)  s = Sub (x_t, q)"], ids=["sums", "products"]
+)
+def test_a_scan_over_each_row_becomes_one_however_long_rows_are(work: str) -> None:
+    """Each of its steps costs more than what it writes; products have their weights once."""
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[B,T,2] x, float[2] h0, float[2,2] w) => (float[B,T,2] y) {{
+            y = Scan <num_scan_inputs = 1, body = each (float[T,2] row) => (float[T,2] ys) {{
+                last, ys = Scan <num_scan_inputs = 1, body = step (float[2] h, float[2] x_t)
+                    => (float[2] h_out, float[2] y_t)
+                    {{ {work} h_out = Tanh (s) y_t = Identity (h_out) }}> (h0, row) }}> (x) }}"""
+    model = as_model(text)
+    after = passes.optimize(model, assume=("non-empty",), verify=False).model
+    assert ifs(after) == 0
+    assert sum(place.node.op_type == "Scan" for place in scoping.walk_model(after)) == 1
+    feeds = {
+        "x": np.linspace(-1, 1, 3 * 40 * 2, dtype=np.float32).reshape(3, 40, 2),
+        "h0": np.array([1, -1], np.float32),
+        "w": np.array([[1, 2], [-1, 0.5]], np.float32),
+    }
+    with both_executors() as executors:
+        expected = tensors(executors[0], model, feeds)["y"]
+        for one in executors:
+            assert np.allclose(tensors(one, after, feeds)["y"], expected, atol=1e-5)

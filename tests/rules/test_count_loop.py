@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import onnx
 import pytest
+from raised_models import nodes
 
 from passes.engine import Engine
 from passes.model import Model
@@ -328,3 +329,36 @@ def same(text: str, *, dtype: type = np.int64, **values: int | bool) -> None:
 
 def _inputs(model: onnx.ModelProto) -> set[str]:
     return {value.name for value in model.graph.input}
+
+
+def test_a_bound_that_the_body_reads_off_a_row_is_read_off_it_in_front() -> None:
+    """The row is as long as another axis of what it is read from, which the loop does not read."""
+    model = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    rows (float[B,T,3] x) => (float[K,3] y)
+    <int64[1] zero = {0}, float[3] h0 = {1,2,3}, int64 nought = {0}, int64 one = {1}>
+    {
+        first = Shape <start = 0, end = 1> (x)
+        n = Squeeze (first, zero)
+        y = Loop (n, "") <body = each (int64 now, bool go) => (bool on, float[3] last) {
+            on = Identity (go)
+            x_b = Gather (x, now)
+            size = Shape <start = 0, end = 1> (x_b)
+            many = Squeeze (size, zero)
+            start = Less (nought, many)
+            unread, last = Loop ("", start, nought, h0) <body = step
+                (int64 i, bool go_in, int64 k, float[3] h)
+                => (bool more, int64 k_out, float[3] h_out) {
+                k_out = Add (k, one)
+                bound = Shape <start = 0, end = 1> (x_b)
+                m = Squeeze (bound, zero)
+                more = Less (k_out, m)
+                x_t = Gather (x_b, k)
+                h_out = Add (h, x_t)
+            }>
+        }>
+    }
+    """
+    made = counted(model)
+    assert not nodes(made, "Loop")
+    assert not nodes(made, "Where")

@@ -9,6 +9,7 @@ from in_both_executors import assert_both_fail, run_both
 from moved_work import HEAD, UNEQUAL, feeds_of_lengths
 from random_scans import check_random_scan
 
+from passes import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.executor import ModelFailed
@@ -239,3 +240,24 @@ def test_no_sequence_ends_the_process_of_onnxruntime(op: str, gates: int, batch:
 
 def test_an_rnn_reads_no_sequences_as_well() -> None:
     dissolved(sequences("RNN", 1, "T", "B"))
+
+
+@pytest.mark.parametrize(("declared", "called"), [("B", "B"), ("", ""), ("3", 3)])
+def test_the_body_of_a_scan_for_all_rows_calls_their_number_what_the_model_calls_it(
+    declared: str, called: str | int
+) -> None:
+    """A number that is not called anything gets no name, which others might take for theirs."""
+    made = "rows = Identity (x)" if declared else "rows = Compress <axis = 0> (x, c)"
+    model = f"""{HEAD}
+        g (float[{declared or "N"},T,2] x, float[2] h0, bool[N] c) => (float[K,T,2] y) {{
+            {made}
+            y = Scan <num_scan_inputs = 1, body = each (float[T,2] row) => (float[T,2] ys) {{
+                last, ys = Scan <num_scan_inputs = 1, body = step (float[2] h, float[2] x_t)
+                    => (float[2] h_out, float[2] y_t) {{
+                    s = Sub (x_t, h) h_out = Tanh (s) y_t = Identity (h_out) }}> (h0, row)
+            }}> (rows) }}"""
+    result = assert_rewrite(model, pipeline="dissolve-map", options={"assume": ("non-empty",)})
+    (scan,) = [node for node in result.model.graph.node if node.op_type == "Scan"]
+    ((_, body),) = scoping.subgraphs(scan)
+    firsts = [value.type.tensor_type.shape.dim[0] for value in (*body.input, *body.output)]
+    assert {one.dim_param or one.dim_value or "" for one in firsts} == {called}

@@ -1,0 +1,132 @@
+"""The sizes of tensors at a site, in terms of those that only the run tells."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+from onnx import NodeProto
+
+from passes import scope as scoping
+from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
+from passes.rules.body_view import BodyView
+from passes.rules.integer_ops import is_settled
+from passes.rules.size_reading import SizeReading
+from passes.rules.sizes_across import Across
+from passes.rules.sizes_through import size_through
+from passes.scope import Scope
+from passes.value_types import Dims, dims_of
+
+DEEPEST = 100
+
+
+@dataclass
+class Sizes(BodyView):
+    """Follows the sizes of outer tensors: through what makes them, and into and out of bodies.
+
+    That of a tensor which is not followed further is the atom of its very axis.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._sizes: dict[tuple[object, str, int], Affine | None] = {}
+
+    def size(self, name: str, axis: int) -> Affine | None:
+        """The size of an axis of an outer tensor; None where the axis does not exist."""
+        return self._size(self.site.scope, name, axis)
+
+    def axes(self, names: Iterable[str]) -> dict[Atom, tuple[str, int]]:
+        """The numbers that only the run tells and that an axis of these outer tensors has."""
+        found: dict[Atom, tuple[str, int]] = {}
+        for name in names:
+            for axis in range(len(self._dims(self.site.scope, name) or ())):
+                size = self.size(name, axis) or Affine()
+                for atom, _ in size.terms:
+                    if size == Affine.of(atom):
+                        found.setdefault(atom, (name, axis))
+        return found
+
+    def is_made_of_others(self, name: str) -> bool:
+        """Whether the size of some axis of an outer tensor is known from that of another one."""
+        home = self._home(self.site.scope, name)
+        dims = None if home is None else dims_of(self.site.types.of(home, name))
+        if home is None or dims is None:
+            return False
+        for axis in range(len(dims)):
+            self.size(name, axis)
+        return any(self._sizes.get((home.key, name, axis)) for axis in range(len(dims)))
+
+    @abstractmethod
+    def _at(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
+        """The numbers that a value holds."""
+
+    def _size(self, scope: Scope, name: str, axis: int, depth: int = 0) -> Affine | None:
+        home = self._home(scope, name)
+        if home is None:
+            return None
+        dims = dims_of(self.site.types.of(home, name))
+        if dims is not None and not -len(dims) <= axis < len(dims):
+            return None
+        if dims is None and axis < 0:
+            return None
+        position = axis if dims is None else axis % len(dims)
+        dim = None if dims is None else dims[position]
+        if not isinstance(dim, int) and depth < DEEPEST:
+            key = (home.key, name, position)
+            if key not in self._sizes:
+                self._sizes[key] = None  # in a cycle, which no valid model has
+                self._sizes[key] = self._followed(home, name, position, depth + 1)
+            if (found := self._sizes[key]) is not None:
+                return found
+        if isinstance(dim, str) and "valid-inputs" in self.site.options.get("assume", ()):
+            return symbol_atom(home.key, name, position, dim)
+        return size_atom(home.key, name, position, dim)
+
+    def _followed(self, home: Scope, name: str, axis: int, depth: int) -> Affine | None:
+        """The size of an axis of what a graph itself defines, from what that is made of."""
+        node = self.site.model.producer(home.owner, name)
+        if node is None:
+            return self._across(depth).inwards(home, name, axis)
+        if not is_settled(node):
+            return None
+        if scoping.holds_graphs(node):
+            return self._across(depth).outwards(home, node, name, axis)
+        guard = self._guard(home, node)
+        if guard is not None:
+            return self._size(home, guard.value, axis, depth)
+        read = SizeReading(
+            lambda name, at: self._size(home, name, at, depth),
+            lambda name: self._dims(home, name),
+            lambda name: self._fixed(home, name),
+            lambda name: self._at(home, name, depth),
+        )
+        return size_through(read, node, axis)
+
+    def _across(self, depth: int) -> Across:
+        def number(scope: Scope, name: str) -> Affine | None:
+            found = self._at(scope, name, depth)
+            return None if found is None else found.single
+
+        def rank(scope: Scope, name: str) -> int | None:
+            dims = self._dims(scope, name)
+            return None if dims is None else len(dims)
+
+        def size(scope: Scope, name: str, axis: int) -> Affine | None:
+            return self._size(scope, name, axis, depth)
+
+        return Across(self.site, size, rank, number, self._maker)
+
+    def _maker(self, scope: Scope, name: str) -> NodeProto | None:
+        home = self._home(scope, name)
+        return None if home is None else self.site.model.producer(home.owner, name)
+
+    def _dims(self, scope: Scope, name: str) -> Dims | None:
+        home = self._home(scope, name)
+        return None if home is None else dims_of(self.site.types.of(home, name))
+
+    def _fixed(self, scope: Scope, name: str) -> npt.NDArray[Any] | None:
+        home = self._home(scope, name)
+        return None if home is None else self._constant(home, name)
