@@ -42,10 +42,16 @@ def block_of(model: ModelProto) -> int:
 
 
 @pytest.mark.parametrize(
-    ("length", "block"), [(1000, 8), (300, 6), (14, 7), (509, 1), (2, 1), (8, 4)]
+    ("length", "block"), [(1000, 8), (300, 6), (42, 7), (509, 1), (34, 2), (40, 8)]
 )
 def test_as_many_as_stay_in_the_cache_and_divide_the_length(length: int, block: int) -> None:
     assert block_of(optimized(STATIC.replace("LENGTH", str(length)))) == block
+
+
+@pytest.mark.parametrize("length", [2, 8, 14, 32])
+def test_where_all_stay_in_the_cache_they_run_at_once(length: int) -> None:
+    after = optimized(STATIC.replace("LENGTH", str(length)))
+    assert "Scan" not in {place.node.op_type for place in scoping.walk_model(after)}
 
 
 def test_both_forms_answer_the_same() -> None:
@@ -121,8 +127,8 @@ def test_what_an_op_forbids(nodes: str) -> None:
 
 
 def test_it_is_verified() -> None:
-    text = STATIC.replace("LENGTH", "6")
+    text = STATIC.replace("LENGTH", "36")
     result = assert_rewrite(text, pipeline="dissolve-map", options={"by_size": True}, budget=20)
     assert [record.note for record in result.report.records if record.note] == [
-        "3 iterations at once"
+        "6 iterations at once"
     ]
