@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 from passes.explanation import SESSION_CODES
-from passes.pipelines import PIPELINES, Stage
+from passes.pipelines import PIPELINES
 from passes.plugins import load_rules
 from passes.rule import Rule
+from passes.stage import Stage
 
 _SHOWN = 3  # so many stages that run once more are written out
 _HEAD = """# The rules

@@ -21,11 +21,12 @@ from passes.errors import BadModel
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
-from passes.pipelines import PIPELINES, rules_of
+from passes.pipelines import PIPELINES
 from passes.plugins import load_rules, rule
 from passes.rounds import Round
 from passes.rule import Site
 from passes.scope import Key, Place
+from passes.stage import rules_of
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,11 @@ from passes.model import Model
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
-from passes.pipelines import Stage, rules_of, stages_of
+from passes.pipelines import stages_of
 from passes.report import Checked, Record, Report
 from passes.rounds import Round
 from passes.selection import marked, unmark
+from passes.stage import Stage, rules_of
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]

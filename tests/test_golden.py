@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from passes.model import Model
-from passes.pipelines import SCAN_8
 from passes.plugins import load_rules
+from passes.stage import SCAN_8
 from passes.testing import assert_refused, assert_rewrite
 
 FOLDER = Path(__file__).parent.parent / "golden_models"

@@ -14,10 +14,11 @@ import passes
 from passes import scope as scoping
 from passes.__main__ import app
 from passes.model import Model
-from passes.pipelines import PIPELINES, Stage, stages_of
+from passes.pipelines import PIPELINES, stages_of
 from passes.plugins import UnknownRule
 from passes.rounds import Round
 from passes.session import Session
+from passes.stage import Stage
 from passes.testing import as_model
 from tests.generate.choices import Choices
 from tests.generate.model import generate

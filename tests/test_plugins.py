@@ -14,8 +14,9 @@ from passes import plugins
 from passes import rule as rules
 from passes.engine import Engine
 from passes.model import Model
-from passes.pipelines import PIPELINES, check_order, rules_of, stages_of
+from passes.pipelines import PIPELINES, check_order, stages_of
 from passes.plugins import BrokenRules, UnknownRule, load_rules, rule
+from passes.stage import rules_of
 
 THIRD_PARTY = '''
 """Rules of somebody else."""

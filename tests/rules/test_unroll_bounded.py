@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from passes.__main__ import app
 from passes.engine import Engine
 from passes.model import Model
-from passes.pipelines import Stage
 from passes.plugins import rule
 from passes.rounds import Round
 from passes.session import Mismatch, Session, Verifying
+from passes.stage import Stage
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.draw import Case, Drawer
 from passes.verify.promise import Promise
