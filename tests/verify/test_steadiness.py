@@ -106,7 +106,7 @@ class TestSettled:
 
         side = Side(Pretend(answer), before, None, 10.0)
         steadiness = Steadiness({"reference": side}, time.monotonic() + 60, Tolerance("near"))
-        case = Case({"x": calm}, "typical", False, "a case")
+        case = Case({"x": calm}, "ordinary", False, "a case")
         outcomes = (Outcome({"y": np.asarray(one)}) for one in (expected, actual))
         found = steadiness.settled("reference", case, *outcomes)
         (value,) = found.outcome.outputs.values()
@@ -136,6 +136,17 @@ class TestSettled:
 
     def test_another_shape_is_never_excused(self) -> None:
         assert self.settled(np.array([1.0]), [1.0, 2.0], [1.0]) == ([1.0], 0)
+
+
+def test_a_mismatch_is_not_lost_where_time_runs_out() -> None:
+    before, _ = before_and_after()
+    moving = Pretend(lambda side, feeds: np.asarray(feeds["x"]) * 1e6)
+    side = Side(moving, before, None, 10.0)
+    case = Case({"x": np.array([1.0])}, "ordinary", False, "a case")
+    expected, actual = Outcome({"y": np.array([1.0])}), Outcome({"y": np.array([1.0 + 1e-9])})
+    for left, excused in ((60, 1), (-1, 0)):
+        steadiness = Steadiness({"reference": side}, time.monotonic() + left, Tolerance("near"))
+        assert steadiness.settled("reference", case, expected, actual).count == excused
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
