@@ -11,10 +11,12 @@ from converters.called_functions import called_functions
 from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
+from passes import facts
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
+from passes.rules.made_up_sizes import symbol_of_rows
 from passes.speculation import speculatable
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
@@ -41,7 +43,7 @@ def vectorize(
             "opset-too-old", f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
         )
     rows = _rows(site, scan)
-    axis = Axis(_batch_size(author, scan), scan.batch, nonempty=True)
+    axis = Axis(_batch_size(author, scan), scan.batch, nonempty=True, symbol=_symbol(site, rows))
     inner = author.inside(f"{author.prefix}/batch")
     carrying = set(scoping.input_names(rows.graph))
     at = Vectorizer(rows, axis, inner, carrying, site.path)
@@ -89,6 +91,12 @@ def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> Non
 def _batch_size(author: Author, scan: BatchedScan) -> str:
     shape = author.op("Shape", scan.sequences[0])
     return author.op("Gather", shape, author.ints(0), axis=0)
+
+
+def _symbol(site: Site, rows: Rows) -> str | None:
+    """What the model calls the size of the batch of what is scanned first."""
+    first, *_ = LoopForm.from_node(site.node, site.opset).scanned
+    return symbol_of_rows(facts.scanned_size(site, first.tensor, 0), rows.types)
 
 
 def _write(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from onnx import TypeProto
+
 from passes.rules.affine import Affine
-from passes.value_types import Dim, Dims
+from passes.value_types import Dim, Dims, dims_of
 
 INFERRED = "unk__"  # how shape inference calls a dim that it knows nothing of
 _OWN, _CHANGED, _SIZE = "own size of ", "changed size of ", "size "
@@ -32,6 +36,17 @@ def size_symbol(size: Affine | None) -> Dim:
 def is_told(dim: Dim) -> bool:
     """Whether a dim is a number, or the size of an axis that is known to be another one."""
     return isinstance(dim, int) or (dim is not None and not dim.startswith((_CHANGED, INFERRED)))
+
+
+def symbol_of_rows(dim: Dim, types: Mapping[str, TypeProto]) -> str | None:
+    """What the number of rows is called where it is `dim`, None where nothing declares it.
+
+    Nor where a value of one row, of these types, has a size by that name: who knows if they are
+    one.
+    """
+    if not isinstance(dim, str) or dim.startswith(INFERRED):
+        return None
+    return None if any(dim in (dims_of(one) or ()) for one in types.values()) else dim
 
 
 def without_made_up(dims: Dims) -> Dims:

@@ -16,7 +16,7 @@ from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
 from passes.rule import Refused, Site
 from passes.rules.entered import least_size, runs_in_its_branch
-from passes.rules.made_up_sizes import INFERRED
+from passes.rules.made_up_sizes import symbol_of_rows
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
@@ -154,7 +154,7 @@ class TimeBody:
         """What the model calls the length of what the loop scans first."""
         first, *_ = self.form.scanned or (None,)
         dim = None if first is None else facts.scanned_size(self.site, first.tensor, first.axis)
-        return dim if isinstance(dim, str) and not dim.startswith(INFERRED) else None
+        return symbol_of_rows(dim, self.rows.types)
 
     def vectorizer(self, author: Author, size: str, carrying: Collection[str]) -> Vectorizer:
         """What writes nodes of the body with time in front."""

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import onnx
 import pytest
 from calls import prove_call
-from proving import EVERYWHERE, converted, drawn, ops, parsed, prove, run
+from proving import EVERYWHERE, converted, drawn, ops, parsed, run
+from proving import prove as proven
+
+#: onnxruntime 1.32 adds up in another order in version 24 than in version 23.
+ROUNDING = 1e-5
+prove = partial(proven, rtol=ROUNDING)
 
 
 def _attention(mask: str = "", attributes: str = "", keys: str = "5", more: str = "") -> str:
@@ -43,7 +50,7 @@ def test_a_mask_of_length_1_is_broadcast(kind: str, shape: tuple[int, ...], keys
         after = converted(parsed(graph, 23), target)
         onnx.checker.check_model(after, full_check=True)
         (actual,) = run(after, {**feeds, "m": mask})
-        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_allclose(actual, expected, rtol=ROUNDING, atol=ROUNDING)
 
 
 @pytest.mark.parametrize("mask", ["float[3,M]", "bool[Q,M]"])
@@ -99,4 +106,4 @@ def test_the_attributes_of_the_caller() -> None:
         { y = local.A<heads = 4>(q, k, m) }"""
     function = """A <heads> (q, k, m) => (y)
         { y = Attention<q_num_heads: int = @heads, kv_num_heads: int = @heads>(q, k, k, m) }"""
-    assert prove_call(model, function, opset=23, target=26) == ["Attention"]
+    assert prove_call(model, function, opset=23, target=26, rtol=ROUNDING) == ["Attention"]

@@ -256,7 +256,7 @@ def test_the_body_of_a_scan_for_all_rows_calls_their_number_what_the_model_calls
                     => (float[2] h_out, float[2] y_t) {{
                     s = Sub (x_t, h) h_out = Tanh (s) y_t = Identity (h_out) }}> (h0, row)
             }}> (rows) }}"""
-    result = assert_rewrite(model, pipeline="dissolve-map", options={"assume": ("non-empty",)})
+    result = assert_rewrite(model, pipeline="dissolve-map", options={"assume": "non-empty"})
     (scan,) = [node for node in result.model.graph.node if node.op_type == "Scan"]
     ((_, body),) = scoping.subgraphs(scan)
     firsts = [value.type.tensor_type.shape.dim[0] for value in (*body.input, *body.output)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
+from passes import scope as scoping
 from passes.plugins import load_rules
 from passes.session import NotProduced, Session
 from passes.testing import assert_refused, assert_rewrite
@@ -117,3 +118,27 @@ def refusals(before: onnx.ModelProto, batch: str) -> set[str]:
 def test_the_docstring_names_every_code_that_the_rule_gives() -> None:
     documented = set(load_rules()["scan-8"].refusal_codes)
     assert {"batch-not-static", "opset-too-old", "random", "unknown-rank"} <= documented
+
+
+@pytest.mark.parametrize(
+    ("batch", "wide", "called"), [("B", "N", "B"), ("B", "B", ""), ("3", "N", 3)]
+)
+def test_the_body_for_all_rows_calls_their_number_what_the_model_calls_it(
+    batch: str, wide: str, called: str | int
+) -> None:
+    """Not where a row has a size by that name, which may be another one."""
+    text = f"""
+    <ir_version: 4, opset_import: ["" : 8]>
+    sums (float[{batch},2] h0, float[{batch},T,2] x, float[{batch},T,{wide}] z)
+        => (float[{batch},2] h, float[{batch},T,2] y) {{
+        h, y = Scan <num_scan_inputs = 2, body = step (float[2] s, float[2] x_t, float[{wide}] z_t)
+            => (float[2] s_out, float[2] y_t) {{
+            m = ReduceMax <keepdims = 0> (z_t)  a = Add (s, x_t)  b = Max (a, m)
+            s_out = Tanh (b)  y_t = Neg (b) }}> ("", h0, x, z)
+    }}
+    """
+    result = assert_rewrite(text, opset=21, options={"assume": "non-empty,valid-inputs"})
+    (scan,) = [node for node in result.model.graph.node if node.op_type == "Scan"]
+    ((_, body),) = scoping.subgraphs(scan)
+    firsts = [value.type.tensor_type.shape.dim[0] for value in (*body.input, *body.output)]
+    assert {one.dim_param or one.dim_value or "" for one in firsts} == {called}
