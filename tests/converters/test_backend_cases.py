@@ -22,10 +22,10 @@ from passes.verify.tolerance import BITS, Tolerance
 
 #: Random results, a preview op, decoders that need another library, no kernel at all.
 NOT_COMPARED = ("test_bernoulli", "test_flexattention", "test_image_decoder", "test_gradient")
-#: Ops of which onnxruntime 1.31 has an older version only.
+#: Ops of which onnxruntime 1.32 has an older version only.
 NOT_LOADED = {"RoiAlign", "Swish"}
 #: Ops whose versions onnxruntime computes by kernels that round otherwise.
-ROUNDED = {"AveragePool"}
+ROUNDED = {"Attention", "AveragePool"}
 
 REFERENCE = ReferenceExecutor()
 
@@ -128,7 +128,15 @@ def _in_onnxruntime(stamped: Stamped, after: ModelProto, ort: Executor) -> tuple
         return True, _otherwise_than_stored(after_ran, stamped.case)
     tolerance = Tolerance("near") if ROUNDED & ops_of(after) else BITS
     comparison = compare(before_ran, after_ran, tolerance)
-    return True, "" if comparison.agree else f"onnxruntime: {comparison.differences[0].sentence}"
+    if comparison.agree or _mends(before_ran, after_ran, stamped.case):
+        return True, ""
+    return True, f"onnxruntime: {comparison.differences[0].sentence}"
+
+
+def _mends(before: Outcome, after: Outcome, case: Case) -> bool:
+    """Whether only the new version of an op has a kernel that gives the stored answers: of
+    Attention, that of 23 masks with the lowest float, and that of 24 with -inf."""
+    return bool(_otherwise_than_stored(before, case)) and not _otherwise_than_stored(after, case)
 
 
 def _run(executor: Executor, model: ModelProto, case: Case) -> Outcome | str:
