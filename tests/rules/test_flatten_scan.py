@@ -74,6 +74,7 @@ def recurrence(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return s, ys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_every_axis_and_direction(seed: int) -> None:
     rng = random.Random(seed)
