@@ -160,6 +160,8 @@ def _ends_in_one_shape(node: NodeProto, known: set[str], types: Mapping[str, Typ
 
 def _scans_something(node: NodeProto, types: Mapping[str, TypeProto]) -> bool:
     """Whether what a Scan scans has elements, and is of one length: onnxruntime fails on none."""
+    if any(one.ref_attr_name for one in node.attribute):
+        return False  # the caller of a function chooses what is scanned
     said = {one.name: one for one in node.attribute}
     count = said["num_scan_inputs"].i
     axes = said["scan_input_axes"].ints if "scan_input_axes" in said else [0] * count

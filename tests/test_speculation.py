@@ -169,6 +169,11 @@ def test_a_scan_must_have_something_to_scan() -> None:
         types = {value.name: value.type for value in body.input}
         assert [node.op_type for node in speculatable(body, ["z"], types)] == found
         assert [node.op_type for node in speculatable(body)] == ["Scan"]
+        for attribute in body.node[0].attribute:
+            if attribute.name == "scan_input_axes":
+                attribute.ClearField("ints")
+                attribute.ref_attr_name = "axes"  # of a function
+        assert [node.op_type for node in speculatable(body, ["z"], types)] == ["Scan"]
 
 
 def test_bodies_may_be_speculated_where_all_they_hold_may() -> None:

@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.rules.integer_ops import is_settled
 from passes.rules.plain_gemm import addend, is_plain
 from passes.rules.readers import makers_in, readers_in
 from passes.vectorize.axes import attribute
@@ -137,7 +138,7 @@ class Sums:
 
     def _adds_early(self, node: NodeProto) -> bool:
         """Whether a node is a plain Gemm whose product alone is late."""
-        if node.op_type != "Gemm" or not scoping.is_onnx_domain(node.domain):
+        if node.op_type != "Gemm" or not is_settled(node):
             return False
         turned = attribute(node, "transB", 0) and node.input[1] in self.late
         early = bool(addend(node)) and addend(node) not in self.late

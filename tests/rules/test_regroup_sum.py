@@ -147,6 +147,19 @@ class TestGemm:
     def test_one_that_is_read_elsewhere_is_one_term(self) -> None:
         assert_unchanged(rnn("b = Gemm (h_in, R, bias)  c = Add (b, x_t)  s = Mul (b, c)"))
 
+    def test_one_that_the_caller_of_a_function_turns_is_one_term(self) -> None:
+        text = """
+        <ir_version: 10, opset_import: ["" : 21, "local" : 1]>
+        rnn (float[2,2] h0, float[T,2,2] x, float[2] bias, float[2,2] R) => (float[2,2] h)
+            { h = local.run <turned = 1> (h0, x, bias, R) }
+        <domain: "local", opset_import: ["" : 21]> run <turned> (h0, x, bias, R) => (h) {
+            h = Scan (h0, x) <num_scan_inputs = 1, body = step (h_in, x_t) => (h_out) {
+                b = Gemm <transA : int = @turned> (h_in, R, bias)  s = Add (b, x_t)
+                h_out = Tanh (s) }>
+        }
+        """
+        assert assert_rewrite(text, pipeline="regroup-sum").report.records == []
+
     def test_another_term_is_regrouped_with_it_as_it_is(self) -> None:
         nodes = "b = Gemm <beta = 0.5> (h_in, R, bias)  c = Add (b, x_t)  s = Add (c, bias)"
         assert regrouped(rnn(nodes)) == [

@@ -134,6 +134,10 @@ class TestSettled:
             found = self.settled(np.array([np.inf]), [1.0, 1.0], [np.inf, 2.0])
         assert found == ([1.0, 1.0], 2)
 
+    def test_a_complex_number_is_never_excused(self) -> None:
+        value, count = self.settled(np.array([1e-7 + 0j]), [1 + 1j], [5 + 1j])
+        assert (value, count) == ([5 + 1j], 0)
+
     def test_another_shape_is_never_excused(self) -> None:
         assert self.settled(np.array([1.0]), [1.0, 2.0], [1.0]) == ([1.0], 0)
 
