@@ -25,14 +25,15 @@ __all__ = [
 def upgrade(
     model: Source,
     *,
-    opset: int | None = DEFAULT_OPSET,
+    opset: int | None = None,
     batch: str = "auto",
     **options: Unpack[Options],
 ) -> Result:
     """Upgrade a model to `opset`: Scan-8 with its batch and sequence_lens, and all else.
 
-    `model` is a path or a ModelProto, which is not changed. `batch` says how a Scan-8 is
-    rewritten (auto, vectorize, nest, unroll); for the other options see `Options`.
+    `model` is a path or a ModelProto, which is not changed. Where no `opset` is named it goes to
+    `DEFAULT_OPSET`, and one that is newer keeps its own. `batch` says how a Scan-8 is rewritten
+    (auto, vectorize, nest, unroll); for the other options see `Options`.
 
     Raises:
         BadModel: the input is no valid model.
@@ -55,8 +56,8 @@ def lower(
     """Turn every Scan into a Loop.
 
     `only` are patterns for the paths of the loops to rewrite (`main/*/scan_0`). Where an `opset`
-    is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to 26. Raises
-    what `upgrade` raises.
+    is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to
+    `DEFAULT_OPSET`. Raises what `upgrade` raises.
     """
     return session_of("lower", opset, {"only": tuple(only)}, options).run(model)
 

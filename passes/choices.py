@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-#: The opset that is gone to where none is named: the newest that onnxruntime loads.
-DEFAULT_OPSET = 26
+#: The opset of what is converted where none is named, unless the model has a newer one: with its IR
+#: version, 10, every onnxruntime since 1.18 loads it and has kernels for all of its operators.
+DEFAULT_OPSET = 21
 #: The most nodes that all loops together unroll to.
 MOST_NODES = 100_000
 #: The most that moves out of one loop: 256 MiB.

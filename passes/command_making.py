@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from passes.choices import DEFAULT_OPSET
 from passes.command_options import CommonOptions, ModelFile, Output
 from passes.command_running import Task, rewrite
 
@@ -35,14 +34,12 @@ def rewriting(
         def command(model: Path, output: Path | None, **given: Any) -> None:
             mine = {one.name: given.pop(one.name) for one in own}
             common = CommonOptions(**given)
-            ending = f".{suffix.format(opset=common.opset or DEFAULT_OPSET)}{model.suffix}"
-            target = output or model.parent / f"{model.stem}{ending}"
 
             def run(say: Progress | None) -> Result:
                 return call(model, **mine, **common.for_library(say))
 
             named = tuple(mine.get("rule") or ())
-            rewrite(Task(model, target, run, output is not None, common, named))
+            rewrite(Task(model, output, suffix, run, common, named))
 
         head = [_parameter("model", ModelFile), _parameter("output", Output, None)]
         everyone = signature(CommonOptions, eval_str=True).parameters.values()

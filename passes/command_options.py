@@ -21,8 +21,8 @@ Opset = Annotated[
     typer.Option(
         "--opset",
         min=9,
-        help=f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade` and for "
-        "a model with a Scan-8; else a model keeps its own.",
+        help=f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
+        "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
     ),
 ]
 BatchOption = Annotated[

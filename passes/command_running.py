@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from passes.choices import DEFAULT_OPSET
+
 if TYPE_CHECKING:
     from onnx import ModelProto
 
@@ -25,18 +27,23 @@ DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 
 @dataclass(frozen=True)
 class Task:
-    """What a rewriting command is to do: `run` it on `model` and write `target`.
+    """What a rewriting command is to do: `run` it on `model` and write `output`.
 
-    A model that was left as it is gets written only if `write_unchanged`; `named` are the rules
-    that were asked for by name.
+    Without an `output` it goes beside the model, under `suffix`, which may name the opset, and a
+    model that was left as it is is not written. `named` are the rules that were asked for by name.
     """
 
     model: Path
-    target: Path
+    output: Path | None
+    suffix: str
     run: Callable[[Progress | None], Result]
-    write_unchanged: bool
     common: CommonOptions
     named: Sequence[str]
+
+    def target(self, opset: int) -> Path:
+        """Where the outcome goes if it is of this opset."""
+        ending = f".{self.suffix.format(opset=opset)}{self.model.suffix}"
+        return self.output or self.model.parent / f"{self.model.stem}{ending}"
 
 
 def rewrite(task: Task) -> None:
@@ -48,7 +55,8 @@ def rewrite(task: Task) -> None:
     from passes.plugins import UnknownRule
     from passes.save import check_target
 
-    model, target, report = task.model, task.target, task.common.json
+    model, report = task.model, task.common.json
+    target = task.target(task.common.opset or DEFAULT_OPSET)
     try:
         check_target(target, force=task.common.force)
         check_report(report, (model, target))
@@ -70,12 +78,14 @@ def rewrite(task: Task) -> None:
 def _run_and_write(task: Task) -> None:
     from passes.save import save
 
-    target, common = task.target, task.common
+    common = task.common
     with progress() as say:
         result = task.run(say)
+        target = task.target(result.report.opsets[1])
         refused = _refused(result, task.named) if common.strict else ""
-        idle = result.report.unchanged and not task.write_unchanged
+        idle = result.report.unchanged and task.output is None
         if not idle and not refused:
+            check_report(common.json, (target,))
             save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
     show(result.report, common.json)
     if refused:

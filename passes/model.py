@@ -77,6 +77,11 @@ class Model:
                 return int(entry.version)
         return 0
 
+    @property
+    def newest_opset(self) -> int:
+        """The newest opset among those of the main graph and of the functions; 0 if none."""
+        return max(map(self.opset, (None, *self.proto.functions)))
+
     def initializer(self, owner: Owner, name: str) -> TensorProto | None:
         """The dense initializer of this very graph that is called `name`."""
         return self._table(owner).initializers.get(name)

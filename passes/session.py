@@ -62,7 +62,7 @@ class Result:
 @dataclass(frozen=True)
 class Session:
     """One command on one model. `target`: the opset to go to; None where none was asked for: then
-    26 for what must be converted, and else the model keeps its own."""
+    `DEFAULT_OPSET` for what must be converted, and else the model keeps its own."""
 
     command: str
     target: int | None = None
@@ -133,10 +133,11 @@ class Session:
         chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
         return list(stages_of(self.command, chosen, skip))
 
-    @property
-    def _target(self) -> int:
-        """The opset of what is converted."""
-        return DEFAULT_OPSET if self.target is None else self.target
+    def _target(self, model: Model) -> int:
+        """The opset of what is converted; without one that was asked for, none that is older."""
+        if self.target is not None:
+            return self.target
+        return max(DEFAULT_OPSET, model.newest_opset)
 
     def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
         """Run the stages, one after the other, from `proto` on."""
@@ -159,7 +160,7 @@ class Session:
 
     def _stage(self, stage: Stage, model: Model) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
-        target = self._target if stage.converts else None
+        target = self._target(model) if stage.converts else None
         options = {**self.options, **dict(stage.options)}
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
@@ -180,7 +181,7 @@ class Session:
         ]
         before, after = model.opset(), Model(proto).opset()
         if any("opset" in round_.stage for round_ in rounds):
-            after = max(after, self._target)  # what was asked for, also where it was refused
+            after = max(after, self._target(model))  # what was asked for, also where it was refused
         return Report(self.command, model.file, (before, after), nodes, records)
 
     def _verified(

@@ -161,8 +161,27 @@ def test_a_model_keeps_its_opset_unless_another_is_asked_for(
     assert command(asked.model, opset=18, verify=False).model is asked.model
 
 
+@pytest.mark.parametrize(("opset", "target"), [(9, 21), (20, 21), (21, 21), (23, 23)])
+def test_a_model_goes_to_the_default_opset_unless_it_is_newer(opset: int, target: int) -> None:
+    body = "{ y = Relu(x) }"
+    text = f'<ir_version: 4, opset_import: ["" : {opset}]> g (float[2] x) => (float[2] y) {body}'
+    result = passes.upgrade(parser.parse_model(text), verify=False)
+    assert result.report.opsets == (opset, target)
+    assert result.model.opset_import[0].version == target
+    assert result.model.ir_version == (4 if opset == target else 10)
+
+
+def test_the_default_opset_is_not_older_than_that_of_a_function() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
+        g (float[2] x) => (float[2] y) { y = my.f(x) }
+        <domain: "my", opset_import: ["" : 23]> f (x) => (y) { y = Relu(x) }"""
+    result = passes.upgrade(parser.parse_model(text), verify=False)
+    assert result.report.opsets == (18, 23)
+    assert result.model.functions[0].opset_import[0].version == 23
+
+
 def test_a_scan_8_is_upgraded_whether_an_opset_is_asked_for_or_not(model: ModelProto) -> None:
-    assert passes.lower(model, verify=False).report.opsets == (8, 26)
+    assert passes.lower(model, verify=False).report.opsets == (8, 21)
     assert passes.lower(model, opset=13, verify=False).report.opsets == (8, 13)
 
 

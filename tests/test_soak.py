@@ -111,7 +111,7 @@ def test_over_many_seeds_every_command_is_dealt() -> None:
     every = commands(generate(Choices.of_seed(0)).model)
     hands = [dealt(every, seed, 2) for seed in range(400)]
     assert {one.label for hand in hands for one in hand} == {one.label for one in every}
-    assert any({one.label for one in hand} == {"upgrade to 26", "lower"} for hand in hands)
+    assert any({one.label for one in hand} == {"upgrade to 21", "lower"} for hand in hands)
 
 
 def test_small_models_are_small_and_made_again_from_their_decisions() -> None:

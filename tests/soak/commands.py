@@ -81,7 +81,7 @@ _CHECKED = {"max_trips": 2, "check_output": "enough"}
 def commands(model: ModelProto) -> list[Command]:
     """Every command for a model."""
     opset = model.opset_import[0].version
-    found = [Command("upgrade"), Command("upgrade", min(opset + 1, 26)), Command("upgrade", 17)]
+    found = [Command("upgrade", to) for to in (api.DEFAULT_OPSET, min(opset + 1, 26), 17, 26)]
     if opset <= 8:
         found += [Command("upgrade", 21, {"batch": one}) for one in ("vectorize", "nest", "unroll")]
         found += [Command("upgrade", 9, {"batch": "auto"}), Command("upgrade", 13)]
