@@ -12,6 +12,7 @@ from converters.sequence_lens import Lengths
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
+from passes.purposes import HANDLE_LENGTH_0
 from passes.value_types import dims_of, tensor_type
 
 
@@ -79,7 +80,8 @@ def _row(inner: Author, inputs: _Inputs, scan: BatchedScan, lengths: Lengths | N
         return Row(own, sequences, spelling.unsqueeze(inner, length, 0), lengths.time)
     length = inputs.scalar(lengths.vector, "length")
     borrowed = inputs.scalar(lengths.rows, "runs_on")
-    initials, sequences = rows_at(inner, scan, borrowed)
+    with inner.serving(HANDLE_LENGTH_0):
+        initials, sequences = rows_at(inner, scan, borrowed)
     return Row(
         initials=initials,
         sequences=sequences,

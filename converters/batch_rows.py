@@ -11,6 +11,7 @@ from converters.batched_scan import BatchedScan
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.purposes import HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)
@@ -38,23 +39,27 @@ def run_row(
     if not row.count:
         return _loop(author, scan, body, row.initials, row.sequences, name)
     may_be_zero = row.own_initials is not None
-    runs = author.op("Greater", row.count, author.ints(0)) if may_be_zero else ""
-    count = author.op("Where", runs, row.count, author.ints(1)) if may_be_zero else row.count
+    runs, count = "", row.count
+    if may_be_zero:
+        with author.serving(HANDLE_LENGTH_0):
+            runs = author.op("Greater", row.count, author.ints(0))
+            count = author.op("Where", runs, row.count, author.ints(1))
     sequences = [
         spelling.prefix(author, value, count, elem_type)
         for value, elem_type in zip(row.sequences, scan.sequence_types, strict=True)
     ]
     finals, collected = _loop(author, scan, body, row.initials, sequences, name)
     if may_be_zero:
-        happened = spelling.squeeze(author, runs, 0)
-        finals = [
-            spelling.select(author, happened, new, old, state.elem_type)
-            for new, old, state in zip(finals, row.own_initials or (), scan.states, strict=True)
-        ]
-        collected = [
-            spelling.prefix(author, value, row.count, element.elem_type)
-            for value, element in zip(collected, scan.elements, strict=True)
-        ]
+        with author.serving(HANDLE_LENGTH_0):
+            happened = spelling.squeeze(author, runs, 0)
+            finals = [
+                spelling.select(author, happened, new, old, state.elem_type)
+                for new, old, state in zip(finals, row.own_initials or (), scan.states, strict=True)
+            ]
+            collected = [
+                spelling.prefix(author, value, row.count, element.elem_type)
+                for value, element in zip(collected, scan.elements, strict=True)
+            ]
     return finals, [
         _padded(author, value, row, element.elem_type)
         for value, element in zip(collected, scan.elements, strict=True)

@@ -18,6 +18,7 @@ from converters.ragged_rows import RaggedRows
 from converters.sequence_lens import Lengths
 from passes import spelling
 from passes.author import Author
+from passes.purposes import HANDLE_LENGTH_0
 from passes.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.selection import choose, row_mask
@@ -103,8 +104,9 @@ class Ragged:
 
     def _borrowed(self, value: str) -> str:
         """For each row the row that it runs on; GatherND is right for strings, too."""
-        index = spelling.unsqueeze(self.author, self.lengths.rows, 1)
-        return self.author.op("GatherND", value, index)
+        with self.author.serving(HANDLE_LENGTH_0):
+            index = spelling.unsqueeze(self.author, self.lengths.rows, 1)
+            return self.author.op("GatherND", value, index)
 
     def body(self) -> GraphProto:
         """The body for the whole batch, with one more input: which rows still run."""

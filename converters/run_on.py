@@ -17,6 +17,7 @@ from converters.batched_scan import BatchedScan, RowType
 from converters.ragged_batch import Ragged
 from passes import scope as scoping
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.purposes import HANDLE_LENGTH_0
 from passes.vectorize.selection import choose, row_mask
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
@@ -107,9 +108,10 @@ class RunOn:
         ragged, author = self.ragged, self.ragged.author
         final = ragged.rows.last(history)
         if ragged.lengths.may_be_zero:
-            zero = author.constant(np.zeros(1, np.int64), "ints")
-            ran = author.op("Greater", ragged.lengths.vector, zero)
-            mask = row_mask(author, ran, len(state.dims))
-            initial = ragged.scan.initials[index]
-            final = choose(author, mask, final, initial, state.elem_type)
+            with author.serving(HANDLE_LENGTH_0):
+                zero = author.constant(np.zeros(1, np.int64), "ints")
+                ran = author.op("Greater", ragged.lengths.vector, zero)
+                mask = row_mask(author, ran, len(state.dims))
+                initial = ragged.scan.initials[index]
+                final = choose(author, mask, final, initial, state.elem_type)
         author.op("Identity", final, outputs=[output])

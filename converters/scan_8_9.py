@@ -102,7 +102,14 @@ def _edit(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
     nodes = author.read(outputs)
     _inherit(nodes[-1], site.node, set(_node_names(nodes)))
     exact = strategy != "vectorize"  # a batched product sums in another order
-    return Edit(tuple(nodes), tuple(author.constants), note=note, exact=exact, tidies=True)
+    return Edit(
+        tuple(nodes),
+        tuple(author.constants),
+        note=note,
+        exact=exact,
+        tidies=True,
+        extras=author.extras(nodes),
+    )
 
 
 def _node_names(nodes: Sequence[NodeProto]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from onnx import TensorProto
 from converters.batched_scan import BatchedScan
 from passes import spelling
 from passes.author import Author
+from passes.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
 from passes.rule import Site
 
 
@@ -81,18 +82,25 @@ def checked_lengths(
     """
     lengths = scan.form.lengths
     time = spelling.size_of_axis(author, scan.sequences[0], 1)
+    if assume_valid:
+        return lengths, time
     conditions = []
-    if not assume_valid and not (known.in_range(scan.time) and scan.same_time):
-        conditions.append(_in_range(author, lengths, time))
-    if not assume_valid:
+    with author.serving(GUARD_LENGTHS):
+        if not (known.in_range(scan.time) and scan.same_time):
+            conditions.append(_in_range(author, lengths, time))
         conditions += same_sizes(author, scan)
-    if conditions:
-        lengths = spelling.must_count(author, lengths, spelling.both(author, conditions))
+        if conditions:
+            lengths = spelling.must_count(author, lengths, spelling.both(author, conditions))
     return lengths, time
 
 
 def same_sizes(author: Author, scan: BatchedScan) -> list[str]:
     """Conditions (scalar bools) that batch and time sizes agree, where that is not proven."""
+    with author.serving(GUARD_SIZES):
+        return _same_sizes(author, scan)
+
+
+def _same_sizes(author: Author, scan: BatchedScan) -> list[str]:
     conditions = []
     everything = [*scan.sequences, *scan.initials]
     if scan.form.lengths:
@@ -124,8 +132,9 @@ def _in_range(author: Author, lengths: str, time: str) -> str:
 
 def any_row_runs(author: Author, lengths: str) -> str:
     """Whether any length is above 0, a scalar bool."""
-    runs = author.op("Cast", _runs(author, lengths), to=TensorProto.INT64)
-    return author.op("Greater", spelling.total(author, runs), author.int(0))
+    with author.serving(HANDLE_NOTHING):
+        runs = author.op("Cast", _runs(author, lengths), to=TensorProto.INT64)
+        return author.op("Greater", spelling.total(author, runs), author.int(0))
 
 
 def borrowed_rows(author: Author, lengths: str) -> str:
@@ -133,12 +142,13 @@ def borrowed_rows(author: Author, lengths: str) -> str:
 
     Only where at least one row runs.
     """
-    runs = _runs(author, lengths)
-    # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
-    flags = author.op("Cast", runs, to=TensorProto.INT32)
-    first = author.op("ArgMax", flags, axis=0, keepdims=1)
-    everyone = spelling.arange(author, author.op("Shape", lengths))
-    return author.op("Where", runs, everyone, first)
+    with author.serving(HANDLE_LENGTH_0):
+        runs = _runs(author, lengths)
+        # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
+        flags = author.op("Cast", runs, to=TensorProto.INT32)
+        first = author.op("ArgMax", flags, axis=0, keepdims=1)
+        everyone = spelling.arange(author, author.op("Shape", lengths))
+        return author.op("Where", runs, everyone, first)
 
 
 def _runs(author: Author, lengths: str) -> str:

@@ -24,6 +24,7 @@ from converters.sequence_lens import (
 )
 from passes import spelling
 from passes.author import Author
+from passes.purposes import GUARD_SIZES, HANDLE_NOTHING
 from passes.rule import Site
 from passes.value_types import Dims
 
@@ -55,7 +56,9 @@ class UpgradedScan:
             self._rows(self.author, scan, None, self.outputs)
             return
         if self._may_pad() and self._owning(scan) is None:
-            self._padded(Padded.of(self.author, scan))
+            with self.author.serving(HANDLE_NOTHING):
+                padded = Padded.of(self.author, scan)
+            self._padded(padded)
             return
         compared = scan is not self.scan or self._assumed("valid-inputs")
         condition = has_elements(self.author, scan)
@@ -69,9 +72,10 @@ class UpgradedScan:
         conditions = same_sizes(self.author, scan)
         if not conditions:  # a single input agrees with itself
             return scan
-        agree = spelling.both(self.author, conditions)
-        first = scan.sequences[0]
-        return scan.reading({first: spelling.must(self.author, first, agree)})
+        with self.author.serving(GUARD_SIZES):
+            agree = spelling.both(self.author, conditions)
+            first = scan.sequences[0]
+            return scan.reading({first: spelling.must(self.author, first, agree)})
 
     def _write_ragged(self, known: KnownLengths) -> None:
         """Rows of different lengths."""
@@ -83,7 +87,9 @@ class UpgradedScan:
             self._rows(author, scan, Lengths(vector, time, rows), self.outputs)
             return
         if self._may_pad() and self._owning(scan) is None:
-            self._padded(Padded.of(author, scan, vector, time))
+            with author.serving(HANDLE_NOTHING):
+                padded = Padded.of(author, scan, vector, time)
+            self._padded(padded)
             return
         condition = any_row_runs(author, vector)
         self._choose(scan, condition, Lengths(vector, time), compared=True)
@@ -101,7 +107,8 @@ class UpgradedScan:
         """Run the loop in any case, over a row and a step of zeros where there is nothing."""
         results = padded.outputs(len(self.outputs))
         self._rows(self.author, padded.scan, padded.lengths, results)
-        padded.cut(results, self.outputs)
+        with self.author.serving(HANDLE_NOTHING):
+            padded.cut(results, self.outputs)
 
     def _choose(
         self, scan: BatchedScan, condition: str, lengths: Lengths | None, compared: bool
@@ -113,15 +120,16 @@ class UpgradedScan:
             # With one row, "some row runs" is "the row runs".
             lengths = replace(lengths, rows=borrowed_rows(running, lengths.vector))
         self._rows(running, self._owning(scan) or scan, lengths, results)
-        idle = self.author.inside(f"{self.author.prefix}/none")
-        untouched = idle_outputs(idle, self.site, scan, checked=compared)
-        self.author.op(
-            "If",
-            condition,
-            outputs=self.outputs,
-            then_branch=_branch(running, scan, results),
-            else_branch=_branch(idle, scan, untouched),
-        )
+        with self.author.serving(HANDLE_NOTHING):
+            idle = self.author.inside(f"{self.author.prefix}/none")
+            untouched = idle_outputs(idle, self.site, scan, checked=compared)
+            self.author.op(
+                "If",
+                condition,
+                outputs=self.outputs,
+                then_branch=_branch(running, scan, results),
+                else_branch=_branch(idle, scan, untouched),
+            )
 
     def _rows(
         self,

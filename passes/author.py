@@ -8,7 +8,9 @@ opset are in `spelling.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 from passes import scope as scoping
 from passes.draft import Draft
 from passes.names import Names
+from passes.purposes import Extra, Purpose
 
 Array = npt.NDArray[Any]
 
@@ -36,10 +39,47 @@ class Author:
         self._once: dict[Hashable, str] = {}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._tensors: dict[str, TensorProto] = {}
+        self._purpose: Purpose | None = None
+        #: For the outputs of nodes that serve a purpose: which, and what they read.
+        self._serving: dict[str, tuple[Purpose, tuple[str, ...]]] = {}
 
     def inside(self, prefix: str) -> Author:
-        """An author for a body, sharing the supply of names."""
-        return Author(self.opset, self.names, prefix)
+        """An author for a body: it shares the supply of names, and serves the same purpose."""
+        inner = Author(self.opset, self.names, prefix)
+        inner._purpose, inner._serving = self._purpose, self._serving
+        return inner
+
+    @contextmanager
+    def serving(self, purpose: Purpose) -> Iterator[None]:
+        """What is written meanwhile is there for a purpose, which the report names.
+
+        The innermost counts; what `once` shares with nodes of another purpose counts for none.
+        """
+        around, self._purpose = self._purpose, purpose
+        try:
+            yield
+        finally:
+            self._purpose = around
+
+    def extras(self, nodes: Iterable[NodeProto]) -> tuple[Extra, ...]:
+        """How many of these nodes, and of those in their bodies, serve which purpose."""
+        counted = Counter(self._purposes_of(nodes))
+        return tuple(Extra(count, one.what, one.option) for one, count in counted.items())
+
+    def _purposes_of(self, nodes: Iterable[NodeProto]) -> Iterator[Purpose]:
+        for node in nodes:
+            if node.output and node.output[0] in self._serving:
+                yield self._serving[node.output[0]][0]
+            for _, graph in scoping.subgraphs(node):
+                yield from self._purposes_of(graph.node)
+
+    def _share(self, name: str) -> None:
+        """A value that another purpose needs as well, with all it is made of."""
+        known = self._serving.get(name)
+        if known is not None and known[0] != self._purpose:
+            del self._serving[name]
+            for read in known[1]:
+                self._share(read)
 
     def fresh(self, hint: str) -> str:
         """A new value name that tells where it comes from."""
@@ -56,6 +96,8 @@ class Author:
         written = list(outputs) or [self.fresh(op_type.lower())]
         if not outputs:
             self._fresh.update(written)
+        if self._purpose is not None:
+            self._serving[written[0]] = self._purpose, inputs
         node = gs.Node(
             op=op_type,
             name=name,
@@ -74,6 +116,8 @@ class Author:
         """
         if key not in self._once:
             self._once[key] = write()
+        else:
+            self._share(self._once[key])
         return self._once[key]
 
     def adopt(

@@ -10,7 +10,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from passes.places import path_of
+from passes.purposes import Extra
 from passes.rounds import Refusal, Rewritten
+from passes.rule import Edit
 from passes.verify.verdicts import Verification
 
 Outcome = Literal["rewritten", "refused"]
@@ -71,13 +73,21 @@ class Record:
     culprits: Sequence[str] = ()
     optional: bool = False
     checked: Checked | None = None
+    extras: Sequence[Extra] = ()
 
     @classmethod
     def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
         """The record of a rewrite."""
-        node, note = one.node, one.written.note
-        path = path_of(one.scope, node, one.index)
-        return cls(one.rule.name, path, node.op_type, "rewritten", note, checked=checked)
+        node, written = one.node, one.written
+        return cls(
+            one.rule.name,
+            path_of(one.scope, node, one.index),
+            node.op_type,
+            "rewritten",
+            written.note,
+            checked=checked,
+            extras=written.extras if isinstance(written, Edit) else (),
+        )
 
     @classmethod
     def refused(cls, one: Refusal) -> Record:
@@ -156,6 +166,7 @@ def _loop_lines(records: Sequence[Record]) -> list[str]:
     return [
         f"  {record.rule}: {record.path} ({record.op}), {record.note}"
         + (f"\n          {record.checked}" if record.checked else "")
+        + "".join(f"\n          {extra}" for extra in record.extras)
         for record in records
         if record.outcome == "rewritten" and record.rule != "opset"
     ]

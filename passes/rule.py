@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
+from passes.purposes import Extra
 from passes.site import Site
 
 if TYPE_CHECKING:
     from passes.template import Template
 
-__all__ = ["RULES", "Edit", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
+__all__ = ["RULES", "Edit", "Extra", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
 
 
 class Refused(Exception):
@@ -69,7 +70,8 @@ class Edit:
     quantized. `limit`: the loop may run another number of times than the Edit. `entered`: an If
     around the site sees to it that what the site scans is not empty, so it is not verified on
     empty inputs; the whole model is. `template` is the same rewrite for all nodes without bodies
-    that differ from the site's in nothing but their names.
+    that differ from the site's in nothing but their names. `extras` say how many of the nodes are
+    there for the sake of what, and which option leaves them out: `Author.extras` counts them.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -85,6 +87,7 @@ class Edit:
     entered: bool = False
     template: Template | None = None
     reduction: int = 1
+    extras: tuple[Extra, ...] = ()
 
 
 Rewrite = Callable[[Site], Edit]
