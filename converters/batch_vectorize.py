@@ -15,6 +15,7 @@ from passes import facts
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.operators import is_onnx_domain
 from passes.rule import Refused, Site
 from passes.rules.made_up_sizes import symbol_of_rows
 from passes.speculation import speculatable
@@ -64,7 +65,7 @@ def _rows(site: Site, scan: BatchedScan) -> Rows:
     model = ModelProto(ir_version=max(site.model.proto.ir_version, _FREE_INITIALIZERS))
     model.opset_import.extend(site.model.proto.opset_import)
     for entry in model.opset_import:
-        if scoping.is_onnx_domain(entry.domain):
+        if is_onnx_domain(entry.domain):
             entry.version = site.target
     _add_functions(model, called_functions(site, scan.body))
     captured = {
@@ -82,7 +83,7 @@ def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> Non
         added = [
             entry
             for entry in function.opset_import
-            if entry.domain not in known and not scoping.is_onnx_domain(entry.domain)
+            if entry.domain not in known and not is_onnx_domain(entry.domain)
         ]
         model.opset_import.extend(added)
         known.update(entry.domain for entry in added)

@@ -13,6 +13,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 
 from converters.opset import considers, rewrite
 from passes import scope as scoping
+from passes.operators import called_key, function_key, is_onnx_domain
 from passes.repeated import replace_all
 from passes.rule import Edit, Site
 from passes.scope import Owner, Place, Scope
@@ -44,13 +45,13 @@ def _functions(model: ModelProto) -> Iterator[Scope]:
 
 def _name(owner: Owner) -> Name:
     assert isinstance(owner, FunctionProto)
-    return (owner.domain, owner.name, owner.overload)
+    return function_key(owner)
 
 
 def _calls(owner: Owner) -> Iterator[Name]:
     for graph in scoping.graphs_below(owner):
         for node in graph.node:
-            yield (node.domain, node.op_type, node.overload)
+            yield called_key(node)
 
 
 def _converted(site: Site, scope: Scope) -> FunctionProto:
@@ -59,7 +60,7 @@ def _converted(site: Site, scope: Scope) -> FunctionProto:
     function.CopyFrom(scope.owner)
     _convert(replace(site, opset=site.model.opset(scope.owner)), scope, function)
     for entry in function.opset_import:
-        if scoping.is_onnx_domain(entry.domain):
+        if is_onnx_domain(entry.domain):
             entry.version = site.target
     return function
 

@@ -12,6 +12,7 @@ from onnx import AttributeProto, NodeProto, TypeProto, defs, helper
 
 from converters.given import is_given
 from converters.made import Made
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.value_types import Dim, dims_of, elem_type_of
 
@@ -92,7 +93,7 @@ class Conversion:
         if found.ref_attr_name:
             raise self.refused(
                 "attribute-reference",
-                f"the step of {node.op_type} to version {self.version} depends on {name!r}, "
+                f"the step of {op_of(node)} to version {self.version} depends on {name!r}, "
                 f"which refers to the function's attribute {found.ref_attr_name!r}",
             )
         value = helper.get_attribute_value(found)
@@ -168,7 +169,7 @@ class Conversion:
             return self._referring_constant(node, found, np.dtype(dtype))
         content = default if found is None else self.attribute(node, name)
         if content is None:
-            raise self.refused("invalid-node", f"{node.op_type} lacks its attribute {name!r}")
+            raise self.refused("invalid-node", f"{op_of(node)} lacks its attribute {name!r}")
         return self.value(np.asarray(content, dtype), name)
 
     def node(
@@ -213,7 +214,8 @@ class Conversion:
         """
         copy = NodeProto()
         copy.CopyFrom(node)
-        copy.op_type = op or node.op_type
+        if op:
+            copy.op_type = op
         _replace(copy.input, inputs)
         _replace(copy.output, outputs)
         gone = {*without, *attributes}
@@ -239,14 +241,14 @@ class Conversion:
         if self.site.target < 12 or made_dtype != dtype or not self._is_given(node, reference):
             raise self.refused(
                 "attribute-reference",
-                f"{reference.name!r} of {node.op_type} refers to the function's attribute "
+                f"{reference.name!r} of {op_of(node)} refers to the function's attribute "
                 f"{reference.ref_attr_name!r}, which cannot become an input",
             )
         return self.made.referring_constant(form, reference, dtype, self.site)
 
     def _is_given(self, node: NodeProto, reference: AttributeProto) -> bool:
         """Whether no caller can leave out what is referred to."""
-        schema = defs.get_schema(node.op_type, self.version - 1)
+        schema = defs.get_schema(op_of(node), self.version - 1)
         if schema.attributes[reference.name].required:
             return True
         return is_given(self.site, reference.ref_attr_name)

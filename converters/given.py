@@ -8,6 +8,7 @@ from onnx import FunctionProto, ModelProto
 
 from passes import scope as scoping
 from passes.names import Names
+from passes.operators import called_key, function_key
 from passes.rule import Site
 
 _Given = dict[tuple[str, str, str], set[str]]
@@ -29,7 +30,7 @@ def is_given(site: Site, attribute: str) -> bool:
         return True
     if site.names not in _GIVEN:
         _GIVEN[site.names] = _given_by_all(site.model.proto)
-    key = (function.domain, function.name, function.overload)
+    key = function_key(function)
     return attribute in _GIVEN[site.names].get(key, set())
 
 
@@ -38,11 +39,11 @@ def _given_by_all(model: ModelProto) -> _Given:
 
     What a call only passes on from a function around it may be missing there.
     """
-    found: _Given = {(one.domain, one.name, one.overload): set() for one in model.functions}
+    found: _Given = {function_key(one): set() for one in model.functions}
     called: set[tuple[str, str, str]] = set()
     for place in scoping.walk_model(model):
         node = place.node
-        key = (node.domain, node.op_type, node.overload)
+        key = called_key(node)
         if key not in found:
             continue
         given = {one.name for one in node.attribute if not one.ref_attr_name}

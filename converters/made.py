@@ -21,6 +21,7 @@ from onnx import (
 )
 
 from converters.fixed_value import FixedValue
+from passes.operators import op_of
 from passes.rule import Site
 from passes.value_types import tensor_type
 
@@ -126,7 +127,7 @@ def _inferred(
         if name in constants
     }
     imports = [helper.make_opsetid(node.domain, version)]
-    schema = defs.get_schema(node.op_type, version)
+    schema = defs.get_schema(op_of(node), version)
     try:
         found: dict[str, TypeProto] = shape_inference.infer_node_outputs(
             schema, node, types, input_data=values, opset_imports=imports

@@ -12,13 +12,13 @@ from converters import table
 from converters.conversion import Conversion
 from converters.repeats import template_of
 from converters.steps import Adapter, Identical, Refusal
+from passes.operators import is_onnx_domain, op_of
 from passes.rule import Edit, Site, register
-from passes.scope import is_onnx_domain
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node has a step to take that changes it; a look-up by its op."""
-    return is_onnx_domain(node.domain) and table.changes(node.op_type, opset, target)
+    return is_onnx_domain(node.domain) and table.changes(op_of(node), opset, target)
 
 
 @register("opset", considers=considers)
@@ -49,7 +49,7 @@ def rewrite(site: Site) -> Edit:
     steps = _Steps(Conversion(site, site.opset))
     nodes = list(steps.take(node, site.opset))
     made = steps.start.made
-    note = f"{node.op_type}-{_version(node.op_type, site.opset)} to opset {site.target}"
+    note = f"{op_of(node)}-{_version(op_of(node), site.opset)} to opset {site.target}"
     return Edit(
         nodes=(*made.leading, *nodes),
         initializers=tuple(made.initializers.values()),
@@ -68,7 +68,7 @@ class _Steps:
 
     def take(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
         """The nodes that say in the target opset what `node` says in `opset`."""
-        for step in table.steps(node.op_type, opset, self.start.site.target):
+        for step in table.steps(op_of(node), opset, self.start.site.target):
             at = replace(self.start, version=step.version)
             match step:
                 case Identical():
@@ -80,7 +80,7 @@ class _Steps:
                     return
                 case Refusal():
                     raise at.refused(step.code, step.sentence)
-            raise at.refused("no-step", f"{node.op_type} is left to the rule {step.rule!r}")
+            raise at.refused("no-step", f"{op_of(node)} is left to the rule {step.rule!r}")
         yield node
 
 
@@ -94,7 +94,7 @@ def _calls_function(site: Site) -> bool:
     """Whether the model defines the op itself, under a name of the standard domain."""
     node = site.node
     return any(
-        function.name == node.op_type
+        function.name == op_of(node)
         and is_onnx_domain(function.domain)
         and function.overload == node.overload
         for function in site.model.proto.functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from converters.made import Made
+from passes.operators import op_of
 from passes.template import Template, Value
 
 
@@ -25,4 +26,4 @@ def template_of(
         return None
     inputs = tuple(known[name] for name in new.input)
     attributes = tuple(new.attribute)
-    return Template(new.op_type, attributes, len(node.input), inputs, outputs, note, exact)
+    return Template(op_of(new), attributes, len(node.input), inputs, outputs, note, exact)

@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
+from passes.operators import op_of
 
 
 @adapter("Upsample", 9)
@@ -53,7 +54,7 @@ def _says_linear(node: NodeProto) -> bool:
 
 def _rounding_of_all(scales: str, at: Conversion) -> str | None:
     """The nearest_mode that is right along every axis, None where there is none for sure."""
-    if at.site.node.op_type == "Upsample":
+    if op_of(at.site.node) == "Upsample":
         return "floor"  # its scales are 1 or more
     known = at.constant(scales)
     if known is None:

@@ -17,6 +17,7 @@ from converters.batched_scan import BatchedScan, RowType
 from converters.ragged_batch import Ragged
 from passes import scope as scoping
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.operators import op_of
 from passes.purposes import HANDLE_LENGTH_0
 from passes.vectorize.selection import choose, row_mask
 
@@ -87,7 +88,7 @@ class RunOn:
         producers = {name: node for node in body.node for name in node.output}
 
         def source(name: str) -> str:
-            while name in producers and producers[name].op_type == "Identity":
+            while name in producers and op_of(producers[name]) == "Identity":
                 name = producers[name].input[0]
             return name
 

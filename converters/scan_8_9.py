@@ -11,6 +11,7 @@ from converters.batched_scan import BatchedScan
 from converters.upgraded_scan import UpgradedScan
 from passes import scope as scoping
 from passes.author import Author
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 
 _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batch is the answer
@@ -18,7 +19,7 @@ _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batc
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan in the form of version 8 that must leave it."""
-    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain) and opset < 9 <= target
+    return op_of(node) == "Scan" and opset < 9 <= target
 
 
 @register("scan-8", considers=considers)

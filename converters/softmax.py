@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
+from passes.operators import op_of
 
 _OPS = ("Softmax", "LogSoftmax", "Hardmax")
 
@@ -49,7 +50,7 @@ def _only_axis(node: NodeProto, at: Conversion) -> int | None:
     if dims is None:
         return -1 if axis == -1 else None
     if not -len(dims) <= axis < len(dims):
-        raise at.refused("invalid-node", f"axis {axis} of {node.op_type} is none of {dims}")
+        raise at.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
     first = axis % len(dims)
     wide = [one for one in range(first, len(dims)) if dims[one] != 1]
     if len(wide) > 1:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
 from passes import scope as scoping
+from passes.operators import is_onnx_domain
 
 #: From this IR version on, initializers need not be inputs; those of bodies must not.
 _FREE_INITIALIZERS = 4
@@ -51,5 +52,5 @@ def stamp(model: ModelProto, target: int) -> None:
 
 def _raise(imports: Iterable[OperatorSetIdProto], target: int) -> None:
     for entry in imports:
-        if scoping.is_onnx_domain(entry.domain):
+        if is_onnx_domain(entry.domain):
             entry.version = max(entry.version, target)

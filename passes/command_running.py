@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from passes.choices import DEFAULT_OPSET
+from passes.operators import op_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -101,7 +102,7 @@ def _refused(result: Result, named: Sequence[str]) -> str:
 
     report = result.report
     aims = aims_of(report.command, named)
-    left = {place.node.op_type for place in walk_model(result.model)}
+    left = {op_of(place.node) for place in walk_model(result.model)}
     stay = [one for one in report.refusals if one.rule in aims and one.op in left]
     if not stay:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, SparseTensorProto, TensorProto, helper
 
-from passes import scope as scoping
+from passes.operators import op_of
 
 
 def constant_tensor(node: NodeProto) -> TensorProto | None:
@@ -13,7 +13,7 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
     None for other nodes, for sparse values, and for an attribute that callers of the function
     around it choose.
     """
-    if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) != "Constant":
         return None
     (attribute,) = node.attribute
     if attribute.ref_attr_name:

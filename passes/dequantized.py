@@ -13,6 +13,7 @@ from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.names import Names
+from passes.operators import op_of
 from passes.rule import Edit, Site
 
 _MOVING = {"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
@@ -30,7 +31,7 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
         return edit
     owner = site.scope.owner
     gone = [owner.node[position] for position in {site.place.index, *edit.covered}]
-    author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     apart = _Apart(author, {name for node in gone for name in _captured(node)})
     nodes = apart.nodes(edit.nodes, lambda name: site.model.producer(owner, name))
     if not apart.written:
@@ -42,7 +43,7 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
 def _dequantizes(site: Site) -> bool:
     if site.names not in _KNOWN:
         nodes = (place.node for place in scoping.walk_model(site.model.proto))
-        _KNOWN[site.names] = any(node.op_type == "DequantizeLinear" for node in nodes)
+        _KNOWN[site.names] = any(op_of(node) == "DequantizeLinear" for node in nodes)
     return _KNOWN[site.names]
 
 
@@ -95,7 +96,7 @@ def _is_moved(name: str, producer: Producer) -> bool:
     """Whether a value is a dequantized one whose elements were moved."""
     moved = False
     node = producer(name)
-    while node is not None and node.op_type in {*_MOVING, "Identity"}:
-        moved = moved or node.op_type in _MOVING
+    while node is not None and op_of(node) in {*_MOVING, "Identity"}:
+        moved = moved or op_of(node) in _MOVING
         node = producer(node.input[0])
-    return moved and node is not None and node.op_type == "DequantizeLinear"
+    return moved and node is not None and op_of(node) == "DequantizeLinear"

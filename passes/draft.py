@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import AttributeProto, GraphProto, NodeProto, StringStringEntryProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.repeated import replace_all
 
 #: The metadata that says which iteration a node was written for.
@@ -19,12 +20,11 @@ class Pattern:
     """What all copies of a node have in common: `rest` is the node without inputs and outputs.
 
     `tag` is an entry of its metadata, whose value is set for each copy; None where there is only
-    the node itself, which `rest` is then, as a whole. `onnx`: it is of the standard domain.
+    the node itself, which `rest` is then, as a whole. `op` is what `op_of` gives for it.
     """
 
     rest: NodeProto
-    op_type: str
-    onnx: bool
+    op: str
     nests: bool
     name: str
     inputs: tuple[str, ...]
@@ -75,8 +75,8 @@ class Draft:
 
     @property
     def op_type(self) -> str:
-        """The operator."""
-        return self.pattern.op_type
+        """The operator's name within its domain."""
+        return self.pattern.rest.op_type
 
     @property
     def domain(self) -> str:
@@ -122,10 +122,9 @@ class Draft:
 
 def _said(
     node: NodeProto, rest: NodeProto
-) -> tuple[NodeProto, str, bool, bool, str, tuple[str, ...], tuple[str, ...]]:
-    known = scoping.is_onnx_domain(node.domain)
+) -> tuple[NodeProto, str, bool, str, tuple[str, ...], tuple[str, ...]]:
     nests = scoping.holds_graphs(node)
-    return rest, node.op_type, known, nests, node.name, tuple(node.input), tuple(node.output)
+    return rest, op_of(node), nests, node.name, tuple(node.input), tuple(node.output)
 
 
 def drafts_of(nodes: Iterable[NodeProto]) -> list[Draft]:

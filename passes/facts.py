@@ -17,6 +17,7 @@ from onnx import NodeProto
 from passes import scope as scoping
 from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.scope import Scope
 from passes.speculation import is_pure
@@ -86,7 +87,7 @@ def condition_always_true(site: Site, form: LoopForm) -> bool:
         return False
     producers = {name: node for node in form.body.node for name in node.output}
     name = condition.body_output
-    while (node := producers.get(name)) is not None and node.op_type == "Identity":
+    while (node := producers.get(name)) is not None and op_of(node) == "Identity":
         name = node.input[0]
     if name == condition.body_input:
         return True

@@ -15,6 +15,7 @@ from onnx import (
 )
 
 from passes import scope as scoping
+from passes.operators import called_key, function_key
 from passes.scope import Key, Place
 from passes.type_tables import Table, Tables, inferred, look_up, tabulate
 from passes.value_types import dims_of, elem_type_of, tensor_type
@@ -47,7 +48,7 @@ def _calls(model: ModelProto) -> dict[int, list[Place]]:
     """The calls of every function that the main graph reaches, by the function's position."""
     tops = list(scoping.scopes(model))
     positions = {
-        _called(function.domain, function.name, function.overload): position
+        function_key(function): position
         for position, function in enumerate(model.functions, start=1)
     }
     found: dict[int, list[Place]] = {}
@@ -55,16 +56,12 @@ def _calls(model: ModelProto) -> dict[int, list[Place]]:
     while pending:
         for place in scoping.walk(pending.pop()):
             node = place.node
-            position = positions.get(_called(node.domain, node.op_type, node.overload))
+            position = positions.get(called_key(node))
             if position is not None:
                 if position not in found:
                     pending.append(tops[position])
                 found.setdefault(position, []).append(place)
     return found
-
-
-def _called(domain: str, name: str, overload: str) -> tuple[str, str, str]:
-    return "" if scoping.is_onnx_domain(domain) else domain, name, overload
 
 
 def _function_as_model(

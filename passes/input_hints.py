@@ -10,6 +10,7 @@ from onnx import NodeProto, ValueInfoProto
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
+from passes.operators import op_of
 from passes.scope import Place
 from passes.value_types import Dim, dims_of
 from passes.verify.draw import Hint
@@ -66,7 +67,7 @@ def _reads_of(model: Model, place: Place) -> list[str]:
 
 
 def _is_loop(node: NodeProto) -> bool:
-    return node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in ("Scan", "Loop")
 
 
 def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:

@@ -21,6 +21,7 @@ from passes.errors import BadModel
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
+from passes.operators import op_of
 from passes.pipelines import PIPELINES
 from passes.plugins import load_rules, rule
 from passes.rounds import Round
@@ -62,7 +63,7 @@ def inspect_model(
 
 
 def _is_loop(place: Place) -> bool:
-    return place.node.op_type in ("Scan", "Loop") and scoping.is_onnx_domain(place.node.domain)
+    return op_of(place.node) in ("Scan", "Loop")
 
 
 def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round]:
@@ -100,7 +101,7 @@ def _loop(model: Model, place: Place, said: Sequence[str]) -> Loop:
 def _op(form: LoopForm, opset: int) -> str:
     if form.kind is Kind.SCAN_8:
         return "Scan-8 with sequence_lens" if form.lengths else "Scan-8"
-    return f"{form.op_type} (opset {opset})"
+    return f"{form.operator} (opset {opset})"
 
 
 def _scanned(name: str, axis: int, backwards: bool) -> str:

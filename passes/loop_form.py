@@ -18,6 +18,7 @@ from passes import scope as scoping
 from passes.errors import BadModel
 from passes.loop_parts import Carried, Collected, Condition, Kind, Scanned
 from passes.loop_writing import relisted, set_attributes
+from passes.operators import op_of
 from passes.repeated import replace_all
 
 __all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
@@ -57,11 +58,11 @@ class LoopForm:
             BadModel: the body is missing, or the counts of inputs, outputs, axes or directions
                 do not fit; both sides are named.
         """
-        if node.op_type == "Loop":
+        if op_of(node) == "Loop":
             return _from_loop(node)
-        if node.op_type == "Scan":
+        if op_of(node) == "Scan":
             return _from_scan_8(node) if opset <= _BATCH_OPSET else _from_scan(node)
-        raise BadModel(f"{node.op_type} is no loop")
+        raise BadModel(f"{op_of(node)} is no loop")
 
     def to_node(self) -> NodeProto:
         """The node this form describes; the source itself, to the byte, where nothing changed.
@@ -73,7 +74,7 @@ class LoopForm:
             node.CopyFrom(self.source)
             if self._says(self.source):
                 return node
-        node.op_type = self.op_type
+        node.op_type = self.operator
         replace_all(node.input, self.inputs)
         replace_all(node.output, self.outputs)
         body = relisted(self.body, self.body_inputs, self.body_outputs)
@@ -84,12 +85,12 @@ class LoopForm:
         """Whether this form is what `node` says."""
         opset = _BATCH_OPSET if self.kind is Kind.SCAN_8 else _BATCH_OPSET + 1
         try:
-            return node.op_type == self.op_type and self == LoopForm.from_node(node, opset)
+            return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
         except BadModel:  # the node is a Scan of the other form
             return False
 
     @property
-    def op_type(self) -> str:
+    def operator(self) -> str:
         """The operator."""
         return "Loop" if self.kind is Kind.LOOP else "Scan"
 

@@ -10,6 +10,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 from passes import scope as scoping
 from passes.errors import BadModel
 from passes.loop_parts import Carried
+from passes.operators import op_of
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def body_of(node: NodeProto) -> GraphProto:
     for attribute in node.attribute:
         if attribute.name == "body" and attribute.type == AttributeProto.GRAPH:
             return attribute.g
-    raise BadModel(f"{node.op_type} has no body")
+    raise BadModel(f"{op_of(node)} has no body")
 
 
 def need(holds: bool, op: str, has: int, wants: int, how: str = "exactly") -> None:

@@ -24,6 +24,7 @@ from passes import scope as scoping
 from passes.errors import BadModel
 from passes.external_data import ExternalTensor, check_external_data
 from passes.inference import ValueTypes
+from passes.operators import plain_domain
 from passes.scope import Owner
 
 _MOST_QUOTED = 300  # characters of a parser's message
@@ -71,9 +72,9 @@ class Model:
         imports = (
             owner.opset_import if isinstance(owner, FunctionProto) else self.proto.opset_import
         )
-        wanted = _canonical(domain)
+        wanted = plain_domain(domain)
         for entry in imports:
-            if _canonical(entry.domain) == wanted:
+            if plain_domain(entry.domain) == wanted:
                 return int(entry.version)
         return 0
 
@@ -149,10 +150,6 @@ class _Table:
     def positions(self) -> dict[str, int]:
         """Where the node stands that writes a name."""
         return {name: at for at, node in enumerate(self.owner.node) for name in node.output if name}
-
-
-def _canonical(domain: str) -> str:
-    return "" if scoping.is_onnx_domain(domain) else domain
 
 
 def _read(path: Path) -> ModelProto:

@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
 from passes.author import Author
+from passes.operators import op_of
 from passes.rule import Edit, Site
 from passes.value_types import elem_type_of
 
@@ -31,7 +32,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
         for node in handed
         if _shares(makers.get(node.input[0]) or _maker(site, node.input[0]))
     }
-    author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     true = author.constant(np.array(True), "true") if texts else ""
     copies = {
         name: helper.make_node("Where", [true, text, text], [name]) for name, text in texts.items()
@@ -42,7 +43,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
 
 def may_collect_strings(node: NodeProto) -> bool:
     """Whether a node is a Loop that may collect strings: by what its body declares."""
-    if node.op_type != "Loop" or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) != "Loop":
         return False
     (body,) = (graph for part, graph in scoping.subgraphs(node) if part == "body")
     rows = body.output[len(node.input) - 1 :]
@@ -51,7 +52,7 @@ def may_collect_strings(node: NodeProto) -> bool:
 
 def _hands_on_text(site: Site, node: NodeProto) -> bool:
     """Whether a node of an Edit gives strings, which the site's node gave, another name."""
-    if node.op_type != "Identity" or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) != "Identity":
         return False
     known = site.type_of(node.output[0]) if node.output[0] in site.node.output else None
     return elem_type_of(known) == TensorProto.STRING
@@ -63,7 +64,7 @@ def _maker(site: Site, name: str) -> NodeProto | None:
 
 def _shares(maker: NodeProto | None) -> bool:
     """Whether a value may be, or share the memory of, one that is not computed beside it."""
-    return maker is None or maker.op_type in SHARING
+    return maker is None or op_of(maker) in SHARING
 
 
 def _is_emptied(site: Site) -> bool:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
+from passes.operators import called_key
+
 Owner = GraphProto | FunctionProto
 _GRAPH = AttributeProto.GRAPH
 _GRAPHS = AttributeProto.GRAPHS
@@ -35,7 +37,7 @@ def holds_graphs(node: NodeProto) -> bool:
 
 def label(node: NodeProto, index: int) -> str:
     """How a node is called in a path: its name, else its op and place (`scan_3`)."""
-    return node.name or f"{node.op_type.lower()}_{index}"
+    return node.name or f"{called_key(node)[1].lower()}_{index}"
 
 
 def function_label(function: FunctionProto) -> str:

@@ -22,6 +22,7 @@ from onnx import (
 from passes import scope as scoping
 from passes.constants import Constants
 from passes.input_hints import hints_for
+from passes.operators import plain_domain
 from passes.rounds import Rewritten, Round
 from passes.scope import Owner, Scope
 from passes.splicing import FREE_INITIALIZERS, list_initializers
@@ -151,12 +152,8 @@ def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:
     """The opsets of the graph or function that `top` is, and of what else the model calls."""
     position = int(top.key[0])
     own = list(model.functions[position - 1].opset_import if position else model.opset_import)
-    known = {_canonical(entry.domain) for entry in own}
-    return own + [one for one in model.opset_import if _canonical(one.domain) not in known]
-
-
-def _canonical(domain: str) -> str:
-    return "" if scoping.is_onnx_domain(domain) else domain
+    known = {plain_domain(entry.domain) for entry in own}
+    return own + [one for one in model.opset_import if plain_domain(one.domain) not in known]
 
 
 def _model(

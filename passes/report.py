@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from passes.operators import op_of
 from passes.places import path_of
 from passes.purposes import Extra
 from passes.rounds import Refusal, Rewritten
@@ -82,7 +83,7 @@ class Record:
         return cls(
             one.rule.name,
             path_of(one.scope, node, one.index),
-            node.op_type,
+            op_of(node),
             "rewritten",
             written.note,
             checked=checked,
@@ -96,7 +97,7 @@ class Record:
         return cls(
             rule=one.rule.name,
             path=place.path,
-            op=place.node.op_type,
+            op=op_of(place.node),
             outcome="refused",
             code=reason.code,
             sentence=reason.sentence,

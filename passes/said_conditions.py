@@ -14,6 +14,7 @@ from passes.author import Author
 from passes.constant_nodes import constant_tensor
 from passes.constants import Constants
 from passes.loop_form import Carried, Condition, LoopForm
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Edit, Site
 from passes.value_types import dims_of
@@ -34,7 +35,7 @@ def with_conditions_said(site: Site, edit: Edit) -> Edit:
     opened = _may_be_opened(site.scope)
     if next(_silent(edit.nodes, opened), None) is None:
         return edit
-    author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     saying = _Saying(site, author, {one.name: one for one in edit.initializers})
     nodes = [_copy(node) if scoping.holds_graphs(node) else node for node in edit.nodes]
     for loop, around in list(_silent(nodes, opened)):
@@ -69,7 +70,7 @@ def _may_be_opened(scope: scoping.Scope) -> bool:
 
 
 def _is(node: NodeProto, op_type: str) -> bool:
-    return node.op_type == op_type and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == op_type
 
 
 def _silent(

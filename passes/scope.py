@@ -29,11 +29,6 @@ from passes.places import walk_model as walk_model
 from passes.repeated import replace_all
 
 
-def is_onnx_domain(domain: str) -> bool:
-    """Whether `domain` is the standard one, which has two spellings."""
-    return domain in ("", "ai.onnx")
-
-
 def input_names(owner: Owner) -> list[str]:
     """Names of the inputs of a graph or function."""
     if isinstance(owner, FunctionProto):

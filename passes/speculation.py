@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import scope as scoping
+from passes.operators import is_onnx_domain, op_of
 from passes.value_types import dims_of, elem_type_of, has_elements
 
 #: Ops whose result is drawn anew each time: never duplicated, dropped or reordered.
@@ -78,10 +79,10 @@ def is_pure(node: NodeProto) -> bool:
 
     Of functions and operators of other domains nothing is known, so they do not.
     """
-    if node.op_type in RANDOM or node.domain not in _KNOWN_DOMAINS:
+    if op_of(node) in RANDOM or node.domain not in _KNOWN_DOMAINS:
         return False
-    if node.op_type in _TRAINING and len(node.input) > _TRAINING[node.op_type]:
-        return not node.input[_TRAINING[node.op_type]]
+    if op_of(node) in _TRAINING and len(node.input) > _TRAINING[op_of(node)]:
+        return not node.input[_TRAINING[op_of(node)]]
     return all(is_pure(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
 
 
@@ -104,9 +105,9 @@ def speculatable(
     culprits = []
     for node in body.node:
         reads_text = not texts.isdisjoint(node.input)
-        if node.op_type == "Constant" and scoping.is_onnx_domain(node.domain):
+        if op_of(node) == "Constant":
             known.update(node.output)
-        elif (reads_text and node.op_type in _PARSERS) or not _may_run(node, known, types):
+        elif (reads_text and op_of(node) in _PARSERS) or not _may_run(node, known, types):
             culprits.append(node)
         if reads_text:  # by what it gives on: of ops on strings, most give strings
             texts.update(filter(None, node.output))
@@ -123,20 +124,20 @@ def _declared_texts(body: GraphProto) -> set[str]:
 
 
 def _may_run(node: NodeProto, known: set[str], types: Mapping[str, TypeProto]) -> bool:
-    if not scoping.is_onnx_domain(node.domain):
+    if not is_onnx_domain(node.domain):
         return False
-    positions = _SPECULATABLE_IF_FIXED.get(node.op_type)
-    if node.op_type in NEEDS_SEQUENCES and not has_elements(types.get(node.input[0])):
+    positions = _SPECULATABLE_IF_FIXED.get(op_of(node))
+    if op_of(node) in NEEDS_SEQUENCES and not has_elements(types.get(node.input[0])):
         return False
     if positions is not None:
         return all(node.input[at] in known for at in positions if at < len(node.input))
-    if node.op_type in _FAIL_ON_INTEGERS:
+    if op_of(node) in _FAIL_ON_INTEGERS:
         return elem_type_of(types.get(node.input[0])) in _FLOATS
-    if node.op_type in ("If", "Loop", "Scan"):
+    if op_of(node) in ("If", "Loop", "Scan"):
         return _ends_in_one_shape(node, known, types) and not any(
             speculatable(graph, known, types) for _, graph in scoping.subgraphs(node)
         )
-    return node.op_type in SPECULATABLE
+    return op_of(node) in SPECULATABLE
 
 
 _FAIL_ON_INTEGERS = ("Div", "Mod", "Pow")  # on 0, and on negative exponents
@@ -145,14 +146,14 @@ _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorPro
 
 def _ends_in_one_shape(node: NodeProto, known: set[str], types: Mapping[str, TypeProto]) -> bool:
     """Whether a node with bodies ends, and its outputs have the same shapes, whatever it reads."""
-    if node.op_type == "If":
+    if op_of(node) == "If":
         shapes = [
             [dims_of(types.get(value.name)) for value in graph.output]
             for _, graph in scoping.subgraphs(node)
         ]
         fixed = all(dims is not None and None not in dims for dims in shapes[0])
         return fixed and all(one == shapes[0] for one in shapes)
-    if node.op_type == "Loop":
+    if op_of(node) == "Loop":
         trips, condition = node.input[:2]
         return bool(trips) and trips in known and not condition
     return _scans_something(node, types)

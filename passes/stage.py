@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.plugins import rule
 from passes.rule import Rule
 
@@ -49,7 +50,7 @@ def rules_of(stage: Stage) -> list[Rule]:
 
 def _holds_scan(model: ModelProto) -> bool:
     return any(
-        node.op_type == "Scan" and scoping.is_onnx_domain(node.domain)
+        op_of(node) == "Scan"
         for _, owner in scoping.owners(model)
         for graph in scoping.graphs_below(owner)
         for node in graph.node

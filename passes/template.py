@@ -8,6 +8,7 @@ from functools import cached_property
 
 from onnx import AttributeProto, NodeProto, TensorProto
 
+from passes.operators import called_key, op_of
 from passes.rule import Edit, Site
 
 #: A fixed value, as a tensor of the graph that a site lies in.
@@ -21,7 +22,7 @@ def likeness(node: NodeProto, opset: int) -> Hashable:
     given: tuple[Hashable, Hashable] = len(inputs), len(outputs)
     if "" in inputs or "" in outputs:
         given = tuple(map(bool, inputs)), tuple(map(bool, outputs))
-    return opset, node.op_type, node.domain, node.overload, given, *attributes
+    return opset, called_key(node), given, *attributes
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Template:
     or a fixed value; of the outputs the first `outputs` stay.
     """
 
-    op_type: str
+    op: str
     attributes: tuple[AttributeProto, ...]
     count: int
     inputs: tuple[int | str | Value, ...]
@@ -74,8 +75,8 @@ class Filled:
     def write(self, node: NodeProto) -> None:
         """Rewrite a node in place; what stays is not touched, for speed."""
         template = self.template
-        if node.op_type != template.op_type:
-            node.op_type = template.op_type
+        if op_of(node) != template.op:
+            node.op_type = template.op
         node.ClearField("attribute")
         node.attribute.extend(template.attributes)
         if template.appends:

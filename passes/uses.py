@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto
 from passes import scope as scoping
 from passes.constants import Constants
 from passes.external_data import byte_size
+from passes.operators import called_key
 from passes.rounds import Rewritten, Round
 from passes.value_types import dims_of, elem_type_of
 
@@ -110,7 +111,7 @@ class _Reading:
     def _node(self, node: NodeProto) -> tuple[Any, ...]:
         attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
         inputs, outputs = (tuple(map(self._number, part)) for part in (node.input, node.output))
-        return (node.domain, node.op_type, node.overload, inputs, outputs, *attributes)
+        return (called_key(node), inputs, outputs, *attributes)
 
     def _value(self, name: str) -> Any:
         """What is known of an input; None where that is not even its type."""

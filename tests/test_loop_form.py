@@ -16,6 +16,7 @@ from passes import scope
 from passes.errors import BadModel
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
 from passes.model import Model
+from passes.operators import is_onnx_domain
 from passes.verify.signature import describe
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -278,7 +279,7 @@ def test_a_fed_input_cannot_be_an_initializer_as_well() -> None:
 
 def loops_of(model: onnx.ModelProto) -> Iterator[tuple[NodeProto, int]]:
     for place in scope.walk_model(model):
-        if place.node.op_type in ("Scan", "Loop") and scope.is_onnx_domain(place.node.domain):
+        if place.node.op_type in ("Scan", "Loop") and is_onnx_domain(place.node.domain):
             *_, top = place.scope.chain()
             yield place.node, Model(model).opset(top.owner)
 

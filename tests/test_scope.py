@@ -7,6 +7,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from passes import scope
 from passes.names import Names
+from passes.operators import is_onnx_domain
 
 #: An If in a Loop body: `w` is captured through two bodies, `x` is hidden by an input.
 NESTED = """
@@ -226,7 +227,7 @@ def test_thirty_bodies_deep() -> None:
 
 
 def test_the_standard_domain_has_two_spellings() -> None:
-    assert [scope.is_onnx_domain(one) for one in ("", "ai.onnx", "ai.onnx.ml")] == [
+    assert [is_onnx_domain(one) for one in ("", "ai.onnx", "ai.onnx.ml")] == [
         True,
         True,
         False,

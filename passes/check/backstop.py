@@ -13,6 +13,7 @@ from onnx.checker import ValidationError
 
 from passes import scope as scoping
 from passes.errors import BadModel
+from passes.operators import op_of
 from passes.scope import Place
 
 _CONTEXT = "==> Context:"
@@ -58,7 +59,7 @@ def _path(message: str, model: ModelProto) -> str:
     candidates = [
         place
         for place in scoping.walk_model(model)
-        if place.node.op_type == op_type and place.node.name == name
+        if op_of(place.node) == op_type and place.node.name == name
     ]
     inside = [place for holder in candidates for place in _below(holder)]
     if len(candidates) > 1 or inside:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from passes.check.lookup import Lookup
 from passes.check.site import Body, Site
+from passes.operators import op_of
 
 
 def check_carried(
@@ -62,7 +63,7 @@ def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
     """Only tensors can be scanned, and carried by a Scan."""
     kind = look.no_tensor(site.scope, name)
     if kind:
-        raise site.error(f"{name!r} is a {kind}, but {site.node.op_type} takes tensors only")
+        raise site.error(f"{name!r} is a {kind}, but {op_of(site.node)} takes tensors only")
 
 
 def _differ(one: str, other: str) -> bool:

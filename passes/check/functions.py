@@ -11,9 +11,8 @@ from passes.check.cycles import circle, find_cycle
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.model import Model
+from passes.operators import FunctionKey, called_key, function_key, op_of
 from passes.scope import Place
-
-_Name = tuple[str, str, str]
 
 
 def check_functions(model: ModelProto, places: Iterable[Place]) -> None:
@@ -27,7 +26,7 @@ def check_functions(model: ModelProto, places: Iterable[Place]) -> None:
     calls: dict[int, set[int]] = {}
     for place in places:
         node = place.node
-        called = positions.get((node.domain, node.op_type, node.overload))
+        called = positions.get(called_key(node))
         if called is not None:
             _check_call(place, model.functions[called])
             caller = place.scope.key[0]
@@ -46,8 +45,8 @@ def check_function_opsets(model: Model) -> None:
         if not isinstance(scope.owner, FunctionProto) or inner in (0, outer):
             continue
         for place in scoping.walk(scope):
-            op = place.node.op_type
-            if scoping.is_onnx_domain(place.node.domain) and _since(op, inner) != _since(op, outer):
+            op = op_of(place.node)
+            if _since(op, inner) != _since(op, outer):
                 raise BadModel(
                     f"the function imports opset {inner} and the model opset {outer}, but {op} "
                     "differs between them",
@@ -59,12 +58,18 @@ def _since(op: str, opset: int) -> int:
     return defs.get_schema(op, opset).since_version if defs.has(op, opset) else 0
 
 
-def _positions(model: ModelProto) -> dict[_Name, int]:
-    positions: dict[_Name, int] = {}
+def _positions(model: ModelProto) -> dict[FunctionKey, int]:
+    positions: dict[FunctionKey, int] = {}
     for position, function in enumerate(model.functions):
-        name = (function.domain, function.name, function.overload)
+        name = function_key(function)
         if name in positions:
             raise BadModel("the function is there twice", path=scoping.function_label(function))
+        if not name[0] and defs.has(name[1]):
+            raise BadModel(
+                f"the function has the name of ONNX's own operator {name[1]}, and runtimes differ "
+                "in which of the two they call",
+                path=scoping.function_label(function),
+            )
         positions[name] = position
     return positions
 

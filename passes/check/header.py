@@ -9,6 +9,7 @@ from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
 from passes import scope as scoping
 from passes.errors import BadModel
+from passes.operators import is_onnx_domain, op_of, plain_domain
 from passes.scope import Owner
 
 #: The oldest opset whose operators are known to the opset conversion.
@@ -33,7 +34,7 @@ def check_header(model: ModelProto) -> None:
 def _check_imports(imports: Iterable[OperatorSetIdProto], owner: Owner, path: str) -> None:
     versions: dict[str, int] = {}
     for entry in imports:
-        domain = "" if scoping.is_onnx_domain(entry.domain) else entry.domain
+        domain = plain_domain(entry.domain)
         known = versions.setdefault(domain, entry.version)
         if known != entry.version:
             what = f"domain {domain!r}" if domain else "the default domain"
@@ -65,8 +66,8 @@ def _check_opset(version: int, path: str) -> None:
 def _check_unused(owner: Owner, path: str) -> None:
     """Without an import of the default domain nothing may use it."""
     for index, node in enumerate(owner.node):
-        if scoping.is_onnx_domain(node.domain):
+        if is_onnx_domain(node.domain):
             raise BadModel(
-                f"there is no opset import for the default domain, which {node.op_type} belongs to",
+                f"there is no opset import for the default domain, which {op_of(node)} belongs to",
                 path=f"{path}/{scoping.label(node, index)}",
             )

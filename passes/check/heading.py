@@ -17,10 +17,10 @@ from onnx import (
     ValueInfoProto,
 )
 
-from passes import scope as scoping
 from passes.check.survey import Survey
 from passes.check.wording import describe, element
 from passes.errors import BadModel
+from passes.operators import op_of
 from passes.scope import Key, Scope
 from passes.value_types import Dims, dims_of
 
@@ -82,8 +82,8 @@ def read_headings(found: Survey) -> Headings:
     """
     headings = {scope.key: _read(scope) for scope in found.scopes}
     for place in reversed(found.places):  # inner nodes first
-        first = _FIRST_RETURNED.get(place.node.op_type)
-        if first is not None and place.bodies and scoping.is_onnx_domain(place.node.domain):
+        first = _FIRST_RETURNED.get(op_of(place.node))
+        if first is not None and place.bodies:
             bodies = [headings[body.key] for body in place.bodies]
             _add_returned(headings[place.scope.key].kinds, place.node.output[:], bodies, first)
     return headings

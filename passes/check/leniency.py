@@ -14,6 +14,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto
 from passes import scope as scoping
 from passes.external_data import external_tensors
 from passes.model import Model
+from passes.operators import op_of
 from passes.scope import Owner
 
 #: The opsets of GroupNormalization-18.
@@ -114,7 +115,7 @@ def _normalize_instances(owner: Owner) -> None:
     """GroupNormalization-18, which is deprecated but all there is in its opsets: as another op
     of the same signature."""
     for node in owner.node:
-        if node.op_type == "GroupNormalization" and node.domain == "":
+        if op_of(node) == "GroupNormalization" and node.domain == "":
             node.op_type = "InstanceNormalization"
             kept = [one for one in node.attribute if one.name != "num_groups"]
             del node.attribute[:]

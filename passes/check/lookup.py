@@ -8,11 +8,11 @@ from functools import cached_property
 
 from onnx import NodeProto, TensorProto, TypeProto
 
-from passes import scope as scoping
 from passes.check.heading import Headings
 from passes.check.told import Told
 from passes.check.wording import describe
 from passes.model import Model
+from passes.operators import op_of
 from passes.scope import Scope
 from passes.value_types import Dim, dims_of
 
@@ -90,7 +90,7 @@ class Lookup:
 
 
 def _constant_of(node: NodeProto) -> TensorProto | None:
-    if node.op_type != "Constant" or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) != "Constant":
         return None
     for attribute in node.attribute:
         if attribute.name == "value" and not attribute.ref_attr_name:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from passes import scope as scoping
 from passes.check.branches import check_if_form, check_if_types
 from passes.check.found import Found
 from passes.check.heading import Headings
@@ -14,6 +13,7 @@ from passes.check.scan_8_types import check_scan_8_types
 from passes.check.scan_form import check_scan_form, is_scan_8
 from passes.check.scan_types import check_scan_types
 from passes.check.site import Site
+from passes.operators import op_of
 
 _FORM: dict[str, Callable[[Site], None]] = {
     "Scan": check_scan_form,
@@ -30,18 +30,14 @@ _OPEN = ("body", "num_scan_inputs")
 
 def loop_sites(places: Iterable[Found], headings: Headings) -> list[Site]:
     """The Scan, Loop and If nodes among `places`."""
-    return [
-        Site.of(place, headings)
-        for place in places
-        if place.node.op_type in _FORM and scoping.is_onnx_domain(place.node.domain)
-    ]
+    return [Site.of(place, headings) for place in places if op_of(place.node) in _FORM]
 
 
 def check_form(sites: Iterable[Site]) -> None:
     """What can be counted; inference may crash on a model that fails here."""
     for site in sites:
         if not site.is_open(*_OPEN):
-            _FORM[site.node.op_type](site)
+            _FORM[op_of(site.node)](site)
 
 
 def check_types(sites: Iterable[Site], look: Lookup) -> None:
@@ -49,10 +45,10 @@ def check_types(sites: Iterable[Site], look: Lookup) -> None:
     for site in sites:
         if site.is_open(*_OPEN, "then_branch", "else_branch"):
             continue
-        if site.node.op_type == "Scan":
+        if op_of(site.node) == "Scan":
             _check_scan_types(site, look)
         else:
-            _TYPES[site.node.op_type](site, look)
+            _TYPES[op_of(site.node)](site, look)
 
 
 def _check_scan_types(site: Site, look: Lookup) -> None:

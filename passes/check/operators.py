@@ -14,6 +14,7 @@ from passes.check.found import Found
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.model import Model
+from passes.operators import called_key, function_key, is_onnx_domain, op_of
 from passes.scope import Place, Scope
 
 _GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
@@ -31,18 +32,18 @@ def check_operators(model: Model, places: Iterable[Found]) -> None:
 
     `places` must list every node that is no plain operator.
     """
-    own = {(function.domain, function.name) for function in model.proto.functions}
+    own = {function_key(function)[:2] for function in model.proto.functions}
     for place in places:
         node = place.node
-        if (node.domain, node.op_type) in own:
+        if called_key(node)[:2] in own:
             continue
-        if not node.op_type:
+        if not called_key(node)[1]:
             raise BadModel("the node has no op_type", path=place.path)
-        if scoping.is_onnx_domain(node.domain):
+        if is_onnx_domain(node.domain):
             _check_version(place, place.opset)
         elif not _opset(model, place.scope, node.domain):
             raise BadModel(
-                f"there is no opset import for domain {node.domain!r}, which {node.op_type} "
+                f"there is no opset import for domain {node.domain!r}, which {called_key(node)[1]} "
                 "belongs to",
                 path=place.path,
             )
@@ -54,8 +55,8 @@ def check_arity(model: Model) -> None:
         opset = model.opset(scope.owner)
         for place in scoping.walk(scope):
             node = place.node
-            if scoping.is_onnx_domain(node.domain) and defs.has(node.op_type, opset):
-                _check_counts(place, _schema(node.op_type, opset))
+            if defs.has(op_of(node), opset):
+                _check_counts(place, _schema(op_of(node), opset))
 
 
 @cache
@@ -81,7 +82,7 @@ def _history() -> dict[str, list[_Version]]:
     """Every version of every operator of the default domain, oldest first."""
     table: dict[str, list[_Version]] = {}
     for schema in defs.get_all_schemas_with_history():
-        if scoping.is_onnx_domain(schema.domain):
+        if is_onnx_domain(schema.domain):
             holds_graph = any(one.type in _GRAPHS for one in schema.attributes.values())
             version = _Version(schema.since_version, schema.deprecated, holds_graph)
             table.setdefault(schema.name, []).append(version)
@@ -95,7 +96,7 @@ def _version_at(versions: list[_Version], opset: int) -> _Version | None:
 
 
 def _check_version(place: Place, opset: int) -> None:
-    op = place.node.op_type
+    op = op_of(place.node)
     versions = _history().get(op)
     if versions is None:
         raise BadModel(
@@ -130,9 +131,9 @@ def _check_counts(place: Place, schema: defs.OpSchema) -> None:
     ):
         if not least <= len(names) <= most:
             raise BadModel(
-                f"{node.op_type} has {count(len(names), what)}, but takes {_range(least, most)}"
+                f"{op_of(node)} has {count(len(names), what)}, but takes {_range(least, most)}"
                 if what == "input"
-                else f"{node.op_type} has {count(len(names), what)}, but gives "
+                else f"{op_of(node)} has {count(len(names), what)}, but gives "
                 f"{_range(least, most)}",
                 path=place.path,
             )
@@ -146,7 +147,7 @@ def _check_given(
     if not name and formal.option == defs.OpSchema.FormalParameterOption.Single:
         node: NodeProto = place.node
         raise BadModel(
-            f"{what} {position} of {node.op_type} ({formal.name}) is empty, but not optional",
+            f"{what} {position} of {op_of(node)} ({formal.name}) is empty, but not optional",
             path=place.path,
         )
 

@@ -11,6 +11,7 @@ from passes.check.found import Found
 from passes.check.heading import Heading, Headings
 from passes.check.wording import count
 from passes.errors import BadModel
+from passes.operators import op_of
 from passes.scope import Place, Scope
 
 
@@ -68,8 +69,8 @@ def body_of(site: Site, name: str) -> Body:
     if name in site.bodies:
         return site.bodies[name]
     if name in site.attributes:
-        raise site.error(f"attribute {name} of {site.node.op_type} holds no graph")
-    raise site.error(f"{site.node.op_type} has no {name}")
+        raise site.error(f"attribute {name} of {op_of(site.node)} holds no graph")
+    raise site.error(f"{op_of(site.node)} has no {name}")
 
 
 def check_fed(site: Site, body: Body, fed: int, meaning: str = "") -> None:
@@ -84,4 +85,4 @@ def check_inputs_given(site: Site, first: int = 0) -> None:
     """No input from `first` on is left out."""
     for position, name in enumerate(site.node.input[:]):
         if position >= first and not name:
-            raise site.error(f"input {position} of {site.node.op_type} is empty, but not optional")
+            raise site.error(f"input {position} of {op_of(site.node)} is empty, but not optional")

@@ -10,6 +10,7 @@ from passes.check.found import Found
 from passes.check.operators import plain_operators
 from passes.errors import BadModel
 from passes.model import Model
+from passes.operators import op_of
 from passes.scope import Scope
 
 #: Protobuf parses 100 nested messages, and each body costs three: no file holds more.
@@ -41,7 +42,7 @@ class Survey:
             )
         self.scopes.append(scope)
         for index, node in enumerate(scope.owner.node[:]):
-            if node.op_type not in plain:
+            if op_of(node) not in plain:
                 bodies = list(scope.inner(index))
                 self.places.append(Found(node, index, scope, opset, bodies))
                 for inner in bodies:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from onnx import TypeProto
 
 from passes import spelling
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.rules.accumulators import Accumulator, Joined
 from passes.rules.collected_rows import ZERO_IS_A_SIZE, Rows
@@ -72,13 +73,13 @@ def _joined(raising: Raising, body: RaisedBody, one: Accumulator, join: Joined) 
     axis = join.axis % (len(dims) + join.stacks)
     rows = _elements(raising, body, one, axis, join.stacks, join)
     made = raising.integers.producer(one.carried.initial)
-    if made is None or made.op_type not in ("SequenceEmpty", "SequenceConstruct"):
+    if made is None or op_of(made) not in ("SequenceEmpty", "SequenceConstruct"):
         raise Refused(
             "sequence-initial",
             f"that the sequence {one.carried.initial!r} starts empty is not proven",
             [raising.site.path, one.carried.initial],
         )
-    begins_with = "" if made.op_type == "SequenceEmpty" else one.carried.initial
+    begins_with = "" if op_of(made) == "SequenceEmpty" else one.carried.initial
     return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
 
 

@@ -8,6 +8,7 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.body_types import BodyTypes
 from passes.rules.buffers import Buffers
@@ -77,7 +78,7 @@ class _Finder:
     def accumulator(self, one: Carried) -> Accumulator | None:
         """The accumulator that a carried value is, None for a value like others."""
         place = self._writer(one)
-        if place is None or not scoping.is_onnx_domain(place[1].domain):
+        if place is None:
             return None
         position, node = place
         recognize = {
@@ -86,13 +87,13 @@ class _Finder:
             "ScatterElements": self._buffer,
             "ScatterND": self._buffer,
             "Where": self._buffer,
-        }.get(node.op_type)
+        }.get(op_of(node))
         return None if recognize is None else recognize(one, position, node)
 
     def _writer(self, one: Carried) -> tuple[int, NodeProto] | None:
         """The node that makes the next value."""
         place = self.places.get(one.body_output)
-        while place is not None and place[1].op_type == "Identity":
+        while place is not None and op_of(place[1]) == "Identity":
             place = self.places.get(place[1].input[0])
         return place
 
@@ -118,7 +119,7 @@ class _Finder:
             once = scoping.output_names(self.form.body).count(name) == 1
             return name == one.body_output and once
         node = self.form.body.node[position]
-        return node.op_type == "Identity" and all(
+        return op_of(node) == "Identity" and all(
             self._hands_on(at, node.output[0], one) for at in self.readers.get(node.output[0], [])
         )
 
@@ -171,7 +172,7 @@ class _Finder:
         joins = []
         for position in readers_around(self.site).get(one.final, ()) if one.final else ():
             node = owner.node[position] if position != OUTPUT else None
-            if node is None or node.op_type != "ConcatFromSequence" or not is_settled(node):
+            if node is None or op_of(node) != "ConcatFromSequence" or not is_settled(node):
                 raise Refused(
                     "sequence-read",
                     f"the sequence {one.final!r} that the loop collects is not only joined by "

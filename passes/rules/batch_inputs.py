@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.cut_body import hoisted
 from passes.rules.early import Early
@@ -19,7 +20,7 @@ from passes.rules.work import too_large, with_sources, with_work
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later in whose body there is work to move."""
-    if node.op_type != "Scan" or not scoping.is_onnx_domain(node.domain) or opset < 9:
+    if op_of(node) != "Scan" or opset < 9:
         return False
     return any(_reads_scanned_alone(node, body) for _, body in scoping.subgraphs(node))
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.late import Late
 from passes.rules.sunk import in_order, sunk
@@ -20,9 +21,9 @@ from passes.rules.work import too_large, with_sources, with_work
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, with work that feeds collected
     outputs alone."""
-    if node.op_type not in ("Loop", "Scan") or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in ("Loop", "Scan"):
         return False
-    if node.op_type == "Scan" and opset < 9:
+    if op_of(node) == "Scan" and opset < 9:
         return False
     return any(_feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node))
 
@@ -31,7 +32,7 @@ def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:
     """Whether some work in the body depends on a carried value, and only outputs depend on it."""
     scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
     inputs, outputs = scoping.input_names(body), scoping.output_names(body)
-    carried = len(node.input) - (scanned if node.op_type == "Scan" else 1)
+    carried = len(node.input) - (scanned if op_of(node) == "Scan" else 1)
     varies = set(inputs[: len(node.input) - scanned])
     needed = set(outputs[:carried])
     for one in body.node:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from passes import scope as scoping
+from passes.operators import called_key, op_of
 from passes.rules.time_body import TimeBody
 from passes.value_types import Dims, dims_of
 from passes.vectorize.axes import attribute
@@ -45,10 +45,10 @@ class BodyNumbers:
         """
         at = self.body.producers.get(name)
         node = None if at is None else self.body.nodes[at]
-        if node is None or node.op_type == "Constant" or not scoping.is_onnx_domain(node.domain):
+        if node is None or op_of(node) == "Constant":
             return None
         chosen = any(one.ref_attr_name for one in node.attribute)
-        return None if chosen or (node.domain, node.op_type) in self.body.functions else node
+        return None if chosen or called_key(node) in self.body.functions else node
 
     def known(self, node: NodeProto, position: int) -> list[int] | None:
         """The numbers of an input of a node, None where it is omitted or they are not known."""
@@ -72,14 +72,14 @@ class BodyNumbers:
         node = self.node(name)
         if node is None:
             return None
-        if node.op_type == "Shape":
+        if op_of(node) == "Shape":
             dims = self.dims(node.input[0])
             part = slice(attribute(node, "start", 0), attribute(node, "end", _MOST))
             return None if dims is None else [_size(one) for one in dims[part]]
-        if node.op_type in _SAME:
-            is_float = node.op_type == "Cast" and attribute(node, "to", 0) not in _WHOLE
+        if op_of(node) in _SAME:
+            is_float = op_of(node) == "Cast" and attribute(node, "to", 0) not in _WHOLE
             return None if is_float else self.of(node.input[0], depth + 1)
-        follow = _FOLLOWED.get(node.op_type)
+        follow = _FOLLOWED.get(op_of(node))
         inputs = [self.of(one, depth + 1) for one in node.input]
         told = [one for one in inputs if one is not None]
         return follow(told) if follow is not None and len(told) == len(inputs) else None

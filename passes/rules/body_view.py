@@ -12,6 +12,7 @@ from onnx import GraphProto, NodeProto, TypeProto, numpy_helper
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.constants import Constants
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.guards import Guard, guarded
 from passes.rules.integer_ops import FOLLOWED
@@ -63,7 +64,7 @@ class BodyView:
         pending, seen = [name], {name}
         while pending:
             node = self.source(pending.pop())
-            if node is None or node.op_type not in FOLLOWED or node.op_type in ("Shape", "Size"):
+            if node is None or op_of(node) not in FOLLOWED or op_of(node) in ("Shape", "Size"):
                 continue
             inside = node.output[0] in self._producers
             guard = self._guard(None if inside else self.site.scope, node)

@@ -9,6 +9,7 @@ from onnx import NodeProto, numpy_helper
 
 from passes import facts
 from passes.loop_form import Kind, LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site
 from passes.rules.count_loop import considers, count_loop
 from passes.rules.folding import Array, folded
@@ -97,7 +98,7 @@ def _counted(site: Site) -> int | None:
         edit = count_loop(site)
     except Refused:
         return None
-    (loop,) = [node for node in edit.nodes if node.op_type == "Loop"]
+    (loop,) = [node for node in edit.nodes if op_of(node) == "Loop"]
     trips = _evaluation(edit, site.constant)(loop.input[0])
     return max(0, int(trips.item())) if trips is not None and trips.size == 1 else None
 

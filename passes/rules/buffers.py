@@ -8,6 +8,7 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.body_types import BodyTypes
@@ -38,9 +39,9 @@ class Buffers:
 
     def written(self, one: Carried, node: NodeProto) -> Written | None:
         """What a node writes to a carried buffer at the iteration; None where it does not."""
-        if node.op_type == "ScatterND":
+        if op_of(node) == "ScatterND":
             return self._scatter_nd(one, node)
-        if node.op_type == "ScatterElements":
+        if op_of(node) == "ScatterElements":
             return self._scatter_elements(one, node)
         return self._where(one, node)
 
@@ -66,7 +67,7 @@ class Buffers:
         """Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
         equal = self.integers.source(node.input[0])
         buffer, element = self.types.dims(one.body_input), self.types.dims(node.input[1])
-        if node.input[2] != one.body_input or equal is None or equal.op_type != "Equal":
+        if node.input[2] != one.body_input or equal is None or op_of(equal) != "Equal":
             return None
         if buffer is None or element not in ((1, *buffer[1:]), buffer[1:]):
             return None
@@ -98,7 +99,7 @@ class Buffers:
     def _index(self, name: str) -> Affine | None:
         """The row that the indices [i] or [[i]] of a ScatterND mean."""
         at, node = self._row(name), self.integers.source(name)
-        while at is None and node is not None and node.op_type in ("Unsqueeze", "Reshape"):
+        while at is None and node is not None and op_of(node) in ("Unsqueeze", "Reshape"):
             if self.types.dims(node.output[0]) not in ((1,), (1, 1)):
                 return None
             at, node = self._row(node.input[0]), self.integers.source(node.input[0])

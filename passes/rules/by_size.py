@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Edit
 from passes.rules.dissolving_plan import Plan
@@ -65,9 +66,9 @@ def place_of_size(body: TimeBody) -> tuple[str, int] | None:
     them.
     """
     graphs = scoping.graphs_below(body.rows.graph)
-    if any(node.op_type in PRODUCTS for graph in graphs for node in graph.node):
+    if any(op_of(node) in PRODUCTS for graph in graphs for node in graph.node):
         return None
-    made = [node for node in body.nodes if node.op_type != "Constant"]  # of these, sizes are fixed
+    made = [node for node in body.nodes if op_of(node) != "Constant"]  # of these, sizes are fixed
     shapes = [dims_of(body.rows.types.get(name)) for node in made for name in node.output]
     if None in shapes:
         return None

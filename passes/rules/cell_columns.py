@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.rules.body_numbers import BodyNumbers
 from passes.rules.whole_axes import cut_axes
@@ -47,12 +48,12 @@ class Reader(BodyNumbers):
     def made_by(self, name: str, op_type: str) -> list[str] | None:
         """The inputs of the node that makes a value, Identities aside; None for another op."""
         node = self.node(self.body.origin(name))
-        return list(node.input) if node is not None and node.op_type == op_type else None
+        return list(node.input) if node is not None and op_of(node) == op_type else None
 
     def is_leaf(self, name: str) -> bool:
         """Whether a value is the same in every iteration, and no operator of the body makes it."""
         at = self.body.producers.get(name)
-        constant = at is None or self.body.nodes[at].op_type == "Constant"
+        constant = at is None or op_of(self.body.nodes[at]) == "Constant"
         return constant and name not in self.body.varying
 
     def width(self, name: str) -> int | None:
@@ -74,12 +75,12 @@ class Reader(BodyNumbers):
         while True:
             columns = columns.at(self.body.origin(columns.name))
             node = self.node(columns.name)
-            step = None if node is None else _CUTS.get(node.op_type)
+            step = None if node is None else _CUTS.get(op_of(node))
             if node is None or step is None:
                 return columns
             found = step(self, node, columns)
             if found is None:
-                what = f"which columns {node.op_type} {list(node.output)} takes is not known"
+                what = f"which columns {op_of(node)} {list(node.output)} takes is not known"
                 raise self.refusal(what, *node.output)
             columns = found
 

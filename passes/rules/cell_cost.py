@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.cell_forms import Cell
 from passes.rules.time_body import TimeBody
@@ -35,10 +36,10 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     if site.options.get("no_branches"):
         return None
     most = _ROWS_OF_LSTM
-    if cell.op_type == "GRU":
+    if cell.operator == "GRU":
         most = _ROWS_OF_GRU if cell.hidden <= _WIDE else _ROWS_OF_WIDE_GRU
     if rows is not None and rows > most:
-        raise _unworthy(site, f"with {rows} rows the loop is as quick as the {cell.op_type}")
+        raise _unworthy(site, f"with {rows} rows the loop is as quick as the {cell.operator}")
     if rows is None and _is_left(site, cell):
         raise _unworthy(site, "the If around the loop takes the operator where that is quicker")
     parts = [part for gate in cell.gates for part in (gate.w, gate.r)]
@@ -68,4 +69,4 @@ def _is_left(site: Site, cell: Cell) -> bool:
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
     initials = {one.initial for one in cell.states}
-    return initials <= read and any(node.op_type == cell.op_type for node in nodes)
+    return initials <= read and any(op_of(node) == cell.operator for node in nodes)

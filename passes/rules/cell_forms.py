@@ -19,7 +19,7 @@ class Cell:
     `linear`: a GRU resets the state's product, not the state (linear_before_reset).
     """
 
-    op_type: str
+    operator: str
     states: tuple[Carried, ...]
     gates: tuple[Gate, ...]
     linear: bool = False

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.rules.cell_columns import Columns, Reader, parts
 from passes.rules.plain_gemm import is_plain
@@ -79,19 +80,19 @@ class Sums:
             return [self._bias(columns)]
         if self._steps > _MOST_STEPS:
             raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
-        if node.op_type in ("Add", "Sum"):
+        if op_of(node) in ("Add", "Sum"):
             return [one for name in node.input for one in self.terms(columns.at(name))]
-        if node.op_type == "Mul":
+        if op_of(node) == "Mul":
             return [Scaled(columns, (node.input[0], node.input[1]))]
-        if node.op_type == "MatMul" or (node.op_type == "Gemm" and is_plain(node)):
+        if op_of(node) == "MatMul" or (op_of(node) == "Gemm" and is_plain(node)):
             return self._product(node, columns)
         raise self.read.refusal(
-            f"{columns.name!r} comes from {node.op_type}, which no gate of a cell sums up",
+            f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell sums up",
             columns.name,
         )
 
     def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
-        gemm = node.op_type == "Gemm"
+        gemm = op_of(node) == "Gemm"
         turned = gemm and bool(attribute(node, "transB", 0))
         whole = self._weight(node.input[1], turned=turned)
         rows, width = whole.shape
@@ -109,7 +110,7 @@ class Sums:
         """The values of which a product is taken, with the rows of the weight for each."""
         origin = self.read.body.origin(name)
         node = self.read.node(origin)
-        if node is None or node.op_type != "Concat":
+        if node is None or op_of(node) != "Concat":
             return [(origin, (0, rows))]
         joined = parts(self.read, node)
         if joined is None or sum(width for _, width in joined) != rows:
@@ -124,7 +125,7 @@ class Sums:
         """The whole weight that a product reads, through what transposes it in the body."""
         origin = self.read.body.origin(name)
         node = self.read.node(origin)
-        if node is not None and node.op_type == "Transpose" and _turns(node):
+        if node is not None and op_of(node) == "Transpose" and _turns(node):
             return self._weight(node.input[0], turned=not turned)
         dims = self.read.dims(origin) or ()
         rows, *columns = [one for one in dims if isinstance(one, int)] or [0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from passes.loop_form import Carried
+from passes.operators import op_of
 from passes.rules.cell_columns import Columns, Reader
 from passes.rules.cell_gates import Bias, Matrix, Product, Sums, Term
 
@@ -59,8 +60,8 @@ class GateReader:
         """What is summed up under an activation function."""
         source = self.read.source(columns)
         node = self.read.node(source.name)
-        if node is None or node.op_type != activation:
-            made = "a value" if node is None else node.op_type
+        if node is None or op_of(node) != activation:
+            made = "a value" if node is None else op_of(node)
             what = f"{columns.name!r} comes from {made}, where a cell has {activation}"
             raise self.read.refusal(what, columns.name)
         return self.sums.terms(source.at(node.input[0]))
@@ -73,7 +74,7 @@ class GateReader:
 
     def activation_of(self, columns: Columns) -> str:
         node = self.read.node(self.read.source(columns).name)
-        return "" if node is None else node.op_type
+        return "" if node is None else op_of(node)
 
     def inputs(self, name: str, op_type: str) -> list[str]:
         """The two inputs of the node that makes a value."""

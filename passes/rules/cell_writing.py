@@ -125,10 +125,10 @@ class CellWriter:
         weights = CellWeights(self.body, author).write(self.cell)
         elements = time_first(self.body, author, scanned, Length(""))
         initials = [spelling.unsqueeze(author, one.initial, 0) for one in self.cell.states]
-        y = author.fresh(self.cell.op_type.lower())
+        y = author.fresh(self.cell.operator.lower())
         finals = [author.fresh(one.final or "unused") for one in self.cell.states]
         author.op(
-            self.cell.op_type,
+            self.cell.operator,
             *(elements, *weights, "", *initials),
             name=self.body.site.node.name,
             outputs=[y, *finals],
@@ -155,7 +155,7 @@ class CellWriter:
 
     def _note(self, most: int | None) -> str:
         bound = "" if most is None else f", up to {most} rows"
-        return f"{self.cell.op_type} of width {self.cell.hidden}{bound}"
+        return f"{self.cell.operator} of width {self.cell.hidden}{bound}"
 
 
 def _name(one: Carried | Collected) -> str:

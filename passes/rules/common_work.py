@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Site
 from passes.rules.hoist_choice import Choice
 from passes.rules.hoisted_names import HoistedNames
@@ -74,7 +75,7 @@ class _Common:
             local = own.intersection(scoping.free_names(node))
             if outputs and self._is_new(node, shared) and local.issubset(self._makers):
                 reads = tuple((self._makers[name], name) for name in sorted(local))
-                cheap = node.op_type in CHEAP and scoping.is_onnx_domain(node.domain)
+                cheap = op_of(node) in CHEAP
                 self._add(Candidate(self.then, position, node, outputs, reads, cheap=cheap))
 
     def _is_new(self, node: NodeProto, shared: set[int]) -> bool:

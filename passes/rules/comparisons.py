@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.comparison import Comparison
@@ -83,7 +84,7 @@ class Comparisons:
     def _operands(self, node: NodeProto | None) -> tuple[str, str, str]:
         found = _opened(node, self.integers.source)
         if found is None or found[0] not in _FLIPPED:
-            what = "comes from outside" if node is None else f"is computed by {node.op_type}"
+            what = "comes from outside" if node is None else f"is computed by {op_of(node)}"
             raise Refused(
                 "comparison",
                 f"a part of the condition {what}; only comparisons of a counter with a bound "
@@ -169,7 +170,7 @@ class Comparisons:
             node = self.integers.source(pending.pop())
             if node is None or self.integers.is_outer(node.output[0]):
                 continue
-            if node.op_type == "Cast" and attribute(node, "to") == TensorProto.INT64:
+            if op_of(node) == "Cast" and attribute(node, "to") == TensorProto.INT64:
                 known = elem_type_of(self._type(node.input[0]))
                 found = self.integers.inside(node.input[0])
                 if found and _slope(found.single) and known != TensorProto.INT64:
@@ -188,10 +189,10 @@ def _opened(
 ) -> tuple[str, str, str] | None:
     """A comparison without the Not in front of it: its op and its operands."""
     negated = False
-    while node is not None and node.op_type in ("Not", "Identity"):
-        negated ^= node.op_type == "Not"
+    while node is not None and op_of(node) in ("Not", "Identity"):
+        negated ^= op_of(node) == "Not"
         node = source(node.input[0])
-    if node is None or node.op_type not in _FLIPPED:
+    if node is None or op_of(node) not in _FLIPPED:
         return None
     left, right = node.input
-    return (_NEGATED[node.op_type] if negated else node.op_type), left, right
+    return (_NEGATED[op_of(node)] if negated else op_of(node)), left, right

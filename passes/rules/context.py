@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.integer_ops import FOLLOWED, is_settled
 from passes.rules.integers import Integers
@@ -55,8 +56,8 @@ class _Walk:
 
     def _reads(self, node: NodeProto) -> Iterable[str]:
         """What a node reads; of many Loops, only what tells how often they run, and what first."""
-        self._loops += node.op_type == "Loop"
-        many = node.op_type == "Loop" and self._loops > _MOST_LOOPS
+        self._loops += op_of(node) == "Loop"
+        many = op_of(node) == "Loop" and self._loops > _MOST_LOOPS
         return filter(None, node.input) if many else scoping.free_names(node)
 
     def _enter(self, name: str, depth: int) -> None:
@@ -81,4 +82,4 @@ class _Walk:
             return False
         if scoping.holds_graphs(node):
             return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))
-        return node.op_type in _TOLD
+        return op_of(node) in _TOLD

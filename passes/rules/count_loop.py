@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, helper
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.context import context_of
 from passes.rules.counter import Counter
@@ -23,7 +24,7 @@ _OLDEST = 9  # Where, Not and Greater of whole numbers
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop whose body says when it ends."""
-    if node.op_type != "Loop" or not scoping.is_onnx_domain(node.domain) or opset < _OLDEST:
+    if op_of(node) != "Loop" or opset < _OLDEST:
         return False
     return len(node.input) > 1 and bool(node.input[1]) and not _hands_on_its_condition(node)
 
@@ -34,10 +35,10 @@ def _hands_on_its_condition(node: NodeProto) -> bool:
     assert form.condition is not None
     producers = {name: one for one in form.body.node for name in one.output}
     name = form.condition.body_output
-    while (maker := producers.get(name)) is not None and maker.op_type in ("Identity", "Cast"):
+    while (maker := producers.get(name)) is not None and op_of(maker) in ("Identity", "Cast"):
         name = maker.input[0]
     fixed = scoping.initializer_names(form.body)
-    constant = maker is not None and maker.op_type == "Constant"
+    constant = maker is not None and op_of(maker) == "Constant"
     return name == form.condition.body_input or name in fixed or constant
 
 

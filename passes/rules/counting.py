@@ -10,6 +10,7 @@ from onnx import TensorProto
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.affine import Affine
 from passes.rules.comparison import Comparison, limits
@@ -79,7 +80,7 @@ class Counting:
         for name in scoping.free_names(self.site.node):
             yield name
             node = self.integers.producer(name)
-            cast = node is not None and node.op_type == "Cast"
+            cast = node is not None and op_of(node) == "Cast"
             if node is not None and cast and self.integers.same_meaning(node, name):
                 yield node.input[0]
 

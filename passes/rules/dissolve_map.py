@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.by_size import by_size
 from passes.rules.dissolving import Dissolving
@@ -14,7 +14,7 @@ from passes.rules.time_body import TimeBody
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later."""
-    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain) and opset >= 9
+    return op_of(node) == "Scan" and opset >= 9
 
 
 @register("dissolve-map", considers=considers, optional=True)

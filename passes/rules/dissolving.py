@@ -8,6 +8,7 @@ from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried
+from passes.operators import op_of
 from passes.rule import Edit, Refused
 from passes.rules.dissolving_plan import Plan
 from passes.rules.dropping import random_node
@@ -90,7 +91,7 @@ class Dissolving:
         if not may_move(body, node):
             raise Refused(
                 "no-rule",
-                f"{node.op_type} {list(node.output)} is no operator that a rule could know",
+                f"{op_of(node)} {list(node.output)} is no operator that a rule could know",
                 [path, *node.output],
             )
         sees = [name for name in scoping.free_names(node) if outside.at.carries(name)]
@@ -103,7 +104,7 @@ class Dissolving:
         if not runs:
             raise Refused(
                 "may-be-empty",
-                f"{node.op_type} {list(node.output)} may fail where the loop runs no iteration",
+                f"{op_of(node)} {list(node.output)} may fail where the loop runs no iteration",
                 [path, *node.output],
             )
         if sees and not fits(body, node):

@@ -7,6 +7,7 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.affine import Atom
 from passes.rules.context import context_of
@@ -22,7 +23,7 @@ from passes.value_types import elem_type_of
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is an If."""
-    return node.op_type == "If" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "If"
 
 
 @register("drop-empty-branch", considers=considers, optional=True)
@@ -60,7 +61,7 @@ def drop_empty_branch(site: Site) -> Edit:
             if not may_run(level, node):
                 raise Refused(
                     "may-fail",
-                    f"{node.op_type} {list(node.output)} could fail where there are no rows",
+                    f"{op_of(node)} {list(node.output)} could fail where there are no rows",
                     [site.path, *node.output],
                 )
     edit = inlined(site, "then_branch")

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.rules.randomness import first_random
 from passes.rules.time_body import TimeBody
@@ -27,12 +28,12 @@ def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
         if not assumed and (may_fail(body, node) or may_not_fit(body, node)):
             raise Refused(
                 "may-fail",
-                f"nobody reads {list(node.output)}, but {node.op_type} could fail",
+                f"nobody reads {list(node.output)}, but {op_of(node)} could fail",
                 [path, *node.output],
             )
 
 
 def random_node(node: NodeProto, path: str) -> Refused:
     """The refusal of a node that draws."""
-    sentence = f"{node.op_type} {list(node.output)} draws anew in every iteration"
+    sentence = f"{op_of(node)} {list(node.output)} draws anew in every iteration"
     return Refused("random", sentence, [path, *node.output])

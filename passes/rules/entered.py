@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.affine import Affine
 from passes.rules.integers import Integers
@@ -59,7 +59,7 @@ def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
         index, attribute = at.key[-2:]
         assert isinstance(index, int)
         node = at.outer.owner.node[index]
-        if node.op_type == "If" and attribute == "then_branch":
+        if op_of(node) == "If" and attribute == "then_branch":
             found = exceeding(replace(site, place=Place(node, index, at.outer)))
             if found is not None:
                 yield found
@@ -68,7 +68,7 @@ def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
 def exceeding(site: Site) -> tuple[Affine, Affine] | None:
     """A number, and what it exceeds where the If at a site takes its first branch, only there."""
     test = site.model.producer(site.scope.owner, site.node.input[0])
-    if test is None or test.op_type != "Greater" or not scoping.is_onnx_domain(test.domain):
+    if test is None or op_of(test) != "Greater":
         return None
     integers = Integers(site)
     count, bound = (integers.outside(name) for name in test.input)

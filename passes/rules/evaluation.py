@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
+from passes.operators import op_of
 from passes.rules.exactness import Array
 from passes.value_types import dims_of, elem_type_of
 from passes.verify.executor import CannotRun, ModelFailed
@@ -78,7 +79,7 @@ def _fits(
     Raises:
         TooLarge: and above `most` bytes.
     """
-    if node.op_type in _CHOOSING:
+    if op_of(node) in _CHOOSING:
         return True
     total = 0
     for value in types:

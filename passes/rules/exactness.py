@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, helper
 
-from passes import scope as scoping
+from passes.operators import op_of
 
 Array = npt.NDArray[Any]
 
@@ -53,40 +53,40 @@ FOLDABLE = _MOVING | _COMPARING | _WHOLE | _ROUNDED | {"Cast", "CastLike"}
 
 def may_be_exact(node: NodeProto) -> bool:
     """Whether an op is foldable at all, on some values."""
-    return node.op_type in FOLDABLE and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in FOLDABLE
 
 
 def is_exact(node: NodeProto, inputs: Sequence[Array | None], outputs: Sequence[Array]) -> bool:
     """Whether a node gives these outputs, to the bit, wherever it runs on these inputs."""
     given = [one for one in inputs if one is not None]
-    if node.op_type == "NonZero" and given[0].ndim == 0:
+    if op_of(node) == "NonZero" and given[0].ndim == 0:
         return False  # of a scalar, onnxruntime gives it another shape
-    if node.op_type in _MOVING or node.op_type in _COMPARING:
-        return node.op_type != "Range" or given[0].dtype.kind in "iu"
-    if node.op_type in ("Cast", "CastLike"):
+    if op_of(node) in _MOVING or op_of(node) in _COMPARING:
+        return op_of(node) != "Range" or given[0].dtype.kind in "iu"
+    if op_of(node) in ("Cast", "CastLike"):
         return _casts_exactly(given[0], _cast_to(node, given))
     if all(one.dtype.kind in "iu" for one in given):
-        return node.op_type in _WHOLE and _stays_whole(node, given, outputs)
-    return node.op_type in _ROUNDED and all(one.dtype in _SINGLE_AND_DOUBLE for one in given)
+        return op_of(node) in _WHOLE and _stays_whole(node, given, outputs)
+    return op_of(node) in _ROUNDED and all(one.dtype in _SINGLE_AND_DOUBLE for one in given)
 
 
 def _stays_whole(node: NodeProto, inputs: Sequence[Array], outputs: Sequence[Array]) -> bool:
     """Not where C++ leaves the result open, or onnxruntime rounds."""
     first, *rest = inputs
-    if node.op_type in ("Div", "Mod") and first.dtype.kind == "i":  # the least one by -1 overflows
+    if op_of(node) in ("Div", "Mod") and first.dtype.kind == "i":  # the least one by -1 overflows
         return not (np.any(first == np.iinfo(first.dtype).min) and np.any(rest[0] == -1))
-    if node.op_type == "BitShift":
+    if op_of(node) == "BitShift":
         return bool(np.all(rest[0] < first.dtype.itemsize * 8))
-    if node.op_type in ("ReduceSum", "ReduceProd"):
+    if op_of(node) in ("ReduceSum", "ReduceProd"):
         sizes = np.abs(first.astype(np.float64))
-        largest = np.prod(np.maximum(sizes, 1)) if node.op_type == "ReduceProd" else np.sum(sizes)
+        largest = np.prod(np.maximum(sizes, 1)) if op_of(node) == "ReduceProd" else np.sum(sizes)
         return bool(largest < min(_BEYOND_DOUBLES, np.iinfo(outputs[0].dtype).max))
     return True
 
 
 def _cast_to(node: NodeProto, inputs: Sequence[Array]) -> np.dtype[Any]:
     """The type that a Cast or CastLike gives."""
-    if node.op_type == "CastLike":
+    if op_of(node) == "CastLike":
         return inputs[1].dtype
     said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
     return np.dtype(helper.tensor_dtype_to_np_dtype(said["to"]))

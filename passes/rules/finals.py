@@ -9,7 +9,7 @@ from passes.draft import Draft
 
 def finals_renamed(drafts: list[Draft], keep: Collection[str]) -> list[Draft]:
     """The nodes without the Identities that write a name of `keep` which their source may have."""
-    passed = [one for one in drafts if one.pattern.op_type == "Identity" and one.output[0] in keep]
+    passed = [one for one in drafts if one.pattern.op == "Identity" and one.output[0] in keep]
     makers = _makers(drafts, {one.input[0] for one in passed} - set(keep))
     renamed: dict[str, str] = {}
     gone = set()

@@ -11,6 +11,7 @@ from onnx import NodeProto, numpy_helper
 
 from passes.constant_nodes import constant_tensor
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.induction import unchanged
 from passes.rules.integers import Integers
@@ -32,14 +33,14 @@ def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | Non
     The additions are done here as the model would, in its own type, so they round alike. None
     where a number is not fixed, the condition is another one, or it would take too long.
     """
-    if part is None or part.op_type not in _COMPARE:
+    if part is None or op_of(part) not in _COMPARE:
         return None
     fixed = _Fixed(site, form)
     for position in (0, 1):
         counter = fixed.counter(part.input[position])
         bound = fixed.value(part.input[1 - position])
         if counter is not None and bound is not None:
-            return _simulate(part.op_type, counter, bound, position == 1)
+            return _simulate(op_of(part), counter, bound, position == 1)
     return None
 
 
@@ -83,11 +84,11 @@ class _Fixed:
             if initial is None:
                 continue
             made = Integers(self.site, self.form.body).source(one.body_output)
-            if made is None or made.op_type not in _STEPS or made.input[0] != one.body_input:
+            if made is None or op_of(made) not in _STEPS or made.input[0] != one.body_input:
                 continue
             step = self.value(made.input[1])
             if step is not None and name in (one.body_input, one.body_output):
-                return _Counter(initial, made.op_type, step, name == one.body_output)
+                return _Counter(initial, op_of(made), step, name == one.body_output)
         return None
 
 

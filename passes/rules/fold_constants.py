@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes import scope as scoping
 from passes.names import Names
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.exactness import Array, is_exact, may_be_exact
 from passes.rules.static_sizes import asks_for_sizes, static_sizes
@@ -81,7 +82,7 @@ def fold_constants(site: Site) -> Edit:
 def _inputs(site: Site) -> list[Array | None]:
     """What the site's node reads, as far as that is known; of a CastLike, the type will do."""
     inputs = [_value(site, name) if name else None for name in site.node.input]
-    if site.node.op_type == "CastLike" and inputs[1] is None and not site.in_function:
+    if op_of(site.node) == "CastLike" and inputs[1] is None and not site.in_function:
         elem_type = elem_type_of(site.type_of(site.node.input[1]))
         if elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
             inputs[1] = np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type))
@@ -131,7 +132,7 @@ def _edit(site: Site, outputs: Sequence[Array], context: tuple[NodeProto, ...]) 
     graph = site.scope.owner
     returned = scoping.output_names(graph)
     names = [name for name in site.node.output if name]
-    if site.node.op_type == "Identity" and names[0] in returned:
+    if op_of(site.node) == "Identity" and names[0] in returned:
         raise NothingToDo
     nodes = []
     for name, value in zip(names, outputs, strict=True):

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from passes import scope as scoping
 from passes.draft import Draft
+from passes.operators import op_of
 
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 64
@@ -56,7 +56,7 @@ FOLDED = {
 
 def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Array | None:
     """What a node gives, None where that is not known, or not small, or no whole number."""
-    if node.op_type not in FOLDED or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in FOLDED:
         return None
     if len(node.output) != 1 or not node.input:
         return None
@@ -75,18 +75,18 @@ def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Arr
 
 def _computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
     said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
-    if node.op_type == "Cast":
+    if op_of(node) == "Cast":
         wanted = _CASTS.get(said["to"])
         return None if wanted is None else inputs[0].astype(wanted)
-    if node.op_type in ("Div", "Mod"):
-        return _divided(node.op_type, said, *inputs)
-    if node.op_type in _ELEMENTWISE:
-        compute = _ELEMENTWISE[node.op_type]
-        if said or (node.op_type in ("Max", "Min") and len(inputs) != 2):
+    if op_of(node) in ("Div", "Mod"):
+        return _divided(op_of(node), said, *inputs)
+    if op_of(node) in _ELEMENTWISE:
+        compute = _ELEMENTWISE[op_of(node)]
+        if said or (op_of(node) in ("Max", "Min") and len(inputs) != 2):
             return None  # Add-6 has attributes; Max takes any number of inputs
         with np.errstate(all="ignore"):
             return np.asarray(compute(*inputs))
-    return _moved(node.op_type, said, inputs)
+    return _moved(op_of(node), said, inputs)
 
 
 def _divided(op_type: str, said: Mapping[str, Any], number: Array, by: Array) -> Array | None:

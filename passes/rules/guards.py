@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto
 
+from passes.operators import op_of
+
 Producer = Callable[[str], NodeProto | None]
 Constant = Callable[[str], npt.NDArray[Any] | None]
 
@@ -24,9 +26,9 @@ class Guard:
 
 def guarded(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
     """The guard that a node is, None where it is an ordinary one."""
-    if node.op_type == "Reshape" and len(node.input) == 2:
+    if op_of(node) == "Reshape" and len(node.input) == 2:
         return _impossible_shape(node, producer, constant)
-    if node.op_type == "Gather":
+    if op_of(node) == "Gather":
         return _impossible_index(node, producer, constant)
     return None
 
@@ -34,13 +36,13 @@ def guarded(node: NodeProto, producer: Producer, constant: Constant) -> Guard | 
 def _impossible_shape(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
     """A value reshaped to its own shape, or to one that has one more on every axis."""
     choice = producer(node.input[1])
-    if choice is None or choice.op_type != "Where":
+    if choice is None or op_of(choice) != "Where":
         return None
     condition, shape, impossible = choice.input
     own, other = producer(shape), producer(impossible)
-    if own is None or own.op_type != "Shape" or own.attribute or own.input[0] != node.input[0]:
+    if own is None or op_of(own) != "Shape" or own.attribute or own.input[0] != node.input[0]:
         return None
-    if other is None or other.op_type != "Add" or other.input[0] != shape:
+    if other is None or op_of(other) != "Add" or other.input[0] != shape:
         return None
     return Guard(node.input[0], condition) if _is(constant(other.input[1]), 1) else None
 
@@ -48,7 +50,7 @@ def _impossible_shape(node: NodeProto, producer: Producer, constant: Constant) -
 def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
     """A value read as the only row of a list, at 0 or behind it."""
     rows, choice = producer(node.input[0]), producer(node.input[1])
-    if rows is None or rows.op_type != "Unsqueeze" or choice is None or choice.op_type != "Where":
+    if rows is None or op_of(rows) != "Unsqueeze" or choice is None or op_of(choice) != "Where":
         return None
     if any(one.name == "axis" and one.i for one in node.attribute):
         return None
@@ -71,10 +73,10 @@ def conjuncts(condition: str, producer: Producer) -> Iterator[NodeProto]:
     node = producer(condition)
     if node is None:
         return
-    if node.op_type == "And":
+    if op_of(node) == "And":
         for name in node.input:
             yield from conjuncts(name, producer)
-    elif node.op_type in ("Identity", "Squeeze"):
+    elif op_of(node) in ("Identity", "Squeeze"):
         yield from conjuncts(node.input[0], producer)
     else:
         yield node

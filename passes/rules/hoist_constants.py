@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.names import Names
+from passes.operators import is_onnx_domain, op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.inferred import write_types
 from passes.rules.lifting import Lifting
@@ -82,7 +83,7 @@ class _Hoisting:
     def edit(self) -> Edit:
         same = self._same()
         # what an operator of another domain makes of its graphs is not known
-        lifts = scoping.is_onnx_domain(self.site.node.domain)
+        lifts = is_onnx_domain(self.site.node.domain)
         if not same and not (lifts and scoping.holds_graphs(self.site.node)):
             raise NothingToDo
         node = NodeProto()
@@ -149,7 +150,7 @@ class _Hoisting:
         return tuple(sorted(places[name] for name in mine))
 
     def _fresh(self, name: str) -> str:
-        prefix = self.site.node.name or self.site.node.op_type.lower()
+        prefix = self.site.node.name or op_of(self.site.node).lower()
         names: Names = self.site.names
         return names.fresh(f"{prefix}/{name}")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.captured_state import Captured, captured_state
 from passes.rules.common_work import hoist_common_work
@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 28
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a loop of any version, or an If."""
-    return node.op_type in ("If", "Loop", "Scan") and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in ("If", "Loop", "Scan")
 
 
 @register("hoist-invariants", considers=considers, optional=True)
@@ -79,7 +79,7 @@ def hoist_invariants(site: Site) -> Edit:
     - `strings`: a Loop that collects strings keeps them, for onnxruntime empties outer ones
     - `over-budget`: the values would take more bytes than are allowed
     """
-    if site.node.op_type == "If":
+    if op_of(site.node) == "If":
         return hoist_common_work(site)
     state = captured_state(site)
     form = LoopForm.from_node(state.node, site.opset)
@@ -122,7 +122,7 @@ class _Writing:
             self._declare_collected()
         hoisting = Hoisting(site, moving, names)
         hoisting.run(self.level)
-        author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+        author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
         author.adopt(hoisting.plain.nodes, hoisting.initializers)
         value_info = hoisting.plain.value_info
         if hoisting.guarded.nodes:
@@ -184,5 +184,5 @@ def _refusal(site: Site, found: Invariants, choice: Choice) -> Refused | None:
         nodes = [node for why, node in kept if why == code]
         if nodes:
             outputs = [name for node in nodes for name in node.output if name]
-            return Refused(code, sentence.format(nodes[0].op_type), [site.path, *outputs])
+            return Refused(code, sentence.format(op_of(nodes[0])), [site.path, *outputs])
     return None

@@ -9,6 +9,7 @@ from onnx import GraphProto
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Collected
+from passes.operators import op_of
 from passes.rule import Edit, Refused
 from passes.rules.by_size import up_to
 from passes.rules.time_body import TimeBody
@@ -65,7 +66,7 @@ def _is_plain(body: TimeBody) -> bool:
     turned = turned or any(one.axis or one.reversed for one in form.collected)
     lengths = [(dims_of(body.site.type_of(one.tensor)) or ())[:1] for one in form.scanned]
     light = all(
-        node.op_type not in PRODUCTS and not scoping.holds_graphs(node) for node in body.nodes
+        op_of(node) not in PRODUCTS and not scoping.holds_graphs(node) for node in body.nodes
     )
     same = all(length == (body.trips,) for length in lengths)
     return light and same and not turned and not form.carried

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.affine import ITERATION, Affine, Atom, Ints
 from passes.rules.integers import Integers
@@ -36,7 +37,7 @@ def unchanged(form: LoopForm) -> dict[str, Carried]:
     found = {}
     for one in form.carried:
         name = one.body_output
-        while (node := producers.get(name)) is not None and node.op_type == "Identity":
+        while (node := producers.get(name)) is not None and op_of(node) == "Identity":
             name = node.input[0]
         if name == one.body_input:
             found[name] = one

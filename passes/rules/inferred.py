@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.lifting import constants_of
 from passes.rules.made_up_sizes import INFERRED
@@ -31,7 +32,7 @@ def write_types(site: Site, node: NodeProto) -> None:
 def _ops_of(node: NodeProto) -> list[str]:
     graphs = [graph for _, graph in scoping.subgraphs(node)]
     return [
-        one.op_type for top in graphs for graph in scoping.graphs_below(top) for one in graph.node
+        op_of(one) for top in graphs for graph in scoping.graphs_below(top) for one in graph.node
     ]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.inlined import inlined
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is an If."""
-    return node.op_type == "If" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "If"
 
 
 @register("inline-if", considers=considers, optional=True)

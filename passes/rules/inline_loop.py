@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.bounds import bound_of
 from passes.rules.context import context_of
@@ -16,9 +16,7 @@ from passes.rules.unrolling import Unrolling
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later."""
-    if not scoping.is_onnx_domain(node.domain):
-        return False
-    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
 
 
 @register("inline-loop", considers=considers, optional=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
-from passes import scope as scoping
+from passes.operators import is_onnx_domain
 from passes.rules.affine import Affine, Ints
 from passes.rules.guards import Guard
 
@@ -47,7 +47,7 @@ def attribute(node: NodeProto, name: str, default: int | None = None) -> int | N
 def is_settled(node: NodeProto) -> bool:
     """Whether a node says what it does: an operator of ONNX, whose attributes no caller chooses."""
     chosen = any(one.ref_attr_name for one in node.attribute)
-    return scoping.is_onnx_domain(node.domain) and not chosen
+    return is_onnx_domain(node.domain) and not chosen
 
 
 def _same(read: Reading, node: NodeProto) -> Ints | None:

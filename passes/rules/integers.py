@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from passes.operators import op_of
 from passes.rules.affine import Affine, Atom, Ints
 from passes.rules.integer_ops import FOLLOWED, WHOLE, Reading, attribute, is_settled
 from passes.rules.sizes import DEEPEST, Sizes
@@ -69,7 +70,7 @@ class Integers(Sizes):
             return _ints_of(array)
         node = self._producer(scope, name)
         if node is not None and is_settled(node) and depth < DEEPEST:
-            follow = FOLLOWED.get(node.op_type)
+            follow = FOLLOWED.get(op_of(node))
             found = follow(self._reading(scope, depth + 1), node) if follow else None
             if found is not None:
                 return found
@@ -87,7 +88,7 @@ class Integers(Sizes):
         """How many slices of size 1 a tensor was split into."""
         home = None if scope is None or name in self._producers else self._home(scope, name)
         node = self._producer(home, name)
-        if node is None or node.op_type != "SplitToSequence":
+        if node is None or op_of(node) != "SplitToSequence":
             return None
         if len(node.input) > 1 and node.input[1]:
             parts = self._at(home, node.input[1], depth)

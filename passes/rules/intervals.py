@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rules.affine import Affine
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
@@ -49,12 +49,12 @@ class Intervals:
             plain = fixed.size == 1 and fixed.dtype.kind in "biuf" and np.isfinite(fixed).all()
             return (float(fixed.item()), float(fixed.item())) if plain else None
         node = self.integers.source(name)
-        if node is None or not scoping.is_onnx_domain(node.domain):
+        if node is None:
             return None
-        follow = _FOLLOWED.get(node.op_type)
+        follow = _FOLLOWED.get(op_of(node))
         if follow is None:
             return None
-        read = [self.of(one, depth + 1) for one in node.input[: _READ.get(node.op_type)]]
+        read = [self.of(one, depth + 1) for one in node.input[: _READ.get(op_of(node))]]
         inputs = [one for one in read if one is not None]
         return follow(node, inputs) if len(inputs) == len(read) else None
 

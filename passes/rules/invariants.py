@@ -9,6 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rules.body_outputs import IDENTITY_OF_OPTIONALS
 from passes.rules.levels import Level, collects_strings
 from passes.rules.randomness import first_random
@@ -131,7 +132,7 @@ class Invariants:
         if (level.is_branch and not safe) or (guarded and not self.running.is_told):
             self.obstacles.append(Obstacle("may-fail", node))
             return None
-        cheap = node.op_type in CHEAP and scoping.is_onnx_domain(node.domain)
+        cheap = op_of(node) in CHEAP
         outputs = tuple(filter(None, node.output))
         return Candidate(level, position, node, outputs, reads, guarded, cheap)
 
@@ -154,7 +155,7 @@ class Invariants:
         It runs once then, whether or not the branch is ever taken: in a loop of more than one
         iteration that is a gain.
         """
-        is_if = node.op_type == "If" and scoping.is_onnx_domain(node.domain)
+        is_if = op_of(node) == "If"
         return is_if and not self.running.once
 
     def _read(self, names: Iterable[str]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from onnx import NodeProto
 
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.induction import unchanged
@@ -69,14 +70,14 @@ class _Finder:
         """The read that a node is."""
         if not is_settled(node):
             return None
-        if node.op_type == "Gather":
+        if op_of(node) == "Gather":
             axis = attribute(node, "axis", 0) or 0
             return self._read(index, node, node.input[0], axis, node.input[1])
-        if node.op_type == "Slice" and len(node.input) >= 3:
+        if op_of(node) == "Slice" and len(node.input) >= 3:
             return self._slice(index, node)
-        if node.op_type == "SequenceAt":
+        if op_of(node) == "SequenceAt":
             return self._sequence_at(index, node)
-        if node.op_type == "Compress":
+        if op_of(node) == "Compress":
             return self._string_row(index, node)
         return None
 
@@ -100,7 +101,7 @@ class _Finder:
         if slope not in (1, -1) or not set(self.integers.guards(position)) <= self.guards:
             return None
         base = at.single.without(ITERATION)
-        keeps = kept or (node.op_type == "Gather" and at.rank == 1)
+        keeps = kept or (op_of(node) == "Gather" and at.rank == 1)
         axis %= len(dims)
         return Read(tensor, axis, base, slope < 0, (index,), (node.output[0],), keeps)
 
@@ -151,7 +152,7 @@ class _Finder:
             yield from ((at, node.output[0]) for at, node in zip(readers, nodes, strict=True))
 
     def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
-        if node.op_type != "Squeeze":
+        if op_of(node) != "Squeeze":
             return False
         if len(node.input) > 1:
             return number_of(self.integers.inside(node.input[1])) == axis
@@ -168,21 +169,21 @@ class _Finder:
         outer = carried.initial if carried else name
         if self.integers.is_outer(outer) and not self.integers.same_meaning(made, outer):
             return None
-        if made.op_type == "SplitToSequence":
+        if op_of(made) == "SplitToSequence":
             axis = attribute(made, "axis", 0) or 0
             parts = made.input[1] if len(made.input) > 1 else ""
             if parts and not self._is_one(parts):
                 return None
             kept = bool(parts) or attribute(made, "keepdims", 1) != 0
             return self._read(index, node, made.input[0], axis, node.input[1], kept)
-        if made.op_type == "SequenceConstruct":
+        if op_of(made) == "SequenceConstruct":
             return self._constructed(index, node, made)
         return None
 
     def _constructed(self, index: int, node: NodeProto, made: NodeProto) -> Read | None:
         """A read of a sequence that a Split filled."""
         split = self.integers.source(made.input[0])
-        if split is None or split.op_type != "Split" or list(split.output) != list(made.input):
+        if split is None or op_of(split) != "Split" or list(split.output) != list(made.input):
             return None
         if not is_settled(split):
             return None

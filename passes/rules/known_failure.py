@@ -17,6 +17,7 @@ from onnx import (
 )
 
 from passes import scope as scoping
+from passes.operators import is_onnx_domain
 from passes.rule import Edit, Refused, Site
 from passes.shape_inference import objection
 
@@ -42,7 +43,7 @@ def refuse_known_failure(site: Site, edit: Edit) -> Edit:
 def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[TensorProto]) -> str:
     (*_, top) = site.scope.chain()
     imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
-    others = [one for one in imports.opset_import if not scoping.is_onnx_domain(one.domain)]
+    others = [one for one in imports.opset_import if not is_onnx_domain(one.domain)]
     model = ModelProto(ir_version=_IR, opset_import=[helper.make_opsetid("", site.target)])
     model.opset_import.extend(others)
     model.functions.extend(site.model.proto.functions)

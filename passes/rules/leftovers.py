@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.integers import Integers
 from passes.rules.readers import makers_around, readers_around
@@ -50,13 +51,13 @@ def _reading(site: Site) -> Reading:
 
 
 def _may_go(integers: Integers, node: NodeProto, reading: Reading) -> bool:
-    if any(True for _ in scoping.subgraphs(node)) or not scoping.is_onnx_domain(node.domain):
+    if any(True for _ in scoping.subgraphs(node)):
         return False
-    if node.op_type == "SequenceEmpty":
+    if op_of(node) == "SequenceEmpty":
         return True
-    if node.op_type in _FAILS_ON_SHAPES_ONLY and fits(node, reading):
+    if op_of(node) in _FAILS_ON_SHAPES_ONLY and fits(node, reading):
         return True
-    if node.op_type == "ConstantOfShape":
+    if op_of(node) == "ConstantOfShape":
         sizes = integers.outside(node.input[0])
         if sizes is None or sizes.rank != 1:
             return False

@@ -14,6 +14,7 @@ from passes import scope as scoping
 from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
 from passes.names import Names
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.folding import Array
 from passes.rules.shape_checks import Reading
@@ -144,15 +145,15 @@ class Level:
 
     def cannot_fail(self, node: NodeProto) -> bool:
         """Whether a node may run where the original may not have: on whatever it would read."""
-        if scoping.holds_graphs(node) or not scoping.is_onnx_domain(node.domain):
+        if scoping.holds_graphs(node):
             return False
         known = {name: self.type_of(name) for name in node.input if name}
         types = {name: one for name, one in known.items() if one is not None}
-        if node.op_type in ("Cast", "CastLike") and len(types) < len(known):
+        if op_of(node) in ("Cast", "CastLike") and len(types) < len(known):
             return False  # of a string, it may fail
         if not fits(node, Reading(self.site.opset, self.dims_of, self.constant, self.trusted)):
             return False
-        if node.op_type == "Gather":
+        if op_of(node) == "Gather":
             return True  # within the bounds, as its index is fixed
         constants = Constants(self.site.model, self.scope)
         fixed = [name for name in node.input if name and constants.tensor(name) is not None]
@@ -167,7 +168,7 @@ class Level:
 
     def _counts(self, node: NodeProto) -> bool:
         """Whether a node is a Range of whole numbers in fixed steps."""
-        if node.op_type != "Range" or not scoping.is_onnx_domain(node.domain):
+        if op_of(node) != "Range":
             return False
         step = self.constant(node.input[2])
         whole = step is not None and step.dtype.kind == "i" and bool(np.all(step != 0))

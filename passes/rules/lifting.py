@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
 
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor, sparse_constant
+from passes.operators import is_onnx_domain, op_of
 from passes.own_strings import may_collect_strings
 from passes.repeated import replace_all
 from passes.rules.packing import counts, read_too_far
@@ -46,7 +47,7 @@ class Lifting:
         The outside is `level` levels further out. Strings stay in a Loop that collects some.
         """
         texts_stay = texts_stay or may_collect_strings(node)
-        for _, graph in scoping.subgraphs(node) if scoping.is_onnx_domain(node.domain) else ():
+        for _, graph in scoping.subgraphs(node) if is_onnx_domain(node.domain) else ():
             self.take(graph, level=level, texts_stay=texts_stay)
 
     def take(
@@ -112,7 +113,7 @@ def _stays(constant: TensorProto | NodeProto, least: int | None, texts_stay: boo
 
 def is_constant(node: NodeProto) -> bool:
     """Whether a node is a Constant, of any spelling."""
-    return node.op_type == "Constant" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "Constant"
 
 
 def _read_in(graph: GraphProto) -> set[str]:

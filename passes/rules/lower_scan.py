@@ -11,6 +11,7 @@ from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lowered_body import LoweredBody
 from passes.value_types import dims_of, elem_type_of
@@ -21,7 +22,7 @@ _SLICES_BACKWARDS = 10
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later."""
-    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain) and opset >= 9
+    return op_of(node) == "Scan" and opset >= 9
 
 
 @register("lower-scan", considers=considers)

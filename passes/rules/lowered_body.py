@@ -12,6 +12,7 @@ from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import LoopForm, Scanned
+from passes.operators import op_of
 from passes.own_strings import SHARING
 from passes.rule import Refused, Site
 from passes.rules.kept_state import kept_state
@@ -96,7 +97,7 @@ class LoweredBody:
         if position < len(self.form.carried) or elem_type_of(value.type) != TensorProto.STRING:
             return False
         maker = makers.get(value.name)
-        return maker is None or maker.op_type in SHARING or value.name in listed
+        return maker is None or op_of(maker) in SHARING or value.name in listed
 
     def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
         name = self.form.carried[position].body_input

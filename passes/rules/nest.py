@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes import scope as scoping
 from passes.loop_form import Carried, Collected, LoopForm, Scanned
+from passes.operators import op_of
 from passes.rule import NothingToDo, Refused, Site
 from passes.rules.grid import Grid
 from passes.rules.lifting import is_constant
@@ -55,7 +56,7 @@ def _only_scan(site: Site, body: GraphProto) -> NodeProto:
         others = [node for node in others if node is not found[0]]
         raise Refused(
             "other-work",
-            "beside a Scan, the body runs " + ", ".join(sorted({one.op_type for one in others})),
+            "beside a Scan, the body runs " + ", ".join(sorted({op_of(one) for one in others})),
             [site.path, *(name for one in others for name in one.output if name)],
         )
     return found[0]
@@ -77,11 +78,11 @@ def _uncovered(site: Site, body: GraphProto) -> NodeProto:
 
 def is_scan(node: NodeProto) -> bool:
     """Whether a node is a Scan."""
-    return node.op_type == "Scan" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "Scan"
 
 
 def _is_identity(node: NodeProto) -> bool:
-    return node.op_type == "Identity" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "Identity"
 
 
 def _origins(body: GraphProto) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rules.shapes_fit import goes_by_element
 from passes.rules.where_empty import WhereEmpty
 from passes.value_types import elem_type_of
@@ -23,19 +23,19 @@ def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
     does not transpose, and onnx's reference does not flatten nothing.
     """
     kinds = {elem_type_of(level.type_of(name)) for name in (*node.input, *node.output) if name}
-    if not scoping.is_onnx_domain(node.domain) or kinds & {0, TensorProto.STRING}:
+    if kinds & {0, TensorProto.STRING}:
         return False
-    known = goes_by_element(node) or node.op_type in _MOVING
-    if node.op_type in ("MatMul", "Gemm"):
+    known = goes_by_element(node) or op_of(node) in _MOVING
+    if op_of(node) in ("MatMul", "Gemm"):
         known = _multiplies(level, node)
-    if node.op_type in ("LogSoftmax", "Softmax"):
+    if op_of(node) in ("LogSoftmax", "Softmax"):
         known = level.site.opset >= _ONE_AXIS
     return known and level.cannot_fail(node)
 
 
 def gives_nothing_anew(level: WhereEmpty, node: NodeProto) -> bool:
     """Whether a node, which is to go, could not fail."""
-    if node.op_type == "ConstantOfShape" and scoping.is_onnx_domain(node.domain):
+    if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
     return level.cannot_fail(node)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import TensorProto, TypeProto
 
+from passes.operators import op_of
 from passes.rules.affine import Affine
 from passes.rules.integer_ops import WHOLE, attribute
 from passes.rules.integers import Integers
@@ -58,7 +59,7 @@ class Operands:
     def _cast(self, name: str) -> Operand | None:
         """A whole number that is cast to a float."""
         node = self.integers.producer(name) if self.outside else self.integers.source(name)
-        if node is None or node.op_type != "Cast":
+        if node is None or op_of(node) != "Cast":
             return None
         limit = _LIMITS.get(attribute(node, "to") or 0, 0)
         captured = not self.outside and self.integers.is_outer(name)

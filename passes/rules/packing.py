@@ -13,6 +13,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.external_data import byte_size
+from passes.operators import op_of
 
 _SMALL = 4096  # bytes; to rearrange less than this gains nothing
 #: How many levels further out the weights of an operator are found.
@@ -53,8 +54,8 @@ def counts(tensor: TensorProto, least: int | None) -> bool:
 
 
 def _weights(node: NodeProto, level: int) -> dict[str, int]:
-    reach = _REACH.get(node.op_type, level)
-    if level <= reach or not scoping.is_onnx_domain(node.domain):
+    reach = _REACH.get(op_of(node), level)
+    if level <= reach:
         return {}
     return dict.fromkeys(filter(None, node.input[1:]), _SMALL if reach else 0)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
+from passes.operators import is_onnx_domain, op_of
 from passes.rule import Edit, Limit, Refused, Site, register
 from passes.rules.bounds import fixed_trips
 from passes.rules.branch_types import (
@@ -29,11 +29,9 @@ _COMPARES_WHOLE_NUMBERS = 9  # Less
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
-    if not scoping.is_onnx_domain(node.domain) or any(
-        one.key == PEELED_KEY for one in node.metadata_props
-    ):
+    if not is_onnx_domain(node.domain) or any(one.key == PEELED_KEY for one in node.metadata_props):
         return False
-    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
 
 
 @register("peel", considers=considers, optional=True)
@@ -115,7 +113,7 @@ def _refuse(site: Site, form: LoopForm, known: Known, last: bool) -> None:
         raise Refused("no-iteration", "the loop never runs", [site.path])
     drawing = first_random(site.model, form.body.node)
     if drawing is not None:
-        raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
+        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
     condition = form.condition
     ends = condition is not None and not Truth(site, form).ends_never()
     if last and ends and condition is not None:

@@ -10,6 +10,7 @@ from passes import spelling
 from passes.author import Author
 from passes.draft import ITERATION_KEY
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
+from passes.operators import op_of
 from passes.rule import Edit, Site
 from passes.rules.branch_types import rows_type
 from passes.rules.either_way import EitherWay, Given
@@ -168,7 +169,7 @@ class Peeling(EitherWay):
         inner = author.inside(f"{author.prefix}/rest")
         offset = self.author.int(1) if form.condition and not self.last else ""
         body = remaining_body(inner, self.body, "rest", first=offset)
-        node = NodeProto(op_type=source.op_type, domain=source.domain, doc_string=source.doc_string)
+        node = NodeProto(op_type=op_of(source), doc_string=source.doc_string)
         node.name = f"{source.name}/rest" if source.name else ""
         node.attribute.extend(one for one in source.attribute if one.name != "body")
         node.attribute.append(helper.make_attribute("body", body))

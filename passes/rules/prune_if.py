@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.levels import Level
@@ -14,7 +15,7 @@ from passes.rules.readers import readers_around
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is an If."""
-    return node.op_type == "If" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "If"
 
 
 @register("prune-if", considers=considers, optional=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.captured_state import captured_state
 from passes.rules.makers import makers_of_nothing
@@ -16,9 +16,7 @@ from passes.rules.readers import readers_around
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later."""
-    if not scoping.is_onnx_domain(node.domain):
-        return False
-    return node.op_type == "Loop" or (node.op_type == "Scan" and opset >= 9)
+    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
 
 
 @register("prune-loop", considers=considers, optional=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import scope as scoping
 from passes.author import Author
+from passes.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.context import context_of
 from passes.rules.leftovers import leftovers
@@ -17,7 +17,7 @@ _OLDEST = 9  # Scan-8 has a batch
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, in an opset that has a Scan without a batch."""
-    is_loop = node.op_type == "Loop" and scoping.is_onnx_domain(node.domain)
+    is_loop = op_of(node) == "Loop"
     return is_loop and opset >= _OLDEST
 
 

@@ -12,6 +12,7 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rules.integers import Integers
 from passes.speculation import SPECULATABLE
@@ -114,11 +115,11 @@ class RaisedBody:
         return [one for one in carried if one.body_input not in spare or one.body_input in needed]
 
     def _is_idle(self, node: NodeProto) -> bool:
-        if any(True for _ in scoping.subgraphs(node)) or not scoping.is_onnx_domain(node.domain):
+        if any(True for _ in scoping.subgraphs(node)):
             return False
         if self.integers.inside(node.output[0]) is not None:
             return True
-        return node.op_type in _IDLE and self.doubts.isdisjoint(node.output)
+        return op_of(node) in _IDLE and self.doubts.isdisjoint(node.output)
 
     def finish(
         self,

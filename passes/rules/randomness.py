@@ -8,19 +8,20 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.model import Model
+from passes.operators import FunctionKey, called_key, function_key, op_of
 from passes.speculation import RANDOM
 
 
 def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
     """The first node, at any depth and in any function called, that draws anew each time."""
-    functions = {(one.domain, one.name): one for one in model.proto.functions}
-    seen: set[tuple[str, str]] = set()
+    functions = {function_key(one): one for one in model.proto.functions}
+    seen: set[FunctionKey] = set()
     pending = list(nodes)[::-1]
     while pending:
         node = pending.pop()
-        if node.op_type in RANDOM or _trains(node):
+        if op_of(node) in RANDOM or _trains(node):
             return node
-        called = (node.domain, node.op_type)
+        called = called_key(node)
         if called in functions and called not in seen:
             seen.add(called)
             pending.extend(functions[called].node)
@@ -31,4 +32,4 @@ def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
 
 def _trains(node: NodeProto) -> bool:
     """Whether a Dropout may be told that it trains."""
-    return node.op_type == "Dropout" and len(node.input) > 2 and bool(node.input[2])
+    return op_of(node) == "Dropout" and len(node.input) > 2 and bool(node.input[2])

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 
 #: Ops that do the same to every element, whatever the shape.
 _ANY_SHAPE = frozenset(
@@ -64,14 +65,14 @@ class _Pairs:
             found.append(maker)
             if _is(maker, "Unsqueeze"):
                 return found if list(maker.input[1:]) == list(node.input[1:]) else []
-            if not (maker.op_type in _ANY_SHAPE and scoping.is_onnx_domain(maker.domain)):
+            if op_of(maker) not in _ANY_SHAPE:
                 return []
             maker = self.makers.get(maker.input[0])
         return []
 
 
 def _is(node: NodeProto, op_type: str) -> bool:
-    return node.op_type == op_type and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == op_type
 
 
 def _reading(node: NodeProto, same: dict[str, str]) -> NodeProto:

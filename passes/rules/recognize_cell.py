@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.cell_writing import CellWriter
 from passes.rules.recognized import recognized
@@ -16,9 +17,9 @@ _NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
-    if node.op_type != "Scan" or not scoping.is_onnx_domain(node.domain) or opset < _OLDEST:
+    if op_of(node) != "Scan" or opset < _OLDEST:
         return False
-    kinds = {one.op_type for _, body in scoping.subgraphs(node) for one in body.node}
+    kinds = {op_of(one) for _, body in scoping.subgraphs(node) for one in body.node}
     return all(not kinds.isdisjoint(some) for some in _NEEDED)
 
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from onnx import NodeProto, TensorProto
 
-from passes import scope as scoping
 from passes.loop_form import Carried
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.rules.time_body import TimeBody
 from passes.value_types import elem_type_of
@@ -88,19 +88,19 @@ def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
         return Recurrence(carried, Kind.LAST, elem_type, carried.body_output)
     own = body.origin(node.input[0]) == carried.body_input
     value = node.input[1] if own else node.input[0]
-    kind = _KINDS[node.op_type]
+    kind = _KINDS[op_of(node)]
     if kind is Kind.SUM and elem_type in _COUNTERS and value not in body.varying:
         kind = Kind.COUNTER
-    return Recurrence(carried, kind, elem_type, value, at, node.op_type == "Sub")
+    return Recurrence(carried, kind, elem_type, value, at, op_of(node) == "Sub")
 
 
 def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
     """Whether a node makes the next value of the last one and another value."""
-    known = node.op_type in _KINDS and scoping.is_onnx_domain(node.domain)
+    known = op_of(node) in _KINDS
     if not known or len(node.input) != 2:
         return False
     first, second = (body.origin(name) == state for name in node.input)
-    return (first != second) and (first or node.op_type != "Sub")
+    return (first != second) and (first or op_of(node) != "Sub")
 
 
 def check(body: TimeBody, one: Recurrence, reads: Sequence[str]) -> None:

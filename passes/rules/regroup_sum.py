@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences import FLOATS
@@ -22,7 +23,7 @@ from passes.vectorize.axes import attribute
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a loop with a sum in its body."""
-    if node.op_type not in ("Scan", "Loop") or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in ("Scan", "Loop"):
         return False
     bodies = (body for _, body in scoping.subgraphs(node))
     return any(is_sum(one) for body in bodies for one in body.node)
@@ -126,7 +127,7 @@ class _Kinds:
 
     def _summed(self, product: NodeProto) -> int:
         weight = dims_of(self._type(product.input[1])) if len(product.input) > 1 else None
-        sizes = (weight or ())[1:] if product.op_type == "Conv" else (weight or ())[-2:-1]
+        sizes = (weight or ())[1:] if op_of(product) == "Conv" else (weight or ())[-2:-1]
         return math.prod(size for size in sizes if isinstance(size, int))
 
     def refusal(self) -> Refused | NothingToDo:

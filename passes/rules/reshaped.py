@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rules.folding import Array
 from passes.value_types import Dims
 
@@ -21,7 +21,7 @@ RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
 
 def reshapes(node: NodeProto) -> bool:
     """Whether a node gives the elements of its first input, in their order, in other axes."""
-    return node.op_type in RESHAPING and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in RESHAPING
 
 
 def sizes_of(dims: Dims) -> Sizes:
@@ -31,13 +31,13 @@ def sizes_of(dims: Dims) -> Sizes:
 
 def reshaped(node: NodeProto, sizes: Sizes, constant: Constant) -> Sizes | None:
     """The sizes behind a node; None where they are not known, or it would fail."""
-    name = "shape" if node.op_type == "Reshape" else "axes"
+    name = "shape" if op_of(node) == "Reshape" else "axes"
     numbers = _numbers(node, name, constant)
     if numbers is None:
         return None
-    if node.op_type == "Reshape":
+    if op_of(node) == "Reshape":
         return _in_shape(node, sizes, numbers)
-    return (_squeezed if node.op_type == "Squeeze" else _unsqueezed)(sizes, numbers)
+    return (_squeezed if op_of(node) == "Squeeze" else _unsqueezed)(sizes, numbers)
 
 
 def _numbers(node: NodeProto, name: str, constant: Constant) -> list[int] | None:

@@ -11,6 +11,7 @@ from passes import facts
 from passes import scope as scoping
 from passes.constants import Constants
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.body_types import may_change
 from passes.rules.folding import Array
@@ -36,7 +37,7 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
     types = _types(site, form)
     fixed = [name for name in form.captured if site.constant(name) is not None]
     fixed += [one.name for one in form.body.initializer]
-    fixed += [node.output[0] for node in form.body.node if node.op_type == "Constant"]
+    fixed += [node.output[0] for node in form.body.node if op_of(node) == "Constant"]
     found = speculatable(form.body, fixed, types)
     value = constants_in_body(site)
     culprits = [
@@ -48,7 +49,7 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
         culprits = [node for node in form.body.node if not _fits_always(site, node, types)]
     if not culprits:
         return None
-    ops = ", ".join(sorted({one.op_type for one in culprits}))
+    ops = ", ".join(sorted({op_of(one) for one in culprits}))
     names = (name for one in culprits for name in one.output if name)
     return _because(f"{ops} may fail where the loop has ended", site, *names)
 
@@ -90,7 +91,7 @@ def _types(site: Site, form: LoopForm) -> dict[str, TypeProto]:
 
 def _reduces_something(node: NodeProto, types: Mapping[str, TypeProto], fixed: list[str]) -> bool:
     """Whether a node takes the largest or smallest of elements that are there."""
-    if node.op_type not in _OF_SOMETHING or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in _OF_SOMETHING:
         return False
     there = has_elements(types.get(node.input[0]))
     return there and all(name in fixed for name in node.input[1:] if name)
@@ -98,7 +99,7 @@ def _reduces_something(node: NodeProto, types: Mapping[str, TypeProto], fixed: l
 
 def _divides_by_number(node: NodeProto, value: Callable[[str], Array | None]) -> bool:
     """Whether a node divides by fixed numbers, none of them 0, or -1, which may overflow."""
-    if node.op_type not in ("Div", "Mod") or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in ("Div", "Mod"):
         return False
     by = value(node.input[1])
     return by is not None and not bool(np.any((by == 0) | (by == -1)))
@@ -108,7 +109,7 @@ def _fits_always(site: Site, node: NodeProto, types: Mapping[str, TypeProto]) ->
     """Whether the sizes of a node's operands fit in every run, even where it never ran."""
     if scoping.holds_graphs(node):
         return False
-    alone = len(set(node.input)) == 1 and node.op_type in SPECULATABLE - _SHAPED
+    alone = len(set(node.input)) == 1 and op_of(node) in SPECULATABLE - _SHAPED
     trusted = "valid-inputs" in site.options.get("assume", ())
     reading = Reading(
         site.target,

@@ -9,6 +9,7 @@ from itertools import zip_longest
 import numpy as np
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.rules.folding import Array
 from passes.value_types import Dim, Dims
 
@@ -60,7 +61,7 @@ def _int(node: NodeProto, name: str, default: int) -> int:
 
 
 def _axis(node: NodeProto, dims: Sequence[Dims], reading: Reading) -> bool:
-    default = -1 if reading.opset >= 13 and node.op_type != "Flatten" else 1
+    default = -1 if reading.opset >= 13 and op_of(node) != "Flatten" else 1
     rank = len(dims[0])
     return -rank <= _int(node, "axis", default) < rank
 

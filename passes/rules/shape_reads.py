@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from onnx import GraphProto
 
-from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.integers import Integers
 from passes.rules.readers import OUTPUT, readers_in
@@ -26,12 +26,12 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     makers = {name: node for node in form.body.node for name in node.output}
     for one in form.carried:
         writer = makers.get(one.body_output)
-        while writer is not None and writer.op_type == "Identity":
+        while writer is not None and op_of(writer) == "Identity":
             writer = makers.get(writer.input[0])
-        writes = writer is not None and writer.op_type in _WRITES
+        writes = writer is not None and op_of(writer) in _WRITES
         if writer is None or not writes or writer.input[0] != one.body_input:
             continue
-        if integers.is_outer(one.initial) and scoping.is_onnx_domain(writer.domain):
+        if integers.is_outer(one.initial):
             found |= dict.fromkeys(_shape_reads(form.body, one, readers), one.initial)
     if not found:
         return form
@@ -49,10 +49,10 @@ def _shape_reads(body: GraphProto, one: Carried, readers: dict[str, list[int]]) 
         node = None if position == OUTPUT else body.node[position]
         if node is None or list(node.input).count(one.body_input) != 1:
             continue
-        if node.input[0] != one.body_input or not scoping.is_onnx_domain(node.domain):
+        if node.input[0] != one.body_input:
             continue
         asks = readers.get(node.output[0], [])
-        only_shape = all(at != OUTPUT and body.node[at].op_type == "Shape" for at in asks)
-        if node.op_type == "Shape" or (node.op_type == "Gather" and only_shape):
+        only_shape = all(at != OUTPUT and op_of(body.node[at]) == "Shape" for at in asks)
+        if op_of(node) == "Shape" or (op_of(node) == "Gather" and only_shape):
             found.append(position)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rules.shape_checks import CHECKS, Reading
 
 # fmt: off
@@ -38,27 +38,25 @@ _ALL_BROADCAST_SINCE = 7
 def fits(node: NodeProto, reading: Reading) -> bool:
     """Whether a node of the standard domain is proven to fit the shapes that it reads."""
     if any(one.ref_attr_name for one in node.attribute):
-        return node.op_type == "Constant"
-    if node.op_type in _ELEMENTWISE:
+        return op_of(node) == "Constant"
+    if op_of(node) in _ELEMENTWISE:
         return True
     dims = reading.dims(node)
     if dims is None or reading.opset < _ALL_BROADCAST_SINCE:
         return False
-    if node.op_type in _BROADCAST:
-        since = _BROADCASTS_SINCE.get(node.op_type, _ALL_BROADCAST_SINCE)
+    if op_of(node) in _BROADCAST:
+        since = _BROADCASTS_SINCE.get(op_of(node), _ALL_BROADCAST_SINCE)
         return reading.opset >= since and reading.broadcast(dims) is not None
-    check = CHECKS.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type)
+    check = CHECKS.get("Reduce" if op_of(node).startswith("Reduce") else op_of(node))
     return check is not None and check(node, dims, reading)
 
 
 def goes_by_element(node: NodeProto) -> bool:
     """Whether an op of the standard domain gives an element for each element it reads."""
-    return node.op_type in _ELEMENTWISE or node.op_type in _BROADCAST
+    return op_of(node) in _ELEMENTWISE or op_of(node) in _BROADCAST
 
 
 def is_checked(node: NodeProto) -> bool:
     """Whether it is known what shapes an op fits: of the others nothing is proven."""
-    if not scoping.is_onnx_domain(node.domain):
-        return False
     known = _ELEMENTWISE | _BROADCAST | CHECKS.keys()
-    return node.op_type in known or node.op_type.startswith("Reduce")
+    return op_of(node) in known or op_of(node).startswith("Reduce")

@@ -11,6 +11,7 @@ from passes import facts
 from passes import scope as scoping
 from passes.errors import BadModel
 from passes.loop_form import Carried, Kind, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.affine import Affine
 from passes.rules.integer_ops import is_settled
@@ -44,7 +45,7 @@ class Across:
         index = self.site.model.position(home.owner, name)
         if index is None or not is_pure(node):  # what gives another result may be another size
             return None
-        if node.op_type == "If":
+        if op_of(node) == "If":
             return self._chosen(home, index, list(node.output).index(name), axis)
         form = _form(self.site, home, node)
         if form is None:
@@ -90,7 +91,7 @@ class Across:
     def _zero_otherwise(self, home: Scope, condition: str) -> Affine | None:
         """A number that is 0 wherever a condition does not hold, which asks if it is above 0."""
         test = self.producer(home, condition)
-        if test is None or test.op_type != "Greater" or not scoping.is_onnx_domain(test.domain):
+        if test is None or op_of(test) != "Greater":
             return None
         count, bound = (self.number(home, name) for name in test.input)
         asked = count is not None and bound is not None and bound.number == 0
@@ -128,7 +129,7 @@ def _hands_on(site: Site, body: Scope, one: Carried) -> bool:
     """Whether every iteration hands on what is carried as it is."""
     name = one.body_output
     while (node := site.model.producer(body.owner, name)) is not None:
-        if node.op_type != "Identity" or not scoping.is_onnx_domain(node.domain):
+        if op_of(node) != "Identity":
             return False
         name = node.input[0]
     return name == one.body_input
@@ -136,7 +137,7 @@ def _hands_on(site: Site, body: Scope, one: Carried) -> bool:
 
 def _form(site: Site, home: Scope, node: NodeProto) -> LoopForm | None:
     """A loop in a graph; None where the node is none, or a Scan-8, whose rows may end early."""
-    if node.op_type not in _LOOPS or not is_settled(node):
+    if op_of(node) not in _LOOPS or not is_settled(node):
         return None
     *_, top = home.chain()
     try:

@@ -7,6 +7,7 @@ from functools import reduce
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.rules.affine import Affine
 from passes.rules.integer_ops import attribute
 from passes.rules.size_reading import SizeReading, SizeRule, common
@@ -19,15 +20,15 @@ def size_through(read: SizeReading, node: NodeProto, axis: int) -> Affine | None
 
     Of several outputs, that of each of them.
     """
-    if len(node.output) > 1 and node.op_type != "Split":
+    if len(node.output) > 1 and op_of(node) != "Split":
         return None
-    if node.op_type in SHAPE_KEEPING:
+    if op_of(node) in SHAPE_KEEPING:
         return read.size(node.input[0], axis)
-    if node.op_type in _BROADCASTING:
+    if op_of(node) in _BROADCASTING:
         return _broadcast(read, node, axis)
-    if node.op_type in _REDUCING:
+    if op_of(node) in _REDUCING:
         return _reduced(read, node, axis)
-    follow = _SIZES.get(node.op_type)
+    follow = _SIZES.get(op_of(node))
     return None if follow is None else follow(read, node, axis)
 
 

@@ -12,6 +12,7 @@ from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Site
 from passes.rules.guards import Producer, conjuncts, guarded
@@ -68,11 +69,11 @@ def _unguarded(
         # what the guard gives has the rank of what it guards, and is declared
         return row if one_rank(one.body_output, one.body_input) else None
     guard = guarded(node, producer, constant)
-    if guard is None and node.op_type == "Squeeze":  # a list of one, reshaped
+    if guard is None and op_of(node) == "Squeeze":  # a list of one, reshaped
         inner = producer(node.input[0])
         guard = guarded(inner, producer, constant) if inner is not None else None
         rows = producer(guard.value) if guard is not None else None
-        if guard is None or rows is None or rows.op_type != "Unsqueeze":
+        if guard is None or rows is None or op_of(rows) != "Unsqueeze":
             return None
         guard = replace(guard, value=rows.input[0])
     if guard is None:
@@ -83,10 +84,10 @@ def _unguarded(
 
 def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) -> str | None:
     """The value that `spelling.same_sizes` guards, None where a node is another one."""
-    if node.op_type != "Gather" or attribute(node, "axis", 0):
+    if op_of(node) != "Gather" or attribute(node, "axis", 0):
         return None
     rows = producer(node.input[0])
-    if rows is None or rows.op_type != "Unsqueeze":
+    if rows is None or op_of(rows) != "Unsqueeze":
         return None
     axes = constant(rows.input[1]) if len(rows.input) > 1 else None
     first = [0] if axes is None else axes.tolist()
@@ -106,7 +107,7 @@ class _Compares:
 
     def shapes(self, condition: str) -> bool:
         """Whether it says that they have the same rank and differ nowhere."""
-        nodes = [node for node in conjuncts(condition, self.producer) if node.op_type == "Equal"]
+        nodes = [node for node in conjuncts(condition, self.producer) if op_of(node) == "Equal"]
         return any(map(self._ranks, nodes)) and any(map(self._sizes, nodes))
 
     def _ranks(self, node: NodeProto) -> bool:
@@ -121,7 +122,7 @@ class _Compares:
     def counts(self, name: str) -> bool:
         """Whether a number is that of the sizes in which they differ."""
         differ = self.producer(self._behind(name, ("ReduceSum", "Cast", "Not")))
-        if differ is None or differ.op_type != "Equal":
+        if differ is None or op_of(differ) != "Equal":
             return False
         return [self._behind(name, ("Shape",)) for name in differ.input] == self.values
 
@@ -129,7 +130,7 @@ class _Compares:
         """What a chain of ops, the last first, was computed from; empty where it is another."""
         for op in ops:
             node = self.producer(name)
-            if node is None or node.op_type != op:
+            if node is None or op_of(node) != op:
                 return ""
             if op in ("Shape", "ReduceSum") and (len(node.input) > 1 or _axes(node)):
                 return ""  # of some axes only

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.exactness import Array
 from passes.rules.integers import Integers
@@ -18,7 +18,7 @@ _ASKING = ("Shape", "Size")
 
 def asks_for_sizes(node: NodeProto) -> bool:
     """Whether a node may give nothing but sizes of one tensor."""
-    return node.op_type in (*_ASKING, *_CUTTING) and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in (*_ASKING, *_CUTTING)
 
 
 def static_sizes(site: Site) -> tuple[Array, NodeProto] | None:
@@ -41,10 +41,10 @@ def static_sizes(site: Site) -> tuple[Array, NodeProto] | None:
 def _asking(site: Site) -> NodeProto | None:
     """The node itself, or the Shape that it cuts, which must stand next to it."""
     node = site.node
-    if node.op_type in _ASKING:
+    if op_of(node) in _ASKING:
         return node
     made = site.model.producer(site.scope.owner, node.input[0])
-    if made is None or made.op_type != "Shape" or not scoping.is_onnx_domain(made.domain):
+    if made is None or op_of(made) != "Shape":
         return None
     return made
 
@@ -57,6 +57,6 @@ def _home(site: Site, name: str) -> Scope | None:
 def stands_in_loop(scope: Scope) -> bool:
     """Whether a graph is the body of a Loop, or stands in one."""
     for at in scope.chain():
-        if at.outer is not None and at.outer.owner.node[int(at.key[-2])].op_type == "Loop":
+        if at.outer is not None and op_of(at.outer.owner.node[int(at.key[-2])]) == "Loop":
             return True
     return False

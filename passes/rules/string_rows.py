@@ -9,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, numpy_helper
 
+from passes.operators import op_of
 from passes.rules.guards import Producer
 from passes.rules.integer_ops import attribute
 
@@ -31,7 +32,7 @@ class StringRow:
 def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
     """What a Compress reads whose mask is the number of each row, compared with an index."""
     mask = producer(node.input[1])
-    if attribute(node, "axis", None) != 0 or mask is None or mask.op_type != "Equal":
+    if attribute(node, "axis", None) != 0 or mask is None or op_of(mask) != "Equal":
         return None
     rows = node.input[0]
     numbers, index = mask.input
@@ -40,7 +41,7 @@ def string_row(node: NodeProto, producer: Producer, constant: Constant) -> Strin
         return None
     helpers = (mask.output[0], *counting)
     moved = producer(rows)
-    if moved is None or moved.op_type != "Transpose":
+    if moved is None or op_of(moved) != "Transpose":
         return StringRow(rows, 0, index, helpers)
     perm = next((list(one.ints) for one in moved.attribute if one.name == "perm"), [])
     if not perm or perm[1:] != sorted(perm[1:]):
@@ -55,7 +56,7 @@ def _numbers_of(
     found = []
     for op in ("Squeeze", "NonZero", "ConstantOfShape", "Gather", "Shape"):
         node = producer(name)
-        if node is None or node.op_type != op or not _plain(node, constant):
+        if node is None or op_of(node) != op or not _plain(node, constant):
             return None
         found.append(name)
         name = node.input[0]
@@ -64,9 +65,9 @@ def _numbers_of(
 
 def _plain(node: NodeProto, constant: Constant) -> bool:
     """Whether a node on that way does what it must: axis 0, and a filling that is no zero."""
-    if node.op_type == "Gather":
+    if op_of(node) == "Gather":
         position = constant(node.input[1])
         return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
-    if node.op_type == "ConstantOfShape":
+    if op_of(node) == "ConstantOfShape":
         return any(numpy_helper.to_array(one.t).all() for one in node.attribute)
-    return node.op_type != "Shape" or not node.attribute
+    return op_of(node) != "Shape" or not node.attribute

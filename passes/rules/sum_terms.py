@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rules.integer_ops import is_settled
 from passes.rules.plain_gemm import addend, is_plain
 from passes.rules.readers import makers_in, readers_in
@@ -22,7 +23,7 @@ _PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 def is_sum(node: NodeProto) -> bool:
     """Whether a node adds up what it reads."""
-    return node.op_type in _SUMS and scoping.is_onnx_domain(node.domain)
+    return op_of(node) in _SUMS
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class Sums:
         if at is None:
             return False
         node = self.nodes[at]
-        return node.op_type in _PRODUCTS and scoping.is_onnx_domain(node.domain)
+        return op_of(node) in _PRODUCTS
 
     def _own(self, reader: NodeProto, name: str) -> int | None:
         """The position of the node that makes a value, which nobody else reads, and this node
@@ -138,7 +139,7 @@ class Sums:
 
     def _adds_early(self, node: NodeProto) -> bool:
         """Whether a node is a plain Gemm whose product alone is late."""
-        if node.op_type != "Gemm" or not is_settled(node):
+        if op_of(node) != "Gemm" or not is_settled(node):
             return False
         turned = attribute(node, "transB", 0) and node.input[1] in self.late
         early = bool(addend(node)) and addend(node) not in self.late

@@ -70,9 +70,9 @@ class Tidy:
     def _gone(self, draft: Draft) -> bool:
         """Whether a node is no longer needed: it passes a value on, or its value is known."""
         output = draft.output
-        if len(output) != 1 or output[0] in self.keep or not draft.pattern.onnx:
+        if len(output) != 1 or output[0] in self.keep:
             return False
-        kind = draft.pattern.op_type
+        kind = draft.pattern.op
         if kind == "Identity":
             self._same[output[0]] = draft.input[0]
             return True
@@ -104,7 +104,7 @@ class Tidy:
 
     def _branch(self, draft: Draft) -> GraphProto | None:
         """The branch that an If takes, where that is known."""
-        if draft.op_type != "If" or not draft.pattern.onnx:
+        if draft.pattern.op != "If":
             return None
         value = self._value(draft.input[0])
         if value is None or value.size != 1:
@@ -142,7 +142,7 @@ class Tidy:
         return alive[::-1], needed
 
     def _may_go(self, draft: Draft) -> bool:
-        harmless = draft.op_type in SPECULATABLE and draft.pattern.onnx
+        harmless = draft.pattern.op in SPECULATABLE
         if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
             return False
         nothing_known = Reading(self.author.opset, lambda name: None, lambda name: None)

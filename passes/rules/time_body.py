@@ -14,6 +14,7 @@ from passes.author import Author
 from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm, Scanned
 from passes.names import Names
+from passes.operators import FunctionKey, function_key, is_onnx_domain, op_of
 from passes.rule import Refused, Site
 from passes.rules.entered import least_size, runs_in_its_branch
 from passes.rules.made_up_sizes import symbol_of_rows
@@ -164,7 +165,7 @@ class TimeBody:
         """The value that Identities hand on under this name."""
         while (at := self.producers.get(name)) is not None:
             node = self.nodes[at]
-            if node.op_type != "Identity" or not scoping.is_onnx_domain(node.domain):
+            if op_of(node) != "Identity":
                 break
             name = node.input[0]
         return name
@@ -178,9 +179,9 @@ class TimeBody:
         return found
 
     @cached_property
-    def functions(self) -> frozenset[tuple[str, str]]:
+    def functions(self) -> frozenset[FunctionKey]:
         """The model-local functions, whose names may be those of operators."""
-        return frozenset((one.domain, one.name) for one in self.site.model.proto.functions)
+        return frozenset(map(function_key, self.site.model.proto.functions))
 
     def is_constant(self, name: str) -> bool:
         """Whether a value is fixed when the model is loaded."""
@@ -200,7 +201,7 @@ def _alone(site: Site) -> ModelProto:
     # up to IR 3, inference does not look at initializers that are no inputs
     model = ModelProto(ir_version=max(site.model.proto.ir_version, _FREE_INITIALIZERS))
     for entry in site.model.proto.opset_import:
-        if not scoping.is_onnx_domain(entry.domain):
+        if not is_onnx_domain(entry.domain):
             model.opset_import.append(entry)
     model.opset_import.add(domain="", version=site.target)
     return model

@@ -29,6 +29,7 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rules.time_body import TimeBody
 from passes.value_types import dims_of, elem_type_of
 
@@ -80,13 +81,13 @@ PRODUCTS = frozenset(_SHARED_OPERAND)
 
 def is_worth_it(node: NodeProto) -> bool:
     """Whether a node computes something: those that only move data go along with others."""
-    return node.op_type not in MOVES
+    return op_of(node) not in MOVES
 
 
 def same_bits(node: NodeProto) -> bool:
     """Whether a node gives the same bits over all iterations at once as in each."""
-    exact = node.op_type in MOVES or node.op_type in _LIGHT
-    return exact and node.op_type != "Mean" and not scoping.holds_graphs(node)
+    exact = op_of(node) in MOVES or op_of(node) in _LIGHT
+    return exact and op_of(node) != "Mean" and not scoping.holds_graphs(node)
 
 
 def row_bytes(body: TimeBody, name: str) -> int:
@@ -129,10 +130,10 @@ class Gains:
     def of(self, at: int) -> int:
         """What is saved in an iteration where the node at this position runs for all at once."""
         node = self.body.nodes[at]
-        if node.op_type in _FREE:
+        if op_of(node) in _FREE:
             return 0
         start = 0 if self._is_fused(node) else START * self._starts(node)
-        if node.op_type in _VIEWS:
+        if op_of(node) in _VIEWS:
             return start
         written = sum(self._written(name) for name in node.output if name in self.carrying)
         return start + self._read_once(node) - written
@@ -144,7 +145,7 @@ class Gains:
 
     def _trips(self, node: NodeProto) -> int:
         """How often a Scan runs, at a guess; 1 for what is none."""
-        if node.op_type != "Scan":
+        if op_of(node) != "Scan":
             return 1
         scanned = LoopForm.from_node(node, self.body.site.opset).scanned[0]
         dims = dims_of(self.body.rows.types.get(scanned.tensor)) or ()
@@ -159,11 +160,11 @@ class Gains:
     def _is_fused(self, node: NodeProto) -> bool:
         """Whether a product is computed with the Add of a bias behind it."""
         readers = self.readers.get(node.output[0], ())
-        if node.op_type != "MatMul" or len(readers) != 1:
+        if op_of(node) != "MatMul" or len(readers) != 1:
             return False
         reader = self.body.nodes[readers[0]]
         others = [name for name in reader.input if name != node.output[0]]
-        return reader.op_type == "Add" and self.body.varying.isdisjoint(others)
+        return op_of(reader) == "Add" and self.body.varying.isdisjoint(others)
 
     def _read_once(self, node: NodeProto) -> int:
         """What is saved of an operand that every iteration reads anew.
@@ -171,7 +172,7 @@ class Gains:
         A matrix on the left of those of the iterations is spread over them where there may be
         none.
         """
-        place = _SHARED_OPERAND.get(node.op_type)
+        place = _SHARED_OPERAND.get(op_of(node))
         if place is None:
             return 0
         first, second = node.input[0], node.input[place]
@@ -189,7 +190,7 @@ class Gains:
 
     def _rows(self, node: NodeProto, operand: str) -> int:
         """How many rows an operand has that the weights are multiplied with."""
-        if node.op_type.startswith("Conv"):
+        if op_of(node).startswith("Conv"):
             return _MANY_ROWS
         dims = dims_of(self.body.rows.types.get(operand)) or ()
         return prod(one if isinstance(one, int) else self.body.unknown for one in dims[:-1])
@@ -198,9 +199,9 @@ class Gains:
     def _weights(self) -> int:
         """The bytes of what the products of an iteration read and that is always the same."""
         names = {
-            node.input[_SHARED_OPERAND[node.op_type]]
+            node.input[_SHARED_OPERAND[op_of(node)]]
             for node in self.body.nodes
-            if node.op_type in _SHARED_OPERAND
+            if op_of(node) in _SHARED_OPERAND
         }
         return sum(row_bytes(self.body, name) for name in names if name not in self.body.varying)
 

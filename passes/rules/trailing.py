@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes import scope as scoping
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.readers import OUTPUT, readers_around
 
@@ -36,7 +36,7 @@ def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> Pla
         if len(readers) != 1 or readers[0] == OUTPUT:
             return found
         node = site.scope.owner.node[readers[0]]
-        moved = _moved(site, found, node) if scoping.is_onnx_domain(node.domain) else None
+        moved = _moved(site, found, node)
         if moved is None:
             return found
         found = replace(moved, name=node.output[0], covered=(*found.covered, readers[0]))
@@ -45,13 +45,13 @@ def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> Pla
 def _moved(site: Site, found: Placed, node: NodeProto) -> Placed | None:
     if node.input[:1] != [found.name]:
         return None
-    if node.op_type == "Transpose":
+    if op_of(node) == "Transpose":
         perm: Sequence[int] = next((one.ints for one in node.attribute if one.name == "perm"), ())
         others = [axis for axis in perm if axis != found.axis]
         if len(others) == len(perm) or others != sorted(others):
             return None
         return replace(found, axis=list(perm).index(found.axis))
-    is_slice = node.op_type == "Slice" and site.opset >= _SLICE_HAS_INPUTS
+    is_slice = op_of(node) == "Slice" and site.opset >= _SLICE_HAS_INPUTS
     if is_slice and len(node.input) == 5 and _reverses(site, node, found.axis):
         return replace(found, reversed=not found.reversed)
     return None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from passes.author import Author
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.affine import Affine, Atom
 from passes.rules.guards import conjuncts
@@ -109,7 +110,7 @@ def _equalities(integers: Integers, condition: str) -> list[Affine] | None:
     """The differences that are 0 where a condition holds; None where it says more than that."""
     found = []
     for node in conjuncts(condition, integers.producer):
-        sides = [integers.outside(name) for name in node.input] if node.op_type == "Equal" else []
+        sides = [integers.outside(name) for name in node.input] if op_of(node) == "Equal" else []
         if len(sides) != 2 or sides[0] is None or sides[1] is None:
             return None
         one, other = sides[0].single, sides[1].single

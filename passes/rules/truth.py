@@ -9,10 +9,11 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.constants import Constants
 from passes.loop_form import Condition, LoopForm
+from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
-from passes.scope import Scope, is_onnx_domain
+from passes.scope import Scope
 
 _SAME_TRUTH = ("Identity", "Squeeze", "Unsqueeze", "Reshape")
 
@@ -63,7 +64,7 @@ class Truth:
         while node is not None and _keeps_truth(node):
             name = node.input[0]
             node = self._integers.source(name)
-        if node is not None and node.op_type == "And" and is_onnx_domain(node.domain):
+        if node is not None and op_of(node) == "And":
             for one in node.input:
                 yield from self.parts(one)
         else:
@@ -79,7 +80,5 @@ class Truth:
 
 
 def _keeps_truth(node: NodeProto) -> bool:
-    if not is_onnx_domain(node.domain):
-        return False
-    to_bool = node.op_type == "Cast" and attribute(node, "to") == TensorProto.BOOL
-    return to_bool or node.op_type in _SAME_TRUTH
+    to_bool = op_of(node) == "Cast" and attribute(node, "to") == TensorProto.BOOL
+    return to_bool or op_of(node) in _SAME_TRUTH

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.rule import Site
 from passes.rules.selectable import constants_in_body
@@ -28,9 +27,5 @@ def doubts_of(
         trusted="valid-inputs" in site.options.get("assume", ()),
     )
     return frozenset(
-        name
-        for node in form.body.node
-        if not (scoping.is_onnx_domain(node.domain) and fits(node, reading))
-        for name in node.output
-        if name
+        name for node in form.body.node if not fits(node, reading) for name in node.output if name
     )

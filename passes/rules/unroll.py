@@ -7,8 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes import facts
-from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.bounded import Masked
 from passes.rules.bounds import Bound, bound_of
@@ -25,9 +25,9 @@ _SELECTS = 9  # Where and ConstantOfShape; Less compares whole numbers
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later."""
-    if node.op_type not in ("Loop", "Scan") or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) not in ("Loop", "Scan"):
         return False
-    return node.op_type == "Loop" or opset >= 9
+    return op_of(node) == "Loop" or opset >= 9
 
 
 @register("unroll", considers=considers, optional=True)
@@ -78,7 +78,7 @@ def unroll(site: Site) -> Edit:
     bound = bound_of(site, form)
     drawing = first_random(site.model, form.body.node) if bound.size > 1 else None
     if drawing is not None:
-        raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
+        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
     if not bound.exact:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto, TensorProto
 
 from passes import facts
-from passes import scope as scoping
 from passes.loop_form import LoopForm
+from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.budget import allow
 from passes.rules.partial import PARTIAL_KEY, Partial
@@ -21,7 +21,7 @@ _COMPARES_WHOLE_NUMBERS = 9  # Less and Where
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop that this rule has not written itself."""
-    if node.op_type != "Loop" or not scoping.is_onnx_domain(node.domain):
+    if op_of(node) != "Loop":
         return False
     return all(one.key != PARTIAL_KEY for one in node.metadata_props)
 
@@ -61,7 +61,7 @@ def unroll_partial(site: Site) -> Edit:
         raise Refused("no-trip-count", "neither a count nor a condition ends the loop", [site.path])
     drawing = first_random(site.model, form.body.node)
     if drawing is not None:
-        raise Refused("random", f"the body runs {drawing.op_type}", [site.path, *drawing.output])
+        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
     factor = int(site.options.get("factor", 2))
     static, context = _static_trips(site, form, known.size)
     if static is not None and static <= factor:
@@ -87,7 +87,7 @@ def _static_trips(
     if isinstance(size, int):
         return size, ()
     node = site.model.producer(site.scope.owner, form.trip_count)
-    if node is None or node.op_type != "Squeeze":
+    if node is None or op_of(node) != "Squeeze":
         return None, ()
     value = site.constant(node.input[0])
     return (int(value.item()), (node,)) if value is not None and value.size == 1 else (None, ())

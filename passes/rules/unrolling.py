@@ -12,6 +12,7 @@ from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
+from passes.operators import op_of
 from passes.rule import Edit, Site
 from passes.rules.folding import Array
 from passes.rules.iteration import Iteration, write_iteration
@@ -36,7 +37,7 @@ class Unrolling:
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
         self.site = site
         self.trips = trips
-        self.author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+        self.author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph)
         self.value_info: list[ValueInfoProto] = []
@@ -45,7 +46,7 @@ class Unrolling:
         self.doubts: set[str] = set()  # what may fail, as iterations call it
         self._doubts = doubts_of(site, form)
         graphs = scoping.graphs_below(self.form.body)
-        self._shapes = any(node.op_type == "Shape" for graph in graphs for node in graph.node)
+        self._shapes = any(op_of(node) == "Shape" for graph in graphs for node in graph.node)
         self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
         read = scoping.all_reads(self.form.body.node)
         self._counts = form.iteration in read.union(scoping.output_names(self.form.body))

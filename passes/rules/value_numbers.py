@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.external_data import byte_size
+from passes.operators import called_key, op_of
 from passes.repeated import replace_all
 from passes.rules.shelf import Kept
 from passes.speculation import is_pure
@@ -72,13 +73,12 @@ class Numbering:
         tensor = constant_tensor(node)
         if tensor is not None:
             return self._content(tensor)
-        if scoping.holds_graphs(node) or not is_pure(node) or node.op_type in _NO_TENSORS:
+        if scoping.holds_graphs(node) or not is_pure(node) or op_of(node) in _NO_TENSORS:
             return self._alone()
         said = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
         inputs = tuple(self.of(name) if name else -1 for name in node.input)
         written = tuple(map(bool, node.output))
-        domain = "" if scoping.is_onnx_domain(node.domain) else node.domain
-        return (domain, node.op_type, inputs, written, *said)
+        return (called_key(node), inputs, written, *said)
 
     def _content(self, tensor: TensorProto) -> Hashable:
         if byte_size(tensor) > _LARGE:
@@ -96,7 +96,7 @@ class Numbering:
 
 def is_identity(node: NodeProto) -> bool:
     """Whether a node only gives its input another name."""
-    return node.op_type == "Identity" and scoping.is_onnx_domain(node.domain)
+    return op_of(node) == "Identity"
 
 
 def names_below(body: GraphProto) -> set[str]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
 from passes.constant_nodes import constant_tensor
+from passes.operators import op_of
 
 Array = npt.NDArray[Any]
 _END = (1 << 31) - 1  # no axis is longer
@@ -23,7 +24,7 @@ def forget_whole_axes(graph: GraphProto) -> None:
     fixed: dict[str, TensorProto | None] = {one.name: one for one in graph.initializer}
     fixed |= {node.output[0]: constant_tensor(node) for node in graph.node if node.output}
     for number, node in enumerate(graph.node):
-        if node.op_type != "Slice":
+        if op_of(node) != "Slice":
             continue
         if len(node.input) == 1:
             _forget_in_attributes(node)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
+from passes.operators import called_key, op_of
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits, is_checked
 from passes.rules.time_body import TimeBody
@@ -27,7 +28,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
     while pending:
         one = pending.pop()
         refers = any(attribute.ref_attr_name for attribute in one.attribute)
-        if refers or (one.domain, one.op_type) in body.functions:
+        if refers or called_key(one) in body.functions:
             return False
         pending.extend(inner for _, graph in scoping.subgraphs(one) for inner in graph.node)
     return is_pure(node)
@@ -75,18 +76,16 @@ def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str
     """
     if not body.may_be_empty:
         return True
-    if any(one.op_type in NEEDS_SEQUENCES for one in _leaves(node)):
+    if any(op_of(one) in NEEDS_SEQUENCES for one in _leaves(node)):
         return False  # each iteration becomes a row of the batch
     if not may_fail(body, node):
         return True
-    if not scoping.is_onnx_domain(node.domain):
-        return False
-    if node.op_type in _LOOK_UP:
+    if op_of(node) in _LOOK_UP:
         return node.input[1] in carrying or _reads_within(body, node)
-    if node.op_type in _FAIL_ON_EMPTY_ROWS:
+    if op_of(node) in _FAIL_ON_EMPTY_ROWS:
         fixed = all(name in body.rows.constants for name in node.input[1:] if name)
         return fixed and has_elements(body.rows.types.get(node.input[0]))
-    return node.op_type in _FAIL_BY_ELEMENT
+    return op_of(node) in _FAIL_BY_ELEMENT
 
 
 def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
@@ -102,14 +101,14 @@ def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -
     others = [
         dims_of(body.rows.types.get(name)) for name in scoping.free_names(node) if name not in sees
     ]
-    if not scoping.is_onnx_domain(node.domain) or scoping.holds_graphs(node):
+    if scoping.holds_graphs(node):
         return False
-    if node.op_type in ("MatMul", "Gemm"):
+    if op_of(node) in ("MatMul", "Gemm"):
         return list(node.input[:1]) == list(sees) and _fits_matrix(node, rows[0], others)
-    if node.op_type in ("Softmax", "LogSoftmax"):
+    if op_of(node) in ("Softmax", "LogSoftmax"):
         axis = next((one.i for one in node.attribute if one.name == "axis"), -1)
         return bool(rows[0]) and isinstance((rows[0] or ())[axis], int)
-    if node.op_type not in _ELEMENTWISE:
+    if op_of(node) not in _ELEMENTWISE:
         return False
     if len(sees) > 1 and (rows[0] is None or None in rows[0]):
         return False
@@ -153,7 +152,7 @@ def _reads_within(body: TimeBody, node: NodeProto) -> bool:
     places = body.rows.constants.get(node.input[1])
     dims = dims_of(body.rows.types.get(node.input[0]))
     axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
-    if node.op_type != "Gather" or places is None or not dims:
+    if op_of(node) != "Gather" or places is None or not dims:
         return False
     size = dims[axis]
     return isinstance(size, int) and bool(((places >= -size) & (places < size)).all())
@@ -161,7 +160,7 @@ def _reads_within(body: TimeBody, node: NodeProto) -> bool:
 
 def may_fail(body: TimeBody, node: NodeProto) -> bool:
     """Whether a node could fail on some value."""
-    if node.op_type in ("Div", "Mod") and scoping.is_onnx_domain(node.domain):
+    if op_of(node) in ("Div", "Mod"):
         divisor = body.rows.constants.get(node.input[1])
         if divisor is not None and bool(((divisor != 0) & (divisor != -1)).all()):
             return False  # the least integer by -1 overflows

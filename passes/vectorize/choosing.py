@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from onnx import GraphProto, NodeProto
 
 from passes import spelling
+from passes.operators import op_of
 from passes.speculation import speculatable
 from passes.vectorize.selection import choose, row_mask
 from passes.vectorize.vectorizer import Vectorizer
@@ -24,10 +25,10 @@ def may_run_for_all(at: Vectorizer, node: NodeProto, bodies: Sequence[GraphProto
         for culprit in speculatable(body, at.rows.constants, at.rows.types)
     ]
     if culprits:
-        ops = ", ".join(sorted({one.op_type for one in culprits}))
+        ops = ", ".join(sorted({op_of(one) for one in culprits}))
         at.refuse(
             "not-speculatable",
-            f"the rows may take {node.op_type} {list(node.output)} each in its own way, and "
+            f"the rows may take {op_of(node)} {list(node.output)} each in its own way, and "
             f"{ops} in it may fail on rows that do not go there",
             *(name for one in culprits for name in one.output),
         )
@@ -44,7 +45,7 @@ def one_shape(at: Vectorizer, node: NodeProto, *names: str) -> None:
         shapes = ", ".join(f"{name} {list(at.dims(name))}" for name in names)
         at.refuse(
             "ragged-rows",
-            f"{node.op_type} {list(node.output)} may give each row another shape: {shapes}",
+            f"{op_of(node)} {list(node.output)} may give each row another shape: {shapes}",
             *names,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
 
@@ -17,6 +18,6 @@ def random(node: NodeProto, at: Vectorizer) -> None:
     """
     at.refuse(
         "random",
-        f"{node.op_type} {list(node.output)} draws anew for each row",
+        f"{op_of(node)} {list(node.output)} draws anew for each row",
         *node.output,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.vectorize.axes import attribute
 from passes.vectorize.merging import Merging
 from passes.vectorize.table import batched
@@ -30,7 +31,7 @@ def recurrent(node: NodeProto, at: Vectorizer) -> None:
         merging.merged(name, axes[place]) if place in axes else name
         for place, name in enumerate(node.input)
     ]
-    outputs = [at.author.fresh(node.op_type.lower()) if name else "" for name in node.output]
+    outputs = [at.author.fresh(op_of(node).lower()) if name else "" for name in node.output]
     at.again(node, inputs, outputs)
     ends = zip(outputs, node.output, _BATCHED_OUTPUTS[layout], strict=False)
     for value, output, axis in ends:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.vectorize.axes import (
     all_axes,
     attribute,
@@ -25,7 +26,7 @@ _AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18
 )
 def reduce(node: NodeProto, at: Vectorizer) -> None:
     """Axes move by one; where none are given, all axes of a row are meant."""
-    by_input = at.author.opset >= _AXES_ARE_INPUTS.get(node.op_type, 18)
+    by_input = at.author.opset >= _AXES_ARE_INPUTS.get(op_of(node), 18)
     at.only_rows(node, 1)
     x = node.input[0]
     axes_input = node.input[1] if by_input and len(node.input) > 1 else ""

@@ -12,6 +12,7 @@ from onnx import NodeProto, TypeProto, helper
 
 from passes import spelling
 from passes.author import Author
+from passes.operators import op_of
 from passes.rule import Refused
 from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows import Rows
@@ -111,7 +112,7 @@ class RowsWriter:
             if position < len(node.input) and self.carries(node.input[position]):
                 self.refuse(
                     "batched-operand",
-                    f"{node.op_type} takes its input {position} ({node.input[position]!r}) from "
+                    f"{op_of(node)} takes its input {position} ({node.input[position]!r}) from "
                     "each row, and the rows may differ",
                     node.input[position],
                 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
 
@@ -16,7 +17,7 @@ def sequence(node: NodeProto, at: Vectorizer) -> None:
     """Rows may disagree on how many elements there are, and where."""
     at.refuse(
         "no-batching-rule",
-        f"{node.op_type} {list(node.output)} would keep the rows in a sequence or optional, "
+        f"{op_of(node)} {list(node.output)} would keep the rows in a sequence or optional, "
         "which has no axes",
         *node.output,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from onnx import GraphProto, NodeProto, ValueInfoProto
 
 from passes import scope as scoping
+from passes.operators import op_of
 from passes.speculation import is_pure
 from passes.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
@@ -32,11 +33,11 @@ class Vectorizer(RowsWriter):
             if not any(self.carries(name) for name in scoping.free_names(node)):
                 self._leave(node)
                 continue
-            rule = TABLE.get(node.op_type) if scoping.is_onnx_domain(node.domain) else None
+            rule = TABLE.get(op_of(node))
             if rule is None:
                 self.refuse(
                     "no-batching-rule",
-                    f"{node.op_type} {list(node.output)} has no vectorisation rule",
+                    f"{op_of(node)} {list(node.output)} has no vectorisation rule",
                     *node.output,
                 )
             plain = rule(node, self) or set()
@@ -47,7 +48,7 @@ class Vectorizer(RowsWriter):
         if not is_pure(node):
             self.refuse(
                 "random",
-                f"{node.op_type} {list(node.output)} draws anew for each row",
+                f"{op_of(node)} {list(node.output)} draws anew for each row",
                 *node.output,
             )
         self.author.adopt([node])

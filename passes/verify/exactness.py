@@ -13,6 +13,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 from passes import scope
+from passes.operators import called_key, function_key, op_of
 from passes.verify.draw_arrays import is_float
 from passes.verify.executor import Outcome, Value
 
@@ -45,11 +46,11 @@ _READ_AT_MOST = 1 << 20
 def rounds(model: ModelProto) -> bool:
     """Whether any node may round on small dyadic inputs: its op does, or a constant is no such
     number. Ops of other domains are taken to round, unless the model defines them itself."""
-    own = {(function.domain, function.name) for function in model.functions}
+    own = set(map(function_key, model.functions))
     for place in scope.walk_model(model):
         node = place.node
-        known = scope.is_onnx_domain(node.domain) and node.op_type in _KNOWN
-        if not known and (node.domain, node.op_type) not in own:
+        known = op_of(node) in _KNOWN
+        if not known and called_key(node) not in own:
             return True
         if any(_attribute_rounds(attribute) for attribute in node.attribute):
             return True
@@ -69,7 +70,7 @@ def rounded_outputs(model: ModelProto) -> frozenset[str]:
     tainted |= {tensor.name for tensor in graph.initializer if tensor.data_type in _FLOATS}
     tainted |= {sparse.values.name for sparse in graph.sparse_initializer}
     for node in graph.node:
-        if node.op_type == "Cast" or any(name in tainted for name in scope.free_names(node)):
+        if op_of(node) == "Cast" or any(name in tainted for name in scope.free_names(node)):
             tainted.update(node.output)
     return frozenset(value.name for value in graph.output if value.name in tainted)
 

@@ -12,6 +12,7 @@ from typing import cast
 from onnx import ModelProto
 
 from passes import scope
+from passes.operators import op_of
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.onnxruntime_process import WorkerProcess
 from passes.verify.onnxruntime_worker import Job
@@ -121,10 +122,7 @@ def _may_guess_shapes(model: ModelProto, outputs: dict[str, Value]) -> bool:
     """onnxruntime makes unknown dims of a loop that ran zero times 0, and does not say so."""
     if not any(_holds_empty(value) for value in outputs.values()):
         return False
-    return any(
-        place.node.op_type in ("Loop", "Scan") and scope.is_onnx_domain(place.node.domain)
-        for place in scope.walk_model(model)
-    )
+    return any(op_of(place.node) in ("Loop", "Scan") for place in scope.walk_model(model))
 
 
 def _holds_empty(value: Value) -> bool:

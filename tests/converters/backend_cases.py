@@ -12,6 +12,7 @@ from converters import table
 from converters.steps import Identical
 from passes import scope as scoping
 from passes.model import Model
+from passes.operators import is_onnx_domain
 
 #: The newest opset that onnxruntime loads, and the newest that onnx knows.
 TARGET, NEWEST = 26, onnx.defs.onnx_opset_version()
@@ -78,7 +79,7 @@ def ops_of(model: ModelProto) -> set[str]:
     return {
         place.node.op_type
         for place in scoping.walk_model(model)
-        if scoping.is_onnx_domain(place.node.domain) and place.node.op_type not in own
+        if is_onnx_domain(place.node.domain) and place.node.op_type not in own
     }
 
 
@@ -93,7 +94,7 @@ def _stamped(model: ModelProto, opset: int) -> ModelProto:
     copy.CopyFrom(model)
     for imports in (copy.opset_import, *(one.opset_import for one in copy.functions)):
         for entry in imports:
-            if scoping.is_onnx_domain(entry.domain):
+            if is_onnx_domain(entry.domain):
                 entry.version = opset
     if opset <= TARGET:
         copy.ir_version = min(copy.ir_version, _LOADED_IR)

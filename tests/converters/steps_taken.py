@@ -12,6 +12,7 @@ from converters import table
 from converters.steps import Identical, Step
 from passes import scope as scoping
 from passes.model import Model
+from passes.operators import is_onnx_domain
 
 Key = tuple[str, int]
 
@@ -42,7 +43,7 @@ def recorded(model: ModelProto, target: int) -> Iterator[set[Key]]:
     read = Model(model)
     for place in scoping.walk_model(model):
         *_, top = place.scope.chain()
-        if scoping.is_onnx_domain(place.node.domain):
+        if is_onnx_domain(place.node.domain):
             recording(place.node.op_type, read.opset(top.owner), target)
     with patch.object(table, "steps", recording):
         yield taken

@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.model import Model
+from passes.operators import is_onnx_domain
 from passes.repeated import replace_all
 from passes.scope import Place
 from passes.value_types import dims_of, elem_type_of
@@ -80,7 +81,7 @@ def _settled(said: TypeProto) -> TypeProto:
 
 def _with_less_of_a_loop(model: ModelProto, number: int) -> Iterator[ModelProto]:
     node = _place(model, number).node
-    if node.op_type not in ("Loop", "Scan") or not scoping.is_onnx_domain(node.domain):
+    if node.op_type not in ("Loop", "Scan") or not is_onnx_domain(node.domain):
         return
     form = LoopForm.from_node(node, model.opset_import[0].version)
     for field, fewest in (("carried", 0), ("collected", 0), ("scanned", 1)):

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import ModelProto, OptionalProto, SequenceProto, TensorProto, numpy_helper
 
 from passes import scope
+from passes.operators import is_onnx_domain
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def control_flow_cases() -> list[Case]:
 
 def _has_control_flow(model: ModelProto) -> bool:
     return any(
-        place.node.op_type in ("If", "Loop", "Scan") and scope.is_onnx_domain(place.node.domain)
+        place.node.op_type in ("If", "Loop", "Scan") and is_onnx_domain(place.node.domain)
         for place in scope.walk_model(model)
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
+from passes.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described
 from passes.verify.reference.kernels import Kernel
@@ -68,13 +69,14 @@ def schema_call(node: NodeProto, version: int, caller: Evaluator) -> Kernel:
 
     Raises `CannotRun` when the schema has no function for this opset.
     """
+    domain, op, _ = called_key(node)
     # onnx's type stubs leave out what a schema knows of its function.
-    schema: Any = defs.get_schema(node.op_type, version, node.domain)
+    schema: Any = defs.get_schema(op, version, domain)
     if schema.has_function:
         function = _schema_function(schema, version)
         return function_call(node, function, caller, _schema_defaults(schema))
     if not schema.has_context_dependent_function:
-        raise CannotRun(f"no kernel for {node.op_type} at opset {version}")
+        raise CannotRun(f"no kernel for {op_of(node)} at opset {version}")
     by_types: dict[tuple[bytes, ...], Kernel] = {}
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
+from passes.operators import op_of
 from passes.verify.executor import Value
-from passes.verify.reference.library import plain_domain
 from passes.verify.reference.machine import Frame
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ RANDOM = frozenset(
 def draws_anew(node: NodeProto) -> bool:
     """Whether `node` draws without a seed of its own."""
     seeded = any(attribute.name == "seed" for attribute in node.attribute)
-    return plain_domain(node.domain) == "" and node.op_type in RANDOM and not seeded
+    return op_of(node) in RANDOM and not seeded
 
 
 def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], Sequence[Any]]:

@@ -12,6 +12,7 @@ from onnx import FunctionProto, GraphProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
 from passes import scope
+from passes.operators import op_of
 from passes.scope import Key, Scope
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described, failure
@@ -92,7 +93,7 @@ class Evaluator(ReferenceEvaluator):
         """The names that mean something here, and whether the model fixes their elements."""
         found = dict.fromkeys(self.rt_inits_, True)
         for step in self.steps:
-            found.update(dict.fromkeys(step.outputs, step.node.op_type == "Constant"))
+            found.update(dict.fromkeys(step.outputs, op_of(step.node) == "Constant"))
         return found | dict.fromkeys(self.input_names_, False)  # perhaps with a default
 
     def formal_inputs(self, fed: int, owner: NodeProto) -> list[str]:

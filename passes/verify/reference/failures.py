@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.operators import op_of
 from passes.verify.executor import CannotRun, ModelFailed
 
 #: What numpy and the kernels raise when operands do not fit: any runtime would refuse them.
@@ -31,7 +32,7 @@ def failure(node: NodeProto, error: Exception) -> ModelFailed | CannotRun:
 def described(node: NodeProto) -> str:
     """A node as it is named in a sentence: `Gather 'pick'`."""
     name = node.name or next((output for output in node.output if output), "")
-    return f"{node.op_type} {name!r}"
+    return f"{op_of(node)} {name!r}"
 
 
 def root_cause(error: BaseException) -> BaseException:

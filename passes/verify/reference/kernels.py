@@ -10,10 +10,10 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
+from passes.operators import called_key
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.failures import described, failure
-from passes.verify.reference.library import plain_domain
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.registry import Call, Function, override, run_parameters
 from passes.verify.reference.weights import array_of, is_external
@@ -51,16 +51,16 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
     from passes.verify.reference.calls import schema_call
     from passes.verify.reference.control_flow import CONTROL_FLOW
 
-    domain = plain_domain(node.domain)
-    if domain == "" and node.op_type in CONTROL_FLOW:
-        return CONTROL_FLOW[node.op_type](node, evaluator)
+    domain, op, _ = called_key(node)
+    if domain == "" and op in CONTROL_FLOW:
+        return CONTROL_FLOW[op](node, evaluator)
     version = evaluator.versions.get(domain)
     if version is None:
         raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
-    own = override(node.op_type, version) if domain == "" else None
+    own = override(op, version) if domain == "" else None
     if own is not None:
         return _calling(own, Call(_with_values_inside(node, evaluator), version))
-    kernel_class = _kernel_class(domain, node.op_type, version)
+    kernel_class = _kernel_class(domain, op, version)
     if kernel_class is None:
         return schema_call(node, version, evaluator)
     kernel = kernel_class(_with_values_inside(node, evaluator), run_parameters(evaluator.versions))

@@ -11,28 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from passes.scope import is_onnx_domain, subgraphs
-
-Key = tuple[str, str, str]
-
-
-def plain_domain(domain: str) -> str:
-    """The domain, the standard one as the empty string."""
-    return "" if is_onnx_domain(domain) else domain
+from passes.operators import FunctionKey, called_key, function_key
+from passes.scope import subgraphs
 
 
 class Library:
     """The functions of one model, in any order: a function may call one that is listed later."""
 
     def __init__(self, functions: Iterable[FunctionProto]) -> None:
-        self._functions: dict[Key, FunctionProto] = {}
+        self._functions: dict[FunctionKey, FunctionProto] = {}
         for function in functions:
-            key = (plain_domain(function.domain), function.name, function.overload)
-            self._functions.setdefault(key, function)
+            self._functions.setdefault(function_key(function), function)
 
     def find(self, node: NodeProto) -> FunctionProto | None:
         """The function that `node` calls, if it calls one."""
-        return self._functions.get((plain_domain(node.domain), node.op_type, node.overload))
+        return self._functions.get(called_key(node))
 
     def all(self) -> Sequence[FunctionProto]:
         """Every function of the model."""

@@ -10,6 +10,7 @@ from onnx import AttributeProto, NodeProto, defs, helper
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 
+from passes.operators import op_of
 from passes.verify.executor import Value
 
 #: Newer than every opset.
@@ -26,7 +27,7 @@ class Call:
         self.node = node
         self.version = version
         self.outputs = len(node.output)
-        self.attributes: dict[str, Any] = dict(_defaults(node.op_type, version))
+        self.attributes: dict[str, Any] = dict(_defaults(op_of(node), version))
         for attribute in node.attribute:
             self.attributes[attribute.name] = _plain(attribute)
         self._onnx: dict[tuple[int, tuple[Any, ...]], Callable[..., Any]] = {}
@@ -118,7 +119,7 @@ def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
 
 
 def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:
-    kernel: OpRun = load_op("", node.op_type, version)(node, run_parameters({"": version}))
+    kernel: OpRun = load_op("", op_of(node), version)(node, run_parameters({"": version}))
     return kernel.run
 
 

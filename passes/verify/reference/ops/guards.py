@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from passes.operators import op_of
 from passes.verify.executor import Array
 from passes.verify.reference.ops.axes import normalized
 from passes.verify.reference.registry import Call, implements
@@ -96,7 +97,7 @@ def matmul(call: Call, a: Array, b: Array) -> Any:
 @implements("EyeLike", "Trilu")
 def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
     """EyeLike-9, Trilu-14: ValueError unless EyeLike's input is 2-d, Trilu's at least 2-d."""
-    if x.ndim < 2 or (x.ndim > 2 and call.node.op_type == "EyeLike"):
+    if x.ndim < 2 or (x.ndim > 2 and op_of(call.node) == "EyeLike"):
         raise ValueError(f"the input is {x.ndim}-d")
     return call.onnx(x, *more)
 
