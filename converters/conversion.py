@@ -12,7 +12,7 @@ from onnx import AttributeProto, NodeProto, TypeProto, defs, helper
 
 from converters.given import is_given
 from converters.made import Made
-from passes.operators import op_of
+from passes.operators import called_key, op_of
 from passes.rule import Refused, Site
 from passes.value_types import Dim, dims_of, elem_type_of
 
@@ -169,7 +169,9 @@ class Conversion:
             return self._referring_constant(node, found, np.dtype(dtype))
         content = default if found is None else self.attribute(node, name)
         if content is None:
-            raise self.refused("invalid-node", f"{op_of(node)} lacks its attribute {name!r}")
+            raise self.refused(
+                "invalid-node", f"{called_key(node)[1]} lacks its attribute {name!r}"
+            )
         return self.value(np.asarray(content, dtype), name)
 
     def node(
@@ -248,7 +250,7 @@ class Conversion:
 
     def _is_given(self, node: NodeProto, reference: AttributeProto) -> bool:
         """Whether no caller can leave out what is referred to."""
-        schema = defs.get_schema(op_of(node), self.version - 1)
+        schema = defs.get_schema(called_key(node)[1], self.version - 1)
         if schema.attributes[reference.name].required:
             return True
         return is_given(self.site, reference.ref_attr_name)

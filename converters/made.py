@@ -21,7 +21,7 @@ from onnx import (
 )
 
 from converters.fixed_value import FixedValue
-from passes.operators import op_of
+from passes.operators import called_key
 from passes.rule import Site
 from passes.value_types import tensor_type
 
@@ -127,7 +127,7 @@ def _inferred(
         if name in constants
     }
     imports = [helper.make_opsetid(node.domain, version)]
-    schema = defs.get_schema(op_of(node), version)
+    schema = defs.get_schema(called_key(node)[1], version)
     try:
         found: dict[str, TypeProto] = shape_inference.infer_node_outputs(
             schema, node, types, input_data=values, opset_imports=imports
