@@ -169,9 +169,8 @@ class Conversion:
             return self._referring_constant(node, found, np.dtype(dtype))
         content = default if found is None else self.attribute(node, name)
         if content is None:
-            raise self.refused(
-                "invalid-node", f"{called_key(node)[1]} lacks its attribute {name!r}"
-            )
+            sentence = f"{called_key(node)[1]} lacks its attribute {name!r}"
+            raise self.refused("invalid-node", sentence)
         return self.value(np.asarray(content, dtype), name)
 
     def node(
