@@ -102,7 +102,8 @@ def test_matmul_integer(a: str, b: str, carrying: list[str], both: list) -> None
 )
 @pytest.mark.parametrize(("a", "b"), PAIRS)
 def test_zero_points_of_each_row(a: str, b: str, carrying: list[str], both: list) -> None:
-    ranges = {"a": (0, 256), "b": (-128, 128), "p": (0, 256), "q": (-128, 128)}
+    # Without VNNI, onnxruntime adds two products of uint8 and int8 up in 16 bits: 2 * 255 * 64 fit.
+    ranges = {"a": (0, 256), "b": (-64, 65), "p": (0, 256), "q": (-128, 128)}
     text = (
         f"g (uint8{a} a, int8{b} b, uint8 p, int8 q) => (int32[] y)"
         " { y = MatMulInteger (a, b, p, q) }"
