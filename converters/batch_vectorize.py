@@ -18,6 +18,7 @@ from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.operators import is_onnx_domain
 from passes.rule import Refused, Site
 from passes.rules.made_up_sizes import symbol_of_rows
+from passes.scan_axes import write_scan
 from passes.speculation import speculatable
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 
@@ -120,9 +121,7 @@ def _write(
             for result, output in zip(results[count:], outputs[count:], strict=True)
         ),
     )
-    node = form.to_node()
-    node.name = name
-    author.adopt([node])
+    write_scan(author, form, name=name, rows=1)
 
 
 def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
@@ -150,8 +149,6 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
             Collected(inside, result) for inside, result in zip(names[count:], results, strict=True)
         ),
     )
-    node = form.to_node()
-    node.name = name
-    author.adopt([node])
+    write_scan(author, form, name=name, rows=1)
     for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
         ragged.rows.padded(result, element.elem_type, output)

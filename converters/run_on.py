@@ -19,6 +19,7 @@ from passes import scope as scoping
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.operators import op_of
 from passes.purposes import HANDLE_LENGTH_0
+from passes.scan_axes import write_scan
 from passes.vectorize.selection import choose, row_mask
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
@@ -66,9 +67,7 @@ class RunOn:
                 Collected(result, kept) for result, kept in zip(results[count:], raw, strict=True)
             ),
         )
-        node = form.to_node()
-        node.name = name
-        author.adopt([node])
+        write_scan(author, form, name=name, rows=1)
         for index, state in enumerate(ragged.scan.states):
             self._last(raw[histories[index]], index, state, outputs[index])
         elements = ragged.scan.elements

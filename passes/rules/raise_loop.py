@@ -45,9 +45,9 @@ def raise_loop(site: Site) -> Edit:
     that is used in other ways is scanned over a Range. What every iteration adds to a carried
     tensor or sequence becomes a collected output, and so do rows of a buffer that is written
     from end to end. A Transpose or reversal behind the loop becomes the axis or direction of the
-    output. Where the trip count may exceed a tensor, the new model fails as the read would have.
-    `--assume non-empty` leaves out the If; `--assume valid-inputs` takes sizes that inputs
-    and bodies declare with one symbol for equal.
+    output, a Transpose only where no size of an element may be 0. Where the trip count may exceed
+    a tensor, the new model fails as the read would have. `--assume non-empty` leaves out the If;
+    `--assume valid-inputs` takes sizes that inputs and bodies declare with one symbol for equal.
 
     Refuses:
     - `condition`: the body computes whether the loop goes on

@@ -22,6 +22,7 @@ from passes.rules.readers import readers_around
 from passes.rules.scan_feeds import ScanFeeds
 from passes.rules.unread import doubts_of
 from passes.rules.windows import Window
+from passes.scan_axes import write_scan
 from passes.value_types import dims_of, elem_type_of, tensor_type
 
 
@@ -187,8 +188,7 @@ class RaisedScan:
             author.fresh(f"{name}/rows") if one.finishes else name
             for one, name in zip(self.rows, rows, strict=True)
         ]
-        node = self._form(inputs, finals, raw).to_node()
-        author.adopt([self._uncovered(_inheriting(node, self.raising.site.node))])
+        write_scan(author, self._form(inputs, finals, raw), self._dressed)
         for one, name, final in zip(self.rows, raw, rows, strict=True):
             if one.finishes:
                 one.finish(author, name, final)
@@ -215,11 +215,13 @@ class RaisedScan:
             ),
         )
 
-    def _uncovered(self, node: NodeProto) -> NodeProto:
-        """The Scan, no name of whose body hides an outer one: where onnxruntime takes the If
-        around apart, it takes a hidden name for the one that hides it."""
+    def _dressed(self, node: NodeProto) -> NodeProto:
+        """The Scan with what people wrote on the Loop, no name of whose body hides an outer one:
+        where onnxruntime takes the If around apart, it takes a hidden name for the one that hides
+        it."""
         site = self.raising.site
         fresh = site.names.fresh
+        _inherit(node, site.node)
         ((_, body),) = scoping.subgraphs(node)
         hidden = {name for name in scoping.defined(body) if site.is_visible(name)}
         if hidden:
@@ -232,9 +234,8 @@ def _branch(writer: Author, names: Sequence[str], types: Sequence[TypeProto]) ->
     return writer.graph(writer.prefix, [], outputs)
 
 
-def _inheriting(node: NodeProto, source: NodeProto) -> NodeProto:
+def _inherit(node: NodeProto, source: NodeProto) -> None:
     """The node that takes the place keeps what people wrote on the old one."""
     node.name = source.name
     node.doc_string = source.doc_string
     node.metadata_props.extend(source.metadata_props)
-    return node

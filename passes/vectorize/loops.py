@@ -9,6 +9,7 @@ from onnx import NodeProto
 
 from passes import scope as scoping
 from passes.loop_form import Collected, Kind, LoopForm
+from passes.scan_axes import write_scan
 from passes.vectorize.axes import shifted
 from passes.vectorize.row_loops import each_its_own, without_condition
 from passes.vectorize.table import batched
@@ -78,7 +79,7 @@ class _Inside:
             ),
             collected=tuple(collected),
         )
-        at.author.adopt([written.to_node()])
+        write_scan(at.author, written, rows=int(at.axis.nonempty))
         for one, made in zip(form.collected, collected, strict=True):
             if one.tensor and one.tensor != made.tensor:
                 _to_front(at, form, one, made.tensor)

@@ -54,7 +54,8 @@ class Booking:
         if trial.before.outcome is not None and trial.after.unable:
             self.ledger.note(f"{name} runs the original alone", trial.after.unable)
             if trial.after.unable.startswith(CRASHED):
-                self.ledger.crash(name, case, trial)
+                sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
+                trial = replace(trial, status="mismatch", sentence=sentence)
             if trial.after.unable.startswith(_CANNOT_LOAD) and not _lacks_kernel(trial):
                 sentence = f"the rewritten model is not valid there: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from passes.verify.compare import NOTHING, Comparison
 from passes.verify.draw import Case
@@ -17,8 +17,7 @@ from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 @dataclass
 class Ledger:
     """Collects trials. `doubts` are cases in which the rewritten model disagrees with another
-    executor's original, and nothing else could be compared. `crashes` are the first cases in which
-    the process of an executor ended on the rewritten model, and not on the original."""
+    executor's original, and nothing else could be compared."""
 
     executors: Sequence[str]
     reduction: int
@@ -26,7 +25,6 @@ class Ledger:
     reasons: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     doubts: list[Failure] = field(default_factory=list)
-    crashes: dict[str, Failure] = field(default_factory=dict)
     failure: Failure | None = None
     executors_disagree: bool = False
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -57,12 +55,6 @@ class Ledger:
         else:
             self.doubts.append(Failure(executor, case, sentence, expected, trial.after.outcome))
 
-    def crash(self, executor: str, case: Case, trial: Trial) -> None:
-        """Book that the rewritten model ends an executor's process, and the original does not."""
-        sentence = f"only the rewritten model ends it, in every case: {trial.after.unable}"
-        failure = self.failed(executor, case, replace(trial, sentence=sentence))
-        self.crashes.setdefault(executor, failure)
-
     def reason(self, sentence: str) -> None:
         """Book why a case was not compared; sentences that differ in numbers count as one."""
         key = re.sub(r"\d+", "N", sentence)
@@ -91,7 +83,6 @@ class Ledger:
     def close(self, cut: Sequence[str]) -> Verification:
         """The verification that the books add up to; `cut` are cases that time did not allow."""
         self._settle_doubts()
-        self._settle_crashes()
         verdict, reason = self._verdict(bool(cut))
         return Verification(
             verdict,
@@ -115,13 +106,6 @@ class Ledger:
                 self.note(what, doubt.sentence)
             elif self.failure is None:
                 self.failure = doubt
-
-    def _settle_crashes(self) -> None:
-        """A crash is a mismatch, unless the rewritten model runs there on other inputs."""
-        for executor, crash in self.crashes.items():
-            tally = self.tally(executor)
-            if self.failure is None and not tally.compared + tally.crossed:
-                self.failure = crash
 
     def _verdict(self, cut: bool) -> tuple[Verdict, str]:
         if self.failure is not None:
