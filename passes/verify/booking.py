@@ -41,6 +41,8 @@ class Booking:
         if trial.before.spared:
             self.ledger.note(f"{name} is not run on inputs like those that crash the original")
         trial = self._where_rounding_decides(name, case, trial)
+        if name == AUTHORITY and trial.before.unable:
+            self.ledger.note(f"the {AUTHORITY} executor makes no claim", trial.before.unable)
         if name != AUTHORITY:
             self._check_executors(name, case, trial, reference)
             trial = self._without_rounding(name, case, trial, reference)

@@ -103,6 +103,8 @@ def movements(opset: int) -> Iterator[Entry]:
     yield opset, "y = NonZero (x)", {"x": SPECIAL}
     yield opset, "y = Compress <axis = 0> (x, c)", {"x": x, "c": np.array([False])}
     yield opset, "y = OneHot (i, d, v)", {"i": ints(), "d": ints(3), "v": draw(2)}
+    fractions = np.array([-1.5, -0.5, 0.6, 1.9, 3.1, -3.7], np.float32)
+    yield opset, "y = OneHot (i, d, v)", {"i": fractions, "d": ints(3), "v": ints(0, 7)}
     yield opset, "y, i, j, c = Unique (x)", {"x": draw(0)}
     bounds = {"a": np.array(3), "b": np.array(1), "c": np.array(1)}
     yield opset, "y = Range (a, b, c)", bounds

@@ -7,9 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from verified_models import Pretend, before_and_after, beside_another, raising, refusing_after
+from verified_models import (
+    REFERENCE,
+    Pretend,
+    before_and_after,
+    beside_another,
+    model,
+    raising,
+    refusing_after,
+)
 
 from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.verification import Verification, verify
 
 
@@ -136,6 +145,26 @@ class TestSemantics:
     def test_empty_outputs_prove_nothing(self) -> None:
         found = verify(*before_and_after(), executors=[Pretend(lambda side, feeds: np.zeros(0))])
         assert (found.verdict, found.reason) == ("not-compared", "every compared output was empty")
+
+    @pytest.mark.parametrize(
+        ("opset", "node", "signature"),
+        [(11, "Squeeze <axes: ints = []> (x)", ""), (21, "Squeeze (x, axes)", ", int64[0] axes")],
+    )
+    def test_on_a_squeeze_of_no_axes_the_reference_executor_makes_no_claim(
+        self, opset: int, node: str, signature: str
+    ) -> None:
+        """onnxruntime drops all axes of length 1, where the document drops none."""
+        text = f"(float[1,N] x{signature}) => (float y) {{ z = {node} y = ReduceSum(z) }}"
+        one = model(text, opset=opset)
+        alone = verify(one, one, executors=[REFERENCE])
+        assert alone.verdict == "not-compared"
+        with OnnxRuntimeExecutor() as ort:
+            found = verify(one, one, executors=[REFERENCE, ort])
+        assert found.verdict == "verified"
+        assert found.tallies["reference"].compared < found.tallies["onnxruntime"].compared
+        (note,) = found.notes
+        assert "the reference executor makes no claim" in note
+        assert "runtimes differ in what an empty list of axes means" in note
 
     def test_without_executors_nothing_is_compared(self) -> None:
         assert verify(*before_and_after(), executors=[]).verdict == "not-compared"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from passes.verify.draw_arrays import is_float
 from passes.verify.executor import Array
 from passes.verify.reference.registry import Call, implements
 
@@ -50,9 +51,11 @@ def scatter(call: Call, data: Array, indices: Array, updates: Array) -> Array:
 def one_hot(call: Call, indices: Array, depth: Array, values: Array) -> Array:
     """OneHot-9 and -11: `depth` is one number of any type, shape [] or [1].
 
-    Indices outside of -depth..depth-1 give a row of the off value. Raises ValueError for a
-    depth below 1.
+    Fractions of indices, and of the depth, are cut off (cast to int64). Indices outside of
+    -depth..depth-1 give a row of the off value. Raises ValueError for a depth below 1.
     """
+    if is_float(indices.dtype):
+        indices = indices.astype(np.int64)
     count = int(np.asarray(depth).reshape(()).item())
     if count < 1:
         raise ValueError(f"depth is {count}")
