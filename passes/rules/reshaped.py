@@ -50,8 +50,8 @@ def _numbers(node: NodeProto, name: str, constant: Constant) -> list[int] | None
 
 def _squeezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
     rank = len(sizes)
-    if not all(-rank <= axis < rank and sizes[axis] == 1 for axis in axes):
-        return None
+    if not axes or not all(-rank <= axis < rank and sizes[axis] == 1 for axis in axes):
+        return None  # onnxruntime drops every axis of size 1 where none is named
     gone = {axis % rank for axis in axes}
     return tuple(size for at, size in enumerate(sizes) if at not in gone)
 
