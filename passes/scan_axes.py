@@ -23,7 +23,7 @@ def write_scan(
     form: LoopForm,
     dress: Callable[[NodeProto], NodeProto] = lambda node: node,
     *,
-    name: str = "",
+    name: str | None = None,
     rows: int = 0,
 ) -> None:
     """Write a Scan, or another loop as it is, with Transposes around it where it needs them.
@@ -40,7 +40,7 @@ def write_scan(
             collected=tuple(_collected(author, one, outputs, rows) for one in form.collected),
         )
     node = written.to_node()
-    if name:
+    if name is not None:
         node.name = name
     author.adopt([dress(node)])
     for one, made in zip(form.collected, written.collected, strict=True):
