@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Unpack
 
 from passes.choices import DEFAULT_OPSET, MOST_BYTES, MOST_NODES, Batch, Target
-from passes.options import Options, check_choice, check_unrolling, chosen, session_of
+from passes.options import (
+    Options,
+    check_choice,
+    check_unrolling,
+    checking_keywords,
+    chosen,
+    session_of,
+)
 from passes.session import Result, Source
 
 __all__ = [
@@ -22,6 +29,7 @@ __all__ = [
 ]
 
 
+@checking_keywords
 def upgrade(
     model: Source,
     *,
@@ -41,11 +49,13 @@ def upgrade(
         NotVerified: no case of a rewrite could be compared.
         Mismatch: a rewrite disagrees with the original.
         ValueError: an option has a value that is not known.
+        TypeError: there is no such option, or it is given what it cannot be.
     """
     check_choice("batch", batch, Batch)
     return session_of("upgrade", opset, {"batch": batch}, options).run(model)
 
 
+@checking_keywords
 def lower(
     model: Source,
     *,
@@ -55,13 +65,14 @@ def lower(
 ) -> Result:
     """Turn every Scan into a Loop.
 
-    `only` are patterns for the paths of the loops to rewrite (`main/*/scan_0`). Where an `opset`
-    is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to
+    `only` are patterns for the paths or names of the loops to rewrite (`main/*/scan_0`). Where an
+    `opset` is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to
     `DEFAULT_OPSET`. Raises what `upgrade` raises.
     """
     return session_of("lower", opset, {"only": tuple(only)}, options).run(model)
 
 
+@checking_keywords
 def raise_(
     model: Source,
     *,
@@ -76,6 +87,7 @@ def raise_(
     return session_of("raise", opset, {"only": tuple(only)}, options).run(model)
 
 
+@checking_keywords
 def unroll(
     model: Source,
     *,
@@ -123,6 +135,7 @@ def unroll(
     return session_of("unroll", opset, own, options).run(model)
 
 
+@checking_keywords
 def hoist(
     model: Source,
     *,
@@ -147,6 +160,7 @@ def hoist(
     return session_of("hoist", opset, own, options).run(model)
 
 
+@checking_keywords
 def simplify(
     model: Source,
     *,
@@ -163,6 +177,7 @@ def simplify(
     return session_of("simplify", opset, chosen(only, rules, skip), options).run(model)
 
 
+@checking_keywords
 def optimize(
     model: Source,
     *,

@@ -142,7 +142,7 @@ Dims = Annotated[
 Only = Annotated[
     list[str] | None,
     typer.Option(
-        help="Rewrite only the loops whose path matches, as `main/*/scan_0`; may be repeated.",
+        help="Rewrite only the loops whose path or name matches, as `main/*/scan_0`; repeatable.",
         metavar="PATTERN",
     ),
 ]

@@ -55,6 +55,7 @@ def rewrite(task: Task) -> None:
     from passes.errors import PassesError
     from passes.plugins import UnknownRule
     from passes.save import check_target
+    from passes.selection import NothingMatches
 
     model, report = task.model, task.common.json
     target = task.target(task.common.opset or DEFAULT_OPSET)
@@ -70,7 +71,7 @@ def rewrite(task: Task) -> None:
     except session.NotProduced as error:
         show(error.report, report)
         fail(f"{error}", NOT_PRODUCED)
-    except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken) as error:
+    except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches) as error:
         fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)

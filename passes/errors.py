@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 
 class PassesError(Exception):
     """Base of every error that is the input's fault, not the program's."""
@@ -27,3 +30,10 @@ class BadModel(PassesError):
     def at(self, *, path: str = "", file: str = "") -> BadModel:
         """The same error, with the place filled in where it was not known yet."""
         return BadModel(self.sentence, path=self.path or path, file=self.file or file)
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Those of the known names that are most like one that is not known, for a sentence."""
+    close = get_close_matches(name, list(known), n=3, cutoff=0.0)
+    verb = "is" if len(close) == 1 else "are"
+    return f"the nearest {verb} {', '.join(close)}" if close else "there are none"

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TypedDict
+from functools import wraps
+from inspect import Parameter, signature
+from typing import ParamSpec, TypedDict, TypeVar
 
 from passes.choices import Assumption, Bounded, Executors, Peel
+from passes.errors import nearest
 from passes.session import Progress, Session, Verifying
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_LISTS = ("only", "rules", "skip", "assume")
 
 
 class Options(TypedDict, total=False):
@@ -36,6 +43,34 @@ class WithOpset(Options):
     """The same, and the opset to go to; None where none was asked for."""
 
     opset: int | None
+
+
+def checking_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Make a function that takes `Options` refuse keywords that it does not know, a string for a
+    list of strings, and what is no mapping for `dims`, each with a TypeError."""
+    own = signature(function).parameters.values()
+    known = {one.name for one in own if one.kind != Parameter.VAR_KEYWORD}
+    known.update(Options.__annotations__)
+
+    @wraps(function)
+    def checked(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
+        for name, value in keywords.items():
+            if name not in known:
+                what = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+                raise TypeError(f"{what}; {nearest(name, sorted(known))}")
+            if name in _LISTS and not _is_list_of_strings(value):
+                raise TypeError(f"{name} is {value!r}, not a list of strings")
+            if name == "dims" and not isinstance(value, Mapping | None):
+                raise TypeError(f"dims is {value!r}, not a mapping from names to sizes")
+        return function(*arguments, **keywords)
+
+    return checked
+
+
+def _is_list_of_strings(value: object) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(one, str) for one in value)
 
 
 def check_choice(name: str, said: str, known: type[StrEnum]) -> None:

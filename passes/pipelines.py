@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from passes.errors import nearest
 from passes.plugins import UnknownRule, rule
 from passes.stage import Stage
 
@@ -169,7 +170,8 @@ def stages_of(
     opset runs in any case.
 
     Raises:
-        UnknownRule: there is no rule of a name, or only `upgrade` can run it.
+        UnknownRule: there is no rule of a name, only `upgrade` can run it, or one that is to be
+            skipped would not run.
         ValueError: two rules stand in an order that does not work.
     """
     for name in (*rules, *skip):
@@ -177,6 +179,13 @@ def stages_of(
             raise UnknownRule(f"the rule {name!r} belongs to the command upgrade")
     stages = PIPELINES[pipeline]
     own = {name for stage in stages for name in stage.rules}
+    for name in skip:
+        if name not in own and name not in rules:
+            known = sorted({*own, *rules}.difference(_UPGRADE.rules))
+            raise UnknownRule(
+                f"the rule {name!r} is none of {pipeline}, which cannot skip it; "
+                f"{nearest(name, known)}"
+            )
     chosen = tuple(_chosen(stage, rules, skip) for stage in stages)
     others = tuple(Stage((name,)) for name in dict.fromkeys(rules) if name not in {*own, *skip})
     left = (stage for stage in (*chosen, *others) if stage.rules)

@@ -6,7 +6,7 @@ import importlib
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from passes.errors import PassesError
+from passes.errors import PassesError, nearest
 from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
@@ -50,9 +50,11 @@ def rule(name: str) -> Rule:
     """The rule called `name`.
 
     Raises:
-        UnknownRule: there is none; the sentence lists those there are.
+        UnknownRule: there is none; the sentence names those most like it.
     """
     rules = load_rules()
     if name not in rules:
-        raise UnknownRule(f"there is no rule {name!r}; there are {', '.join(sorted(rules))}")
+        raise UnknownRule(
+            f"there is no rule {name!r}; {nearest(name, rules)} (`passes list` shows all)"
+        )
     return rules[name]

@@ -1,9 +1,10 @@
 """Which sites `--only` means, also once rules have rewritten, moved or copied them.
 
-The patterns are matched once, against the paths of the model as it was read: paths count the
-nodes, so each rewrite changes those behind it. From then on every node says in its metadata
-whether it is meant. That goes where the node goes, into the copies of a body too, and what a rule
-writes anew is meant where its site was. Before the model is written, the marks are taken off.
+The patterns are matched once, against the paths and names of the nodes of the model as it was
+read: paths count the nodes, so each rewrite changes those behind it. From then on every node says
+in its metadata whether it is meant. That goes where the node goes, into the copies of a body too,
+and what a rule writes anew is meant where its site was. Before the model is written, the marks are
+taken off.
 """
 
 from __future__ import annotations
@@ -14,20 +15,43 @@ from fnmatch import fnmatchcase
 from onnx import ModelProto, NodeProto
 
 from passes import scope as scoping
+from passes.errors import PassesError, nearest
 
 _KEY = "passes.only"
 _MEANT, _NOT_MEANT = "meant", "not meant"
 
 
+class NothingMatches(PassesError):
+    """A pattern of `--only` matches no node."""
+
+
 def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
-    """A copy of a model, its nodes marked by whether one of the patterns matches their path."""
+    """A copy of a model, its nodes marked by whether a pattern matches their path or name.
+
+    Raises:
+        NothingMatches: one of the patterns matches no node.
+    """
     copy = ModelProto()
     copy.CopyFrom(model)
+    matched: set[str] = set()
+    sites: list[str] = []
     for place in scoping.walk_model(copy):
-        path = place.path
-        meant = any(fnmatchcase(path, pattern) for pattern in patterns)
+        names = [name for name in (place.path, place.node.name) if name]
+        meant = {pattern for pattern in patterns if _matches(pattern, names)}
+        matched |= meant
         place.node.metadata_props.add(key=_KEY, value=_MEANT if meant else _NOT_MEANT)
+        if scoping.holds_graphs(place.node):
+            sites.append(place.path)
+    for pattern in patterns:
+        if pattern not in matched:
+            close = nearest(pattern, sites) if sites else "the model has no loop and no branch"
+            raise NothingMatches(f"no node has a path or name that matches {pattern!r}; {close}")
     return copy
+
+
+def _matches(pattern: str, names: Sequence[str]) -> bool:
+    """Whether a pattern is one of the names, which may hold brackets, or matches it."""
+    return any(name == pattern or fnmatchcase(name, pattern) for name in names)
 
 
 def is_meant(node: NodeProto) -> bool:

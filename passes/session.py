@@ -75,7 +75,8 @@ class Session:
 
         Raises:
             BadModel: the input is no valid model.
-            UnknownRule: a rule was named that there is not.
+            UnknownRule: a rule was named that there is not, or skipped that would not run.
+            NothingMatches: a pattern of `only` matches no node.
             UnknownDim: a dim is to be fixed that no input has.
             NameTaken: the output that is to be added has the name of another value.
             NotProduced: a rule that the result depends on refused.

@@ -298,7 +298,23 @@ def test_rules_are_named_and_skipped(file: Path) -> None:
 def test_an_unknown_rule_is_wrong_usage(file: Path) -> None:
     code, output = run("simplify", file, "--rule", "prune")
     assert code == 2
-    assert "there is no rule 'prune'; there are" in output
+    assert "there is no rule 'prune'; the nearest are prune-if, prune-loop" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--only", "main/lop_0"), "matches 'main/lop_0'; the nearest are main/loop_0"),
+        (("--skip", "raise-loop"), "the rule 'raise-loop' is none of simplify"),
+    ],
+)
+def test_what_matches_nothing_is_wrong_usage(
+    file: Path, arguments: tuple[str, str], sentence: str
+) -> None:
+    code, output = run("simplify", file, *arguments)
+    assert code == 2
+    assert sentence in output
+    assert not file.with_name("loops.simplified.onnx").exists()
 
 
 def test_a_target_that_cannot_be_reached_fails_under_strict(file: Path) -> None:

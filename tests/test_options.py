@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import onnx
 import pytest
 
 import passes
+from passes.plugins import UnknownRule
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,32 @@ def test_what_is_not_known_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(sentence)):
         command("no such model.onnx", **options)
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "sentence"),
+    [
+        (passes.upgrade, {"verfy": False}, "upgrade() got an unexpected keyword argument 'verfy'"),
+        (passes.upgrade, {"verfy": False}, "the nearest are verify, "),
+        (passes.lower, {"onyl": ["main/*"]}, "the nearest are only, "),
+        (passes.optimize, {"max_node": 3}, "the nearest are max_nodes, "),
+        (passes.lower, {"only": "main/scan_0"}, "only is 'main/scan_0', not a list of strings"),
+        (passes.hoist, {"rules": "hoist-constants"}, "rules is 'hoist-constants', not a list"),
+        (passes.simplify, {"skip": "inline-if"}, "skip is 'inline-if', not a list of strings"),
+        (passes.upgrade, {"assume": "non-empty"}, "assume is 'non-empty', not a list of strings"),
+        (passes.unroll, {"only": [3]}, "only is [3], not a list of strings"),
+        (passes.unroll, {"dims": "T=3"}, "dims is 'T=3', not a mapping from names to sizes"),
+    ],
+)
+def test_a_keyword_that_is_none_or_of_another_type(
+    command: Callable[..., Any], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(TypeError, match=re.escape(sentence)):
+        command("no such model.onnx", **options)
+
+
+def test_rules_that_are_not_there_to_be_skipped() -> None:
+    with pytest.raises(UnknownRule, match="the nearest are inline-loop, "):
+        passes.simplify(onnx.ModelProto(), skip=["inline-lop"])
+    with pytest.raises(UnknownRule, match=r"'raise-loop' is none of simplify.*inline-loop"):
+        passes.simplify(onnx.ModelProto(), skip=["raise-loop"])

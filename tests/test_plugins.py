@@ -72,8 +72,8 @@ def test_every_rule_says_what_it_does() -> None:
         assert len(lines) == len(one.refusal_codes), one.name
 
 
-def test_an_unknown_rule_is_told_with_those_there_are() -> None:
-    with pytest.raises(UnknownRule, match=r"there is no rule 'scan8'; there are .*opset.*scan-8"):
+def test_an_unknown_rule_is_told_with_those_most_like_it() -> None:
+    with pytest.raises(UnknownRule, match=r"there is no rule 'scan8'; the nearest are scan-8, "):
         rule("scan8")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import onnx
 import pytest
 from onnx import ModelProto
 
+import passes
 from passes import scope
+from passes.selection import NothingMatches
 from passes.testing import assert_rewrite
 
 SCAN_8 = Path(__file__).parent.parent / "golden_models" / "binary" / "gru.onnx"
@@ -38,6 +41,8 @@ g (float[2] h) => (float[2] y) <int64 trips = {2}> {
    }> (trips, "", h)
 }
 """
+
+PLAIN = '<ir_version: 10, opset_import: ["" : 21]> g (float x) => (float y) { y = Neg (x) }'
 
 # The loops in both branches write values of one name.
 BRANCHES = """
@@ -98,7 +103,9 @@ def test_loops_of_one_name_in_two_branches_are_two() -> None:
     assert len(paths(after)) == 2, "the rounds and the rest"
 
 
-@pytest.mark.parametrize(("pattern", "left"), [("main/scan_0", "Loop"), ("main/other", "Scan")])
+@pytest.mark.parametrize(
+    ("pattern", "left"), [("main/scan_0", "Loop"), ("main/scan_0.body/*", "Scan")]
+)
 def test_what_a_conversion_writes_is_meant_where_the_scan_8_was(pattern: str, left: str) -> None:
     model = onnx.load(SCAN_8)
     options = {"only": (pattern,), "batch": "nest"}
@@ -111,8 +118,27 @@ def test_nothing_of_it_is_written() -> None:
         assert "passes.only" not in onnx.printer.to_text(rewritten(NESTED, only))
 
 
-def test_where_no_loop_matches_the_model_is_left_as_it_is() -> None:
+def test_a_loop_is_meant_by_its_name() -> None:
     model = onnx.parser.parse_model(THREE)
-    result = assert_rewrite(model, pipeline="unroll", options={"only": ("main/loop_7",)})
-    assert result.report.unchanged
-    assert result.model.SerializeToString() == model.SerializeToString()
+    model.graph.node[1].name = "decoder[0]"
+    assert ops(rewritten(model, "decoder[0]")) == ["Loop", "Abs", "Abs", "Loop"]
+    assert ops(rewritten(model, "deco*")) == ["Loop", "Abs", "Abs", "Loop"]
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern", "sentence"),
+    [
+        (THREE, "main/loop_7", "main/loop_"),
+        (THREE, "main/*/loop_0", "main/loop_0"),
+        (NESTED, "main/loop_0/loop_1", "main/loop_0.body/loop_1"),
+        (PLAIN, "x", ""),
+    ],
+)
+def test_a_pattern_that_matches_nothing_is_an_error(text: str, pattern: str, sentence: str) -> None:
+    model = onnx.parser.parse_model(text)
+    nearest = f"the nearest are .*{sentence}" if sentence else "the model has no loop and no branch"
+    with pytest.raises(NothingMatches, match=f"matches '{re.escape(pattern)}'; {nearest}"):
+        passes.unroll(model, only=[pattern], verify=False)
+    if sentence:
+        with pytest.raises(NothingMatches):
+            passes.unroll(model, only=["main/loop_0", pattern], verify=False)
