@@ -20,6 +20,8 @@ from passes import scope
 from passes.testing import assert_rewrite
 from passes.verify import signature
 
+pytestmark = pytest.mark.sampled
+
 FOLDER = Path(__file__).parent.parent / "golden_models" / "exported"
 MODELS = sorted(FOLDER.glob("*/*.onnx"))
 #: The newest that onnxruntime loads.

@@ -56,6 +56,7 @@ def test_rewrites_as_the_golden_model_says(path: Path, request: pytest.FixtureRe
     assert text == after.read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "path", [path for path in BEFORE if path.parent.name == "upgrade"], ids=case_name
 )

@@ -23,6 +23,8 @@ from passes.testing import as_model
 from tests.generate.choices import Choices
 from tests.generate.model import generate
 
+pytestmark = pytest.mark.sampled
+
 LOOPS = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[4,2] x, float[2] h0) => (float[2] h, float[4,2] y) <int64 four = {4}, bool yes = {1}> {

@@ -15,6 +15,8 @@ from onnx import ModelProto
 from passes.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session, Verifying
 
+pytestmark = pytest.mark.sampled
+
 FOLDER = Path(__file__).parent.parent / "golden_models"
 
 

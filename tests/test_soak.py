@@ -93,6 +93,7 @@ def test_a_wrong_outcome_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {one.kind for one in outcome.findings} == {"wrong"}
 
 
+@pytest.mark.slow
 def test_a_right_outcome_is_not_found_fault_with() -> None:
     examiner = Examiner()
     outcome = examiner.examine(a_loop(), commands(a_loop().model), verify=True)

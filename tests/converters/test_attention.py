@@ -11,6 +11,8 @@ from calls import prove_call
 from proving import EVERYWHERE, converted, drawn, ops, parsed, run
 from proving import prove as proven
 
+pytestmark = pytest.mark.sampled
+
 #: onnxruntime 1.32 adds up in another order in version 24 than in version 23.
 ROUNDING = 1e-5
 prove = partial(proven, rtol=ROUNDING)

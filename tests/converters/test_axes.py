@@ -10,6 +10,8 @@ from calls import prove_call
 from onnx import AttributeProto, helper, numpy_helper
 from proving import converted, drawn, initializers, ops, parsed, prove, run
 
+pytestmark = pytest.mark.sampled
+
 # -- Squeeze and Unsqueeze -----------------------------------------------------------------
 
 

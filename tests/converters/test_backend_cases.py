@@ -20,6 +20,8 @@ from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.tolerance import BITS, Tolerance
 
+pytestmark = pytest.mark.sampled
+
 #: Random results, a preview op, decoders that need another library, no kernel at all.
 NOT_COMPARED = ("test_bernoulli", "test_flexattention", "test_image_decoder", "test_gradient")
 #: Ops of which onnxruntime 1.32 has an older version only.

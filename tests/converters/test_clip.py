@@ -10,6 +10,8 @@ from proving import converted, drawn, initializers, ops, parsed, prove, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 LARGEST = float(np.finfo(np.float32).max)
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 3e38, -3e38, 0.5], np.float32)
 

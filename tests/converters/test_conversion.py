@@ -16,6 +16,8 @@ from passes.names import Names
 from passes.rule import Refused, Site
 from passes.value_types import dims_of, elem_type_of
 
+pytestmark = pytest.mark.sampled
+
 MODEL = """
     <ir_version: 8, opset_import: ["": 8, "local": 1]>
     graph (float[N,3] x) => (float[N,3] y) <int64[2] fixed = {4, 5}>

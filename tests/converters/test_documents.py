@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from prove_steps import TOLD
 
 from converters.document import document
 from converters.steps import STEPS
+
+pytestmark = pytest.mark.sampled
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -10,6 +10,8 @@ from proving import converted, initializers, ops, parsed, prove, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 
 def _dropout(attributes: str, kind: str = "float") -> str:
     return f"({kind}[2,3] x) => ({kind}[2,3] y) {{ y = Dropout{attributes}(x) }}"

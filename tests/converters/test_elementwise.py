@@ -12,6 +12,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from proving import converted, ops, parsed, prove, run
 
+pytestmark = pytest.mark.sampled
+
 HALVES = "float float16"
 FLOATS = f"double {HALVES}"
 SMALL = "int16 int8 uint16 uint8"

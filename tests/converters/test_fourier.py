@@ -6,6 +6,8 @@ import pytest
 from calls import prove_call
 from proving import initializers, prove
 
+pytestmark = pytest.mark.sampled
+
 
 def _dft(attributes: str, x: str, inputs: str = "x") -> str:
     given = f"<{attributes}>" if attributes else ""

@@ -10,6 +10,8 @@ from proving import converted, drawn, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 
 def _model(calls: str, functions: str) -> ModelProto:
     return onnx.parser.parse_model(

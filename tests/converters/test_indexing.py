@@ -9,6 +9,8 @@ from calls import prove_call
 from onnx.reference import ReferenceEvaluator
 from proving import converted, initializers, ops, parsed, prove
 
+pytestmark = pytest.mark.sampled
+
 # -- TopK ----------------------------------------------------------------------------------
 
 TIES = np.array([[1, 3, 3, -2], [2, 2, 2, 2], [np.nan, 0, np.inf, -np.inf]], np.float32)

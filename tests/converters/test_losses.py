@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from proving import ops, prove
 
+pytestmark = pytest.mark.sampled
+
 TARGET = {"t": np.array([[0, 1, 2], [3, 3, 1]])}
 
 

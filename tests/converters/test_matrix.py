@@ -8,6 +8,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from proving import converted, drawn, parsed, prove
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.mark.parametrize("kind", ["float", "double", "int32", "int64", "uint32"])
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from proving import EVERYWHERE, converted, drawn, ops, parsed, prove, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 # -- BatchNormalization --------------------------------------------------------------------
 
 VARIANCE = {"v": np.array([0.5, 1, 2], np.float32)}

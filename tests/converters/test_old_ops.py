@@ -18,6 +18,8 @@ from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.tolerance import BITS, Tolerance
 
+pytestmark = pytest.mark.sampled
+
 #: The newest opset that onnxruntime loads, and the newest of all.
 TARGETS = (26, 28)
 #: Ops whose versions onnxruntime computes by kernels that round otherwise.

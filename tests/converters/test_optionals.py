@@ -9,6 +9,8 @@ from proving import converted, drawn, ops, parsed, prove, run
 
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 FULL = """(float[2] x) => (bool has, float[2] y) {
     o = Optional(x)
     has = OptionalHasElement(o)

@@ -17,6 +17,8 @@ from passes import scope as scoping
 from passes.model import Model
 from passes.testing import assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 
 def parsed(text: str) -> ModelProto:
     model: ModelProto = onnx.parser.parse_model(text)

@@ -11,6 +11,8 @@ from proving import ops, prove
 
 from converters.steps import STEPS, Identical
 
+pytestmark = pytest.mark.sampled
+
 PADDING = [
     "",
     "pads = [1, 0, 0, 1]",

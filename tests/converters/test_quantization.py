@@ -11,6 +11,8 @@ from proving import EVERYWHERE, converted, ops, parsed, prove
 
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 X = np.array([[np.inf, -np.inf, -0.0, 0.5, 1.5], [2.5, 1e9, -1e9, -0.74, 300]], np.float32)
 
 

@@ -12,6 +12,8 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 from proving import converted, parsed, prove
 
+pytestmark = pytest.mark.sampled
+
 DRAWING = {
     "RandomNormal": "(float[2,3] x) => (float[2,3] y)"
     "{ y = RandomNormal<shape = [2, 3], seed = 3.0, mean = 1.0, scale = 2.0>() }",

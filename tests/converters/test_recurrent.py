@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from proving import EVERYWHERE, ops, prove
 
+pytestmark = pytest.mark.sampled
+
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 

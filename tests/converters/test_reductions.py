@@ -10,6 +10,8 @@ from onnx import AttributeProto
 from onnx.reference import ReferenceEvaluator
 from proving import converted, ops, parsed, prove, run
 
+pytestmark = pytest.mark.sampled
+
 REDUCTIONS = [
     f"Reduce{name}"
     for name in [

@@ -11,6 +11,8 @@ from proving import converted, drawn, parsed, prove, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 # -- Resize from 11 on ---------------------------------------------------------------------
 
 

@@ -11,6 +11,8 @@ from proving import converted, ops, parsed, prove
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 OPS = ["Softmax", "LogSoftmax", "Hardmax"]
 ROWS = ["Flatten", "{op}", "Shape", "Reshape"]
 

@@ -8,6 +8,8 @@ from onnx import helper
 
 from converters.stamp import ir_version_for, stamp
 
+pytestmark = pytest.mark.sampled
+
 OLD_BODY = """
     <ir_version: 3, opset_import: ["": 8]>
     graph (bool go, float[2] x, float[2] w) => (float[2] y)

@@ -10,6 +10,8 @@ from proving import converted, drawn, initializers, ops, parsed, prove, run
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 # -- identical steps -----------------------------------------------------------------------
 
 

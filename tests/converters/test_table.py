@@ -14,6 +14,8 @@ from converters.opset import considers, rewrite
 from converters.steps import STEPS, Adapter, ByRule, Identical, Refusal
 from passes.rule import RULES
 
+pytestmark = pytest.mark.sampled
+
 #: Steps up to this version are complete.
 COMPLETE_TO = 28
 

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from proving import converted, ops, parsed, prove, run
 
+pytestmark = pytest.mark.sampled
+
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1e6, -1e6, 1.5, 0.3, 449.0], np.float32)
 FLOAT8 = ["FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ"]
 

@@ -12,6 +12,8 @@ from proving import EVERYWHERE, converted, initializers, ops, parsed, prove
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 
 def _floats(values: tuple[float, ...]) -> str:
     return ", ".join(str(float(value)) for value in values)

@@ -21,6 +21,8 @@ from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 
 def moved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified."""

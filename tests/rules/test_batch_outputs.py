@@ -12,6 +12,8 @@ from random_scans import check_random_scan
 from passes.testing import assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 
 def moved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified."""

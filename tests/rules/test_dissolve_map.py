@@ -15,6 +15,8 @@ from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.executor import ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 FLOATS = {"allow_reassociation": True}
 
 

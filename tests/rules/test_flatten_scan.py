@@ -14,6 +14,8 @@ from passes import scope as scoping
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 PIPELINE = "flatten-scan"
 
 

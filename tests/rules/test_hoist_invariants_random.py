@@ -11,6 +11,8 @@ from passes import scope
 from passes.session import NotVerified
 from passes.testing import as_model, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 BINARY = ("Add", "Sub", "Mul", "Max", "MatMul", "Div")
 UNARY = ("Exp", "Neg", "Tanh", "Identity", "Transpose")
 FIXED = ("Gather (table, rows)", "Constant <value = float[2,2] {1.0, 2.0, 3.0, 4.0}> ()")

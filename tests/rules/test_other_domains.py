@@ -15,6 +15,8 @@ import pytest
 
 import passes
 
+pytestmark = pytest.mark.sampled
+
 #: Each differs from the operator of ONNX that bears its name.
 FUNCTIONS = """
 <domain: "my", opset_import: ["" : 17]>

@@ -15,6 +15,8 @@ import passes
 from passes.__main__ import app
 from passes.testing import as_model, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 LOOP = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, int64 trips) => (float[2] y, float[T,2] z, int64[T] c) {
@@ -75,6 +77,7 @@ def test_a_scan_in_both_directions(end: str, length: str, backwards: str) -> Non
     peeled(SCAN.replace("LENGTH", length).replace("REVERSED", backwards), end)
 
 
+@pytest.mark.slow
 def test_a_while_has_a_first_iteration() -> None:
     before = as_model(WHILE)
     after = peeled(before, "first", budget=15)  # on some drawn limits it never ends

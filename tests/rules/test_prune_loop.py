@@ -8,6 +8,8 @@ from onnx import GraphProto, ModelProto, NodeProto
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 PRUNING = {"rules": ("prune-loop",)}
 
 

@@ -7,6 +7,8 @@ from raised_models import ints, loop, nodes, raised, scan_of, trips_of
 
 from passes.testing import assert_refused
 
+pytestmark = pytest.mark.sampled
+
 ROWS = {"before": trips_of("x"), "results": "z_1", "collected": "float[3] y"}
 
 

@@ -10,6 +10,8 @@ import pytest
 from passes.session import NotVerified
 from passes.testing import assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 INDICES = ("i", "i + 1", "i - 1", "m - 1 - i", "size - 1 - i", "size - 2 - i", "c", "c + 1", "2 i")
 TRIPS = ("size", "size - 1", "size + 1", "given", "fixed", "while")
 BINARY = ("Add", "Sub", "Mul", "Max")

@@ -9,6 +9,8 @@ from raised_models import ints, loop, nodes, raised, scan_of, summing, trips_of
 
 from passes.testing import assert_refused
 
+pytestmark = pytest.mark.sampled
+
 
 @pytest.mark.parametrize(
     ("axis", "kept", "back"), list(itertools.product([0, 1, 2, -1], [False, True], [False, True]))

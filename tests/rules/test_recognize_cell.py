@@ -15,6 +15,8 @@ from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 WIDTH, INPUTS = 2, 3
 SUMS = "a = MatMul (x_t, W)  b = MatMul (h_in, R)  ab = Add (a, b)  s = Add (ab, bias)"
 SPLIT = "i0, o0, f0, g0 = Split <axis = 1, num_outputs = 4> (s)"
@@ -491,6 +493,7 @@ def test_near_misses_of_a_gru(old: str, new: str) -> None:
         not_a_cell(model)
 
 
+@pytest.mark.slow
 def test_swapped_gates_are_told_apart() -> None:
     """What i and f do when they change places is another function, and is written as that."""
     one, other = (

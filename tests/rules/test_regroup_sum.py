@@ -8,6 +8,8 @@ from onnx import ModelProto, NodeProto
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 
 def rnn(nodes: str, *, kind: str = "float", opset: int = 18) -> str:
     """A loop over x whose body makes s of h_in, x_t and what it captures."""

@@ -9,6 +9,8 @@ import pytest
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 _PRODUCTS = (
     "MatMul ({h}, R)",
     "Gemm ({h}, R, {early})",

@@ -13,6 +13,8 @@ from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.session import Result, Session
 
+pytestmark = pytest.mark.sampled
+
 FOLDER = Path(__file__).parent.parent.parent / "golden_models"
 CASES = sorted([*FOLDER.glob("lower/*.before.onnxtxt"), *FOLDER.glob("upgrade/*.after.onnxtxt")])
 #: What does not come back, and why.

@@ -12,6 +12,8 @@ from passes.plugins import load_rules
 from passes.session import NotProduced, Session
 from passes.testing import assert_refused, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 GOLDEN = Path(__file__).parents[2] / "golden_models/upgrade"
 CASES = sorted(GOLDEN.glob("*.before.onnxtxt"))
 #: What `unroll` may say, and `vectorize` of a body that calls what has no rule.

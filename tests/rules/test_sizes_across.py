@@ -9,6 +9,8 @@ from raised_models import nodes
 
 from passes.testing import assert_refused, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 #: What a guard consists of, and a cut.
 GUARDING = ("Where", "Slice")
 

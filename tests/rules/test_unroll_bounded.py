@@ -26,6 +26,8 @@ from passes.verify.signature import inputs
 from passes.verify.trip_counts import Counts, cases_by_count
 from passes.verify.verification import verify
 
+pytestmark = pytest.mark.sampled
+
 #: Doubles until the sum is at the limit; the logarithm of what is not taken may be NaN.
 WHILE = """
 <ir_version: 10, opset_import: ["" : 21]>
@@ -277,6 +279,7 @@ g (float[2] h, float limit) => (float[2] y)
     assert [name for name in weights if name.endswith("/w")] == ["loop/w"]
 
 
+@pytest.mark.slow
 def test_a_while_in_an_unrolled_loop_gets_its_check_there() -> None:
     after = unrolled(
         """

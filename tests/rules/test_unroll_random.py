@@ -16,6 +16,8 @@ from passes import scope as scoping
 from passes.session import Session, Verifying
 from passes.testing import as_model, assert_rewrite
 
+pytestmark = pytest.mark.sampled
+
 MOST = 5  # trips that are tried one by one
 _STEPS = (
     "Add ({a}, {b})", "Sub ({a}, {b})", "Mul ({a}, {b})", "Max ({a}, {b})", "Neg ({a})",

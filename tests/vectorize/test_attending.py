@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from looping import prove, refused
 
+pytestmark = pytest.mark.sampled
+
 OPSET = 23
 
 

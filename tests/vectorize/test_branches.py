@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, refused
 
+pytestmark = pytest.mark.sampled
+
 
 def body(
     then: str, otherwise: str, *, kind: str = "float", dims: str = "[2,3]", cond: str = ""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from looping import prove, refused, subsets
 
+pytestmark = pytest.mark.sampled
+
 EQUATIONS = [
     # equation, shapes
     ("i->i", "[3]"),

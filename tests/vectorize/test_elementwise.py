@@ -7,6 +7,8 @@ import itertools
 import pytest
 from looping import prove
 
+pytestmark = pytest.mark.sampled
+
 SHAPES = ["", "[3]", "[1]", "[2,3]", "[2,1]", "[4,2,3]"]
 
 

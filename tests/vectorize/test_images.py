@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, refused
 
+pytestmark = pytest.mark.sampled
+
 BODIES = {
     "conv": "y = Conv <pads = [1, 1, 1, 1]> (x, w, c)",
     "grouped conv": "y = Conv <group = 2, strides = [2, 1]> (x, half)",

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, prove_at_any_size, refused, subsets
 
+pytestmark = pytest.mark.sampled
+
 OPSETS = [13, 21]
 ONE_OR_BOTH = [["x"], ["i"], ["x", "i"]]
 

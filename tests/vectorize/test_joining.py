@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, prove_at_any_size, refused
 
+pytestmark = pytest.mark.sampled
+
 OPSETS = [13, 18, 21]
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import parsed, prove, refused, subsets, vectorized
 
+pytestmark = pytest.mark.sampled
+
 SUM = """
 g (float[2] s, float[4, 2] x, float[2] w) => (float[2] last, float[4, 2] all, float[4] sums) {
   last, all, sums = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e)

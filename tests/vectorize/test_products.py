@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from looping import prove, prove_at_any_size, refused, subsets
 
+pytestmark = pytest.mark.sampled
+
 SIZES = (1, 3, 0)
 LEFT = ["[3]", "[4,3]", "[2,4,3]", "[1,4,3]", "[5,2,4,3]", "[5,1,4,3]"]
 RIGHT = ["[3]", "[3,2]", "[2,3,2]", "[1,3,2]", "[5,2,3,2]", "[1,2,3,2]"]

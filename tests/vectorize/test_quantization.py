@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, refused
 
+pytestmark = pytest.mark.sampled
+
 SIZES = (1, 3, 0)
 
 

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from looping import prove, refused
 
+pytestmark = pytest.mark.sampled
+
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 T, WIDTH, H = 4, 3, 2
 

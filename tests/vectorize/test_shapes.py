@@ -8,6 +8,8 @@ from looping import parsed, prove, prove_at_any_size, refused, vectorized
 
 from passes.rule import Refused
 
+pytestmark = pytest.mark.sampled
+
 OPSETS = [13, 18, 21]
 SIZES = (1, 3, 0)
 

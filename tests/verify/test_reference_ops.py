@@ -15,6 +15,8 @@ from refused_op_cases import refused
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
+pytestmark = pytest.mark.sampled
+
 RUN = ReferenceExecutor().run
 
 

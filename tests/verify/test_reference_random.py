@@ -38,6 +38,7 @@ def disagreements(ort: OrtProcess, seeds: range) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_60_random_programs(ort: OrtProcess) -> None:
     assert disagreements(ort, range(60)) == []
 
