@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from passes.command_options import CommonOptions, ModelFile, Output
+from passes.command_options import CommonOptions, ModelFile, Output, refuse_both
 from passes.command_running import Task, rewrite
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def rewriting(
         def command(model: Path, output: Path | None, **given: Any) -> None:
             mine = {one.name: given.pop(one.name) for one in own}
             common = CommonOptions(**given)
+            refuse_both(common.opset, common.for_)
 
             def run(say: Progress | None) -> Result:
                 return call(model, **mine, **common.for_library(say))

@@ -25,6 +25,15 @@ Opset = Annotated[
         "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
     ),
 ]
+For = Annotated[
+    str | None,
+    typer.Option(
+        "--for",
+        help="Instead of --opset: the newest that a release of onnxruntime loads, as "
+        "`onnxruntime==1.22`.",
+        metavar="RELEASE",
+    ),
+]
 BatchOption = Annotated[
     Batch,
     typer.Option(
@@ -168,6 +177,16 @@ Skip = Annotated[
 ]
 
 
+def refuse_both(opset: int | None, for_: str | None) -> None:
+    """See that the opset is said once.
+
+    Raises:
+        typer.BadParameter: it is said twice.
+    """
+    if opset is not None and for_ is not None:
+        raise typer.BadParameter("does not go together with --opset", param_hint="--for")
+
+
 def sizes_of(dims: list[str] | None) -> dict[str, int]:
     """What `--dim` fixes.
 
@@ -187,6 +206,7 @@ class CommonOptions:
     """The options of every command that rewrites."""
 
     opset: Opset = None
+    for_: For = None
     verify: Verify = True
     executor: ExecutorOption = Executors.both
     inputs: Inputs = None
@@ -202,6 +222,7 @@ class CommonOptions:
         """What the library's functions take of them."""
         return {
             "opset": self.opset,
+            "for_": self.for_,
             "verify": self.verify,
             "executor": self.executor.value,
             "inputs": self.inputs,

@@ -53,12 +53,18 @@ def rewrite(task: Task) -> None:
     from passes.check_output import NameTaken
     from passes.dims import UnknownDim
     from passes.errors import PassesError
+    from passes.options import asked_for
     from passes.plugins import UnknownRule
+    from passes.releases import UnknownRelease
     from passes.save import check_target
     from passes.selection import NothingMatches
 
     model, report = task.model, task.common.json
-    target = task.target(task.common.opset or DEFAULT_OPSET)
+    try:
+        asked, _ = asked_for(task.common.opset, task.common.for_)
+    except UnknownRelease as error:
+        fail(f"{error}", USAGE)
+    target = task.target(asked or DEFAULT_OPSET)
     try:
         check_target(target, force=task.common.force)
         check_report(report, (model, target))
@@ -94,6 +100,8 @@ def _run_and_write(task: Task) -> None:
         fail(f"{refused}, and --strict was given", NOT_PRODUCED)
     if not idle:
         typer.echo(f"wrote {target}")
+    for warning in result.report.warnings:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 def _refused(result: Result, named: Sequence[str]) -> str:

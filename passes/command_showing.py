@@ -7,21 +7,24 @@ from typing import Annotated
 
 import typer
 
-from passes.choices import DEFAULT_OPSET, Batch, Executors
+from passes.choices import Batch, Executors
 from passes.command_options import (
     BatchOption,
     Budget,
     ExecutorOption,
+    For,
     Inputs,
     Json,
     ModelFile,
     Opset,
     Seed,
+    refuse_both,
 )
 from passes.command_running import (
     FAILED,
     MISMATCH,
     NOT_PRODUCED,
+    USAGE,
     fail,
     progress,
     reproduce,
@@ -70,15 +73,25 @@ def verify(
 def inspect(
     model: ModelFile,
     opset: Opset = None,
+    for_: For = None,
     batch: BatchOption = Batch.auto,
     json: Json = None,
 ) -> None:
     """Show every loop of a model, and what the rules would do with it, or why not."""
     from passes.errors import PassesError
     from passes.inspection import inspect_model, to_json, to_table
+    from passes.options import asked_for
+    from passes.releases import UnknownRelease
+    from passes.target_opset import TooNew, UnknownOpset
 
+    refuse_both(opset, for_)
     try:
-        loops = inspect_model(model, opset or DEFAULT_OPSET, {"batch": batch.value})
+        asked, release = asked_for(opset, for_)
+        loops = inspect_model(model, asked, {"batch": batch.value}, release)
+    except TooNew as error:
+        fail(f"{model}: {error}", NOT_PRODUCED)
+    except (UnknownOpset, UnknownRelease) as error:
+        fail(f"{error}", USAGE)
     except PassesError as error:
         fail(f"{error}", FAILED)
     from rich.console import Console

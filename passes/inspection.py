@@ -24,10 +24,12 @@ from passes.names import Names
 from passes.operators import op_of
 from passes.pipelines import PIPELINES
 from passes.plugins import load_rules, rule
+from passes.releases import Release
 from passes.rounds import Round
 from passes.rule import Site
 from passes.scope import Key, Place
 from passes.stage import rules_of
+from passes.target_opset import check_known, check_reachable, target_opset
 
 
 @dataclass(frozen=True)
@@ -47,18 +49,26 @@ class Loop:
 
 
 def inspect_model(
-    source: ModelProto | str | os.PathLike[str], target: int, options: Mapping[str, Any]
+    source: ModelProto | str | os.PathLike[str],
+    asked: int | None,
+    options: Mapping[str, Any],
+    release: Release | None = None,
 ) -> list[Loop]:
     """Every loop of a model, innermost first.
 
     Raises:
         BadModel: the input is no valid model.
+        UnknownOpset: the installed onnx does not know the opset that was asked for.
+        TooNew: the model is newer than that, or than what the release loads.
     """
+    check_known(asked)
     model = Model.load(source)
-    if not any(map(_is_loop, check(model).places)):
+    found = check(model)
+    check_reachable(model, asked, release)
+    if not any(map(_is_loop, found.places)):
         return []
     places = [place for place in scoping.walk_model(model.proto) if _is_loop(place)]
-    said = _by_place(_rounds(model, target, options))
+    said = _by_place(_rounds(model, target_opset(model, asked), options))
     return [_loop(model, place, said[(*place.scope.key, place.index)]) for place in places]
 
 
@@ -71,7 +81,7 @@ def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round
     stages = [stage for pipeline in PIPELINES.values() for stage in pipeline]
     alone = dict.fromkeys(name for stage in stages if not stage.converts for name in stage.rules)
     (upgrade,) = PIPELINES["upgrade"]
-    engines = [Engine(rules_of(upgrade), max(target, model.opset()), options)]
+    engines = [Engine(rules_of(upgrade), target, options)]
     engines += [Engine([rule(name)], None, options) for name in alone if name in load_rules()]
     return [engine.round(model) for engine in engines]
 

@@ -11,6 +11,7 @@ from typing import ParamSpec, TypedDict, TypeVar
 
 from passes.choices import Assumption, Bounded, Executors, Peel
 from passes.errors import nearest
+from passes.releases import Release, release_of
 from passes.session import Progress, Session, Verifying
 
 _P = ParamSpec("_P")
@@ -25,8 +26,9 @@ class Options(TypedDict, total=False):
     runs both models on `inputs` (an .npz or a folder of test data) and on inputs drawn from
     `seed`, for at most `verify_budget` seconds (60). `allow_unverified` lets rewrites pass that
     could not be compared. `assume=["valid-inputs"]` leaves out the guards that make the new
-    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `progress` is
-    told what goes on.
+    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `for_`, as
+    `"onnxruntime==1.22"`, names the newest opset that this release loads. `progress` is told what
+    goes on.
     """
 
     verify: bool
@@ -36,6 +38,7 @@ class Options(TypedDict, total=False):
     seed: int
     allow_unverified: bool
     assume: Sequence[str]
+    for_: str | None
     progress: Progress | None
 
 
@@ -114,19 +117,38 @@ def chosen(only: Sequence[str], rules: Sequence[str], skip: Sequence[str]) -> di
     return {"only": tuple(only), "rules": tuple(rules), "skip": tuple(skip)}
 
 
+def asked_for(opset: int | None, for_: str | None) -> tuple[int | None, Release | None]:
+    """The opset that was asked for, and the release of onnxruntime that it is for.
+
+    Raises:
+        ValueError: both were named.
+        UnknownRelease: there is no such release.
+    """
+    if for_ is None:
+        return opset, None
+    if opset is not None:
+        raise ValueError("an opset and a release that it is for do not go together")
+    release = release_of(for_)
+    return release.opset, release
+
+
 def session_of(
     command: str, opset: int | None, own: dict[str, object], options: Options
 ) -> Session:
     """The session of a command.
 
     Raises:
-        ValueError: the executor or an assumption is none that is known.
+        ValueError: the executor or an assumption is none that is known, or the opset is said twice.
+        UnknownRelease: it is for a release of onnxruntime that is not known.
     """
+    opset, release = asked_for(opset, options.get("for_"))
     assume = tuple(options.get("assume", ()))
     if not set(assume) <= set(Assumption):
         raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
     progress = options.get("progress")
-    return Session(command, opset, {**own, "assume": assume}, _verifying(options), progress)
+    return Session(
+        command, opset, {**own, "assume": assume}, _verifying(options), progress, release
+    )
 
 
 def _verifying(options: Options) -> Verifying | None:

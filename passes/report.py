@@ -112,7 +112,8 @@ class Report:
 
     `opsets` are the versions before and after. `nodes` counts all nodes of the model as it was
     read; those without a record were left as they are. `checked` is the verdict on the whole
-    model, None where verification was off.
+    model, None where verification was off. `failure`: why there is no outcome, where no record
+    says so; `warnings`: what to know of the outcome.
     """
 
     command: str
@@ -121,6 +122,8 @@ class Report:
     nodes: int
     records: Sequence[Record] = ()
     checked: Checked | None = None
+    failure: str = ""
+    warnings: Sequence[str] = ()
 
     @property
     def refusals(self) -> list[Record]:
@@ -130,7 +133,7 @@ class Report:
     @property
     def unchanged(self) -> bool:
         """Whether the model was left as it is."""
-        return self.opsets[0] == self.opsets[1] and not self.records
+        return self.opsets[0] == self.opsets[1] and not self.records and not self.failure
 
     def to_json(self) -> str:
         """The report as JSON; the same model and options give the same text."""

@@ -9,32 +9,28 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import onnx
 from onnx import ModelProto
 
 from passes.check import check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
-from passes.choices import DEFAULT_OPSET
 from passes.collector import collector_held_back
 from passes.dims import with_fixed_dims
 from passes.engine import Engine
-from passes.errors import PassesError
 from passes.model import Model
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
 from passes.pipelines import stages_of
+from passes.releases import Release
 from passes.report import Checked, Record, Report
 from passes.rounds import Round
 from passes.selection import marked, unmark
 from passes.stage import Stage, rules_of
+from passes.target_opset import TooNew, check_known, check_reachable, target_opset
+from passes.target_opset import UnknownOpset as UnknownOpset
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
-
-
-class UnknownOpset(PassesError):
-    """The opset that was asked for is newer than the installed onnx."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +58,15 @@ class Result:
 @dataclass(frozen=True)
 class Session:
     """One command on one model. `target`: the opset to go to; None where none was asked for: then
-    `DEFAULT_OPSET` for what must be converted, and else the model keeps its own."""
+    `DEFAULT_OPSET` for what must be converted, and else the model keeps its own. `release`: the
+    onnxruntime that the target is for."""
 
     command: str
     target: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     verifying: Verifying | None = field(default_factory=Verifying)
     progress: Progress | None = None
+    release: Release | None = None
 
     def run(self, source: Source) -> Result:
         """Take a model through the pipeline of the command; `source` is never changed.
@@ -79,7 +77,8 @@ class Session:
             NothingMatches: a pattern of `only` matches no node.
             UnknownDim: a dim is to be fixed that no input has.
             NameTaken: the output that is to be added has the name of another value.
-            NotProduced: a rule that the result depends on refused.
+            NotProduced: the model is newer than the target, or a rule that the result depends on
+                refused.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
         """
@@ -101,13 +100,14 @@ class Session:
     def _loaded(self, source: Source) -> tuple[Model, int]:
         """The valid model, with the dims that are to be fixed, and how many nodes it has."""
         self._say("loading")
-        newest = onnx.defs.onnx_opset_version()
-        if self.target is not None and self.target > newest:
-            raise UnknownOpset(
-                f"opset {self.target} is not known: the installed onnx knows opsets to {newest}"
-            )
+        check_known(self.target)
         model = Model.load(source)
         nodes = check(model).nodes
+        try:
+            check_reachable(model, self.target, self.release)
+        except TooNew as error:
+            opsets = (model.opset(), self.target or model.opset())
+            raise _failed(f"{error}", Report(self.command, model.file, opsets, nodes)) from error
         sizes = dict(self.options.get("dims", ()))
         if sizes:
             model = with_fixed_dims(model, sizes)
@@ -134,12 +134,6 @@ class Session:
         chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
         return list(stages_of(self.command, chosen, skip))
 
-    def _target(self, model: Model) -> int:
-        """The opset of what is converted; without one that was asked for, none that is older."""
-        if self.target is not None:
-            return self.target
-        return max(DEFAULT_OPSET, model.newest_opset)
-
     def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
         """Run the stages, one after the other, from `proto` on."""
         rounds: list[Round] = []
@@ -161,7 +155,7 @@ class Session:
 
     def _stage(self, stage: Stage, model: Model) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
-        target = self._target(model) if stage.converts else None
+        target = target_opset(model, self.target) if stage.converts else None
         options = {**self.options, **dict(stage.options)}
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
@@ -182,7 +176,8 @@ class Session:
         ]
         before, after = model.opset(), Model(proto).opset()
         if any("opset" in round_.stage for round_ in rounds):
-            after = max(after, self._target(model))  # what was asked for, also where it was refused
+            # what was asked for, also where it was refused
+            after = max(after, target_opset(model, self.target))
         return Report(self.command, model.file, (before, after), nodes, records)
 
     def _verified(
@@ -207,7 +202,19 @@ class Session:
             raise Mismatch(f"{path}: {sentence}", report, sides, failure)
         if verdicts.unverified and not self.verifying.allow_unverified:
             raise NotVerified(_not_verified(verdicts.unverified), report)
-        return report
+        if verdicts.unloadable is None:
+            return report
+        version, sentence = verdicts.unloadable
+        if not self._may_be_for_another(version):
+            hint = "" if self.target else "; --opset and --for name another opset to go to"
+            raise _failed(sentence + hint, report)
+        return replace(report, warnings=(sentence,))
+
+    def _may_be_for_another(self, version: str) -> bool:
+        """Whether the outcome may be for another onnxruntime than the installed one."""
+        if self.release is not None:
+            return not self.release.includes(version)
+        return self.target is not None
 
     def _say(self, what: str) -> None:
         if self.progress is not None:
@@ -228,6 +235,12 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
 def _at_opset(model: Model, target: int) -> bool:
     owners = [None, *model.proto.functions]
     return all((model.opset(owner) or target) >= target for owner in owners)
+
+
+def _failed(sentence: str, report: Report) -> NotProduced:
+    """Why there is no outcome, where no rule refused."""
+    report = replace(report, failure=sentence)
+    return NotProduced(": ".join(filter(None, (report.file, sentence))), report)
 
 
 def _refused(report: Report) -> str:

@@ -26,7 +26,7 @@ from passes.region import CannotCut, Region, cut
 from passes.report import Checked
 from passes.rounds import Rewritten, Round
 from passes.uses import Uses
-from passes.verify.executor import Executor, Feeds
+from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Executor, Feeds
 from passes.verify.installed import executors
 from passes.verify.verdicts import Failure, Verification
 from passes.verify.verification import verify
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _FOR_REGIONS = 0.5
 #: Seconds that one run may take to see what the sites of a round get; two runs' worth is spent.
 _OBSERVING = 5.0
+#: Seconds that loading the outcome may take, if no budget is left.
+_LOADING = 10.0
 #: The whole model runs about this many nodes on each side and executor, in a few cases at least.
 _MOST_NODES = 20_000
 _FEWEST_CASES = 6
@@ -48,13 +50,15 @@ class Verdicts:
     """What verification found: a verdict per rewrite, in order, and one for the whole model.
 
     `mismatch` holds path, sentence, both sides and the failing case of the first mismatch;
-    `unverified` the rewrites that nothing vouches for.
+    `unverified` the rewrites that nothing vouches for; `unloadable` the version of an executor that
+    loads the original but not the outcome, and why.
     """
 
     rewrites: list[Checked] = field(default_factory=list)
     whole: Checked | None = None
     unverified: list[tuple[str, Checked]] = field(default_factory=list)
     mismatch: tuple[str, str, tuple[ModelProto, ModelProto], Failure | None] | None = None
+    unloadable: tuple[str, str] | None = None
 
 
 def verify_rounds(
@@ -90,6 +94,7 @@ def verify_rounds(
         for rewritten, verification, _ in regions:
             if verification.verdict == "not-compared" and whole.verdict != "verified":
                 verdicts.unverified.append((rewritten.place.path, told[id(verification)]))
+        verdicts.unloadable = task.unloadable(proto)
     return verdicts
 
 
@@ -194,6 +199,27 @@ class _Task:
             lenient=VALID_INPUTS in assume,
             non_empty=NON_EMPTY in assume,
         )
+
+    def unloadable(self, proto: ModelProto) -> tuple[str, str] | None:
+        """The version of an executor that loads the original but not the outcome, and why."""
+        for executor in self.executors:
+            reason = self._hindrance(executor, proto)
+            refused = reason.startswith((CANNOT_LOAD, CRASHED))
+            if refused and not self._hindrance(executor, self.model.proto):
+                which = f"{executor.name} {executor.version}"
+                what = reason.removeprefix(f"{CANNOT_LOAD}: ")
+                sentence = f"the installed {which} loads the original, but not the outcome: {what}"
+                return executor.version, sentence
+        return None
+
+    def _hindrance(self, executor: Executor, proto: ModelProto) -> str:
+        """Why an executor does not load a model; empty where it does."""
+        try:
+            timeout = max(_LOADING, self.left())
+            executor.load(proto, base_dir=self.model.base_dir, timeout=timeout)
+        except CannotRun as error:
+            return str(error)
+        return ""
 
     def _most_cases(self) -> int:
         """How many cases the whole model is worth: in a large one, each takes seconds."""

@@ -7,13 +7,12 @@ from typing import Literal
 
 from passes.verify.compare import Comparison
 from passes.verify.draw import Case
-from passes.verify.executor import CRASHED
+from passes.verify.executor import CANNOT_LOAD, CRASHED
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
 from passes.verify.steadiness import Steadiness
 from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
 
-_CANNOT_LOAD = "cannot load"
 _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
 
@@ -58,7 +57,7 @@ class Booking:
             if trial.after.unable.startswith(CRASHED):
                 sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
-            if trial.after.unable.startswith(_CANNOT_LOAD) and not _lacks_kernel(trial):
+            if trial.after.unable.startswith(CANNOT_LOAD) and not _lacks_kernel(trial):
                 sentence = f"the rewritten model is not valid there: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
         if case.kind == "given" and trial.before.failed:

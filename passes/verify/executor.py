@@ -16,6 +16,8 @@ Value = Array | list[Any] | None
 Feeds = Mapping[str, Value]
 #: How `CannotRun` begins where the process of an executor ended.
 CRASHED = "the process crashed"
+#: How it begins where an executor does not take the model.
+CANNOT_LOAD = "cannot load"
 
 
 class ModelFailed(Exception):
@@ -45,10 +47,18 @@ class Outcome:
 
 
 class Executor(Protocol):
-    """Runs models. `base_dir` is where external data lies; `timeout` is in seconds."""
+    """Runs models. `base_dir` is where external data lies; `timeout` is in seconds. `load` only
+    sees whether the model loads, and raises CannotRun where it does not."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    def load(
+        self, model: ModelProto, *, base_dir: Path | None = None, timeout: float | None = None
+    ) -> None: ...
 
     def run(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import cast
@@ -33,6 +32,11 @@ class OnnxRuntimeExecutor:
     @property
     def name(self) -> str:
         return "onnxruntime"
+
+    @property
+    def version(self) -> str:
+        """The version that is installed; starts the worker."""
+        return self._ready().version
 
     @staticmethod
     def available() -> bool:
@@ -69,19 +73,29 @@ class OnnxRuntimeExecutor:
         `base_dir` holds the external data. Raises ModelFailed where the run fails, CannotRun
         where the model does not load, a kernel is missing, the worker dies or time is out.
         """
+        outputs = self._ask(model, dict(feeds), base_dir, timeout)
+        return Outcome(outputs, guessed_shapes=_may_guess_shapes(model, outputs))
+
+    def load(
+        self, model: ModelProto, *, base_dir: Path | None = None, timeout: float | None = None
+    ) -> None:
+        """See that `model` loads. Raises CannotRun."""
+        self._ask(model, None, base_dir, timeout)
+
+    def _ask(
+        self,
+        model: ModelProto,
+        feeds: dict[str, Value] | None,
+        base_dir: Path | None,
+        timeout: float | None,
+    ) -> dict[str, Value]:
         data = _serialized(model)
         folder = str(base_dir.resolve()) if base_dir is not None else None
         key = hashlib.sha256(data).hexdigest() + f":{folder}:{self._optimize}"
-        outputs = self._ask(
-            lambda payload: Job(key, payload, folder, self._optimize, dict(feeds), timeout),
-            data,
-            timeout,
-        )
-        return Outcome(outputs, guessed_shapes=_may_guess_shapes(model, outputs))
 
-    def _ask(
-        self, job: Callable[[bytes | None], Job], data: bytes, timeout: float | None
-    ) -> dict[str, Value]:
+        def job(payload: bytes | None) -> Job:
+            return Job(key, payload, folder, self._optimize, feeds, timeout)
+
         worker = self._ready()
         try:
             # The bytes are sent only where the worker asks for them: a case more, no copy more.

@@ -35,6 +35,7 @@ class WorkerProcess:
             greeting = self._receive(_START_TIMEOUT)
             if greeting[0] != "ready":
                 raise CannotRun(greeting[1])
+            self.version = str(greeting[1])
         except CannotRun:
             self.stop()
             raise

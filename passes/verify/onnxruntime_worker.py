@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from passes.verify.channel import receive, send
-from passes.verify.executor import CannotRun, ModelFailed
+from passes.verify.executor import CANNOT_LOAD, CannotRun, ModelFailed
 
 #: Sessions kept: a region before and after, the whole model before and after.
 CACHED_SESSIONS = 4
@@ -29,13 +29,14 @@ _NO_WORD_ON_THE_MODEL = re.compile(r"NOT_IMPLEMENTED|EP_FAIL|Failed to allocate 
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `key` names the model bytes and settings; `model` is None where they were sent."""
+    """One run. `key` names the model bytes and settings; `model` is None where they were sent.
+    Without `feeds` the model is only loaded."""
 
     key: str
     model: bytes | None
     base_dir: str | None
     optimize: bool
-    feeds: dict[str, Any]
+    feeds: dict[str, Any] | None
     timeout: float | None
 
 
@@ -54,7 +55,7 @@ def load(job: Job) -> Any:
     try:
         return onnxruntime.InferenceSession(job.model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its exceptions have no base but Exception
-        raise CannotRun(f"cannot load: {sentence(error)}") from error
+        raise CannotRun(f"{CANNOT_LOAD}: {sentence(error)}") from error
 
 
 def sentence(error: Exception) -> str:
@@ -111,7 +112,7 @@ def _answer(sessions: OrderedDict[str, Any], job: Job) -> tuple[Any, ...]:
             if len(sessions) > CACHED_SESSIONS:
                 sessions.popitem(last=False)
         sessions.move_to_end(job.key)
-        return ("ran", run(sessions[job.key], job.feeds))
+        return ("ran", {} if job.feeds is None else run(sessions[job.key], job.feeds))
     except ModelFailed as error:
         return ("failed", str(error))
     except CannotRun as error:

@@ -14,7 +14,15 @@ from onnx import ModelProto
 from passes.verify.compare import NOTHING, Comparison, compare
 from passes.verify.draw import Case
 from passes.verify.exactness import coarsest_epsilon, rounded_outputs, rounds, small_enough
-from passes.verify.executor import CRASHED, CannotRun, Executor, Feeds, ModelFailed, Outcome
+from passes.verify.executor import (
+    CANNOT_LOAD,
+    CRASHED,
+    CannotRun,
+    Executor,
+    Feeds,
+    ModelFailed,
+    Outcome,
+)
 from passes.verify.tolerance import BITS, Tolerance
 
 #: The executor whose word counts on whether a model fails; others refuse what is allowed.
@@ -115,7 +123,7 @@ class Side:
             return
         self._times = self._times + 1 if reason == self._reason else 1
         self._reason = reason
-        if reason.startswith("cannot load"):
+        if reason.startswith(CANNOT_LOAD):
             self._times = _GIVE_UP
 
 

@@ -37,6 +37,16 @@ class ReferenceExecutor:
         """How reports call this executor."""
         return "reference"
 
+    @property
+    def version(self) -> str:
+        """It is part of this program."""
+        return ""
+
+    def load(
+        self, model: ModelProto, *, base_dir: Path | None = None, timeout: float | None = None
+    ) -> None:
+        """Loads whatever there is: what it cannot run shows when it runs."""
+
     def run(
         self,
         model: ModelProto,
