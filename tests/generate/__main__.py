@@ -1,4 +1,5 @@
-"""`python -m tests.generate --seed N [--small] [-o model.onnx | --text]`: write a random model."""
+"""`python -m tests.generate --seed N [--small] [--odd KIND ...] [-o model.onnx | --text]`: write a
+random model."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import onnx
 
 from tests.generate.choices import Choices
 from tests.generate.model import generate
+from tests.generate.odd import KINDS
 
 
 def main() -> None:
@@ -16,11 +18,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.generate", description=__doc__)
     parser.add_argument("--seed", type=int, required=True, metavar="N")
     parser.add_argument("--small", action="store_true", help="with few nodes")
+    parser.add_argument("--odd", nargs="*", choices=KINDS, help="what it has; drawn by default")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("-o", "--output", type=Path, metavar="FILE")
     where.add_argument("--text", action="store_true", help="print ONNX text (the default)")
     options = parser.parse_args()
-    model = generate(Choices.of_seed(options.seed, small=options.small)).model
+    model = generate(Choices.of_seed(options.seed, small=options.small), options.odd).model
     if options.output is None:
         print(onnx.printer.to_text(model))
     else:

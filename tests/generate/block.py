@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 from onnx.shape_inference import InferenceError, infer_node_outputs
 
+from tests.generate import foreign
 from tests.generate.choices import Choices
 from tests.generate.exact import rounds
 from tests.generate.program import Program
-from tests.generate.values import INT64, Dim, Shape, Value, array_of
+from tests.generate.values import FLOAT, INNER, INT64, Dim, Shape, Value, array_of
 
 
 class NotHere(Exception):
@@ -41,6 +42,7 @@ class Block:
     iteration: Iteration | None = None
     nodes: list[NodeProto] = field(default_factory=list)
     initializers: list[TensorProto] = field(default_factory=list)
+    plain: bool = False  # operators of other domains would make loops endless here
     symbols: int = 0  # dims u0, u1, ... below this one are known outside, too
     names: int = 0
     taken: set[str] = field(default_factory=set)  # names of the inputs of this body
@@ -64,7 +66,13 @@ class Block:
         if not self.program.reuses_names:
             return self.program.name("v")
         self.names += 1
-        return f"{'abcdefgh'[self.depth]}{self.names}"
+        place = "abcdefgh"[self.depth] if self.depth < 8 else f"i{self.depth}x"
+        return f"{place}{self.names}"
+
+    def odd(self, kind: str, count: int = 2) -> bool:
+        """Whether something of this kind happens here: once in `count` times, if the model is to
+        have any of it."""
+        return kind in self.program.odd and self.choices.one_in(count)
 
     def attempt(self, write: Callable[[Block], None]) -> bool:
         """Write something, all of it or, where it is not possible here, nothing."""
@@ -103,6 +111,8 @@ class Block:
         what the model computes."""
         if self.function or any(isinstance(dim, str) and dim[0] == "u" for dim in shape):
             raise NotHere
+        if elem in INNER:
+            return self.op("Cast", self.input(FLOAT, shape, role), to=elem)
         value = self.program.input(elem, shape, role, sequence)
         self.visible.append(value)
         return value
@@ -164,6 +174,26 @@ class Block:
     def op(self, op: str, *inputs: Value | None, **attributes: Any) -> Value:
         """Write a node with one output, and see it. Raises NotHere where types do not fit."""
         (value,) = self.ops(op, 1, *inputs, **attributes)
+        if inputs and inputs[0] is not None and foreign.may_be_estranged(op, inputs[0]):
+            return self.estranged(value, 4)
+        return value
+
+    def estranged(self, value: Value, count: int = 2) -> Value:
+        """The value that was just written; its node becomes, at times, one of another domain, of
+        which only the name is ONNX's."""
+        if not self.odd("foreign", count) or self.plain:
+            return value
+        if self.program.ir < foreign.SINCE_IR or self.program.opset < foreign.SINCE_OPSET:
+            return value
+        node = self.nodes[-1]
+        known = {one.name: one for one in self.visible}
+        inputs = [known[name] for name in node.input if name in known]
+        function = self.program.foreign.get(node.op_type)
+        if function is None:
+            function = foreign.function(node, inputs, self.program.opset)
+        if function is not None and foreign.fits(function, node, inputs):
+            self.program.foreign[node.op_type] = function
+            node.domain = foreign.DOMAIN
         return value
 
     def ops(self, op: str, count: int, *inputs: Value | None, **attributes: Any) -> list[Value]:
@@ -176,7 +206,9 @@ class Block:
         node = helper.make_node(op, [one.name if one else "" for one in inputs], names)
         node.attribute.extend(helper.make_attribute(*one) for one in sorted(attributes.items()))
         types = self._inferred(schema, node, [one for one in inputs if one])
-        if any(name not in types for name in names):
+        if any(name not in types for name in names) or not _are_allowed(
+            schema, inputs, [types[name] for name in names]
+        ):
             raise NotHere
         rough = rounds(node, [one for one in inputs if one])
         made = [replace(self.value_of(name, types[name]), rough=rough) for name in names]
@@ -216,6 +248,14 @@ class Block:
         self.nodes.append(node)
         self.visible.extend(made)
 
+    def of_unknown_size(self, value: Value, axis: int, before: Dim) -> Value:
+        """What was cut from a dim of unknown size: at opset 10, onnx infers that nothing was."""
+        if isinstance(before, int):
+            return value
+        dims = list(value.shape)
+        dims[axis] = self.program.symbol()
+        return replace(value, shape=tuple(dims))
+
     def outside(self, dim: Dim) -> bool:
         """Whether a dim means the same outside of this body."""
         return isinstance(dim, int) or dim[0] != "u" or int(dim[1:]) < self.symbols
@@ -231,6 +271,20 @@ class Block:
         """What this block takes and makes itself."""
         return self.taken | {name for node in self.nodes for name in node.output}
 
+    def _hint(self, said: ValueInfoProto, *, shapeless: bool = False) -> None:
+        """Declare less, or a symbol that is another one outside, as exporters do."""
+        shape = said.type.tensor_type.shape
+        if not shape.dim or not self.odd("hints", 3):
+            return
+        dim = shape.dim[self.choices.below(len(shape.dim))]
+        kind = self.choices.below(4)
+        if kind == 0 and shapeless and len(shape.dim) > 1:
+            said.type.tensor_type.ClearField("shape")
+        elif kind == 1:
+            dim.Clear()
+        else:
+            dim.dim_param = self.choices.pick(("T", "B", "N", "Q"))
+
     def graph(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value]) -> GraphProto:
         """The body; `outputs` under the names that they are returned by."""
         listed = [value.info() for value in inputs]
@@ -240,4 +294,32 @@ class Block:
                 for one in self.initializers
             ]
         ends = [value.info() for value in outputs]
+        for one in listed:
+            self._hint(one, shapeless=True)
+        for one in ends:
+            self._hint(one)
         return helper.make_graph(self.nodes, name, listed, ends, self.initializers)
+
+
+def _are_allowed(
+    schema: onnx.defs.OpSchema, inputs: Sequence[Value | None], made: Sequence[TypeProto]
+) -> bool:
+    """Whether an operator takes inputs of these types, and gives such outputs; inference does not
+    look."""
+    taken = [one and one.type() for one in inputs]
+    pairs = [*_paired(schema.inputs, taken), *_paired(schema.outputs, made)]
+    return all(_spelled(said) in formal.types for formal, said in pairs if said)
+
+
+def _paired(
+    formal: Sequence[onnx.defs.OpSchema.FormalParameter], actual: Sequence[TypeProto | None]
+) -> Iterator[tuple[onnx.defs.OpSchema.FormalParameter, TypeProto | None]]:
+    """Each value with what the operator document says of its place; the last may be repeated."""
+    return ((formal[min(at, len(formal) - 1)], one) for at, one in enumerate(actual))
+
+
+def _spelled(said: TypeProto) -> str:
+    """A type as operator documents spell it."""
+    if said.HasField("sequence_type"):
+        return f"seq({_spelled(said.sequence_type.elem_type)})"
+    return f"tensor({TensorProto.DataType.Name(said.tensor_type.elem_type).lower()})"

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tests.generate.block import Block
+from tests.generate import odd
+from tests.generate.block import Block, NotHere
 from tests.generate.templates import TEMPLATES, Template, place
-from tests.generate.values import BOOL, DTYPES, FLOAT, FLOATS, INTS, SELECTED, Shape, Value
+from tests.generate.values import (
+    BOOL,
+    DTYPES,
+    FLOAT,
+    FLOATS,
+    INT64,
+    INTS,
+    RARE,
+    SELECTED,
+    Shape,
+    Value,
+)
 
 #: Ways of writing an If, a loop or a call, entered by the files that write them.
 NESTED: list[Template] = []
 _DEEPEST = 3
-NO_BFLOAT16 = 16  # below this opset, loops and branches do not take it
-_BFLOAT16 = 16
+_ENDS_ARE_INPUTS = 10  # of Slice, since this opset
 
 
 def nested(write: Template) -> Template:
@@ -29,7 +40,8 @@ def fill(b: Block, count: int) -> None:
         if b.program.budget <= 0:
             return
         deeper = b.depth < _DEEPEST and b.choices.one_in(5)
-        b.attempt(b.choices.pick(NESTED if deeper else TEMPLATES))
+        every = [*NESTED, *odd.templates(b.program.odd)]
+        b.attempt(b.choices.pick(every if deeper else TEMPLATES))
 
 
 def op_count(b: Block) -> int:
@@ -39,8 +51,11 @@ def op_count(b: Block) -> int:
 
 def dtype(b: Block) -> int:
     """The type of a value to carry or scan."""
+    rare = [elem for elem, since in RARE.items() if b.program.opset >= since]
+    if rare and b.odd("rare"):
+        return b.choices.pick(rare)
     elem = b.choices.pick(DTYPES)
-    return FLOAT if elem == _BFLOAT16 and b.program.opset < NO_BFLOAT16 else elem
+    return FLOAT if b.program.opset < RARE.get(elem, 0) else elem
 
 
 def a_shape(b: Block) -> Shape:
@@ -53,6 +68,25 @@ def carried(b: Block) -> Value:
     """A state as the body sees it, without a name; floats may or may not be rough."""
     elem = dtype(b)
     return Value("", elem, a_shape(b), rough=elem in FLOATS and bool(b.choices.below(2)))
+
+
+def initial(b: Block, state: Value) -> Value:
+    """What a state begins as; its size may be known by the body alone."""
+    shape, smooth = state.shape, not state.rough
+    if b.odd("unknown") and shape and isinstance(shape[0], int) and not b.function:
+        return _cut_to_size(b, state.elem, (shape[0], *shape[1:]))
+    return b.want(state.elem, shape, smooth=smooth)
+
+
+def _cut_to_size(b: Block, elem: int, shape: Shape) -> Value:
+    """A value of this shape, whose first size no inference tells: an input holds it."""
+    if b.program.opset < _ENDS_ARE_INPUTS:
+        raise NotHere
+    whole = b.input(elem, ("W", *shape[1:]))
+    end = b.input(INT64, (1,), f"exactly {shape[0]}")
+    cut = b.op("Slice", whole, b.ints(0), end, b.ints(0))
+    b.visible.remove(cut)  # others would take it for one whose size is known
+    return replace(cut, shape=shape)
 
 
 def body_of(b: Block, inputs: Sequence[Value]) -> tuple[Block, list[Value]]:

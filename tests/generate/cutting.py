@@ -74,7 +74,7 @@ def _becomes_input(model: ModelProto, place: Place, names: list[str], body: str 
 
 def _settled(said: TypeProto) -> TypeProto:
     """The type, its unknown dims 2."""
-    known = {"B", "T", "S", "N"}
+    known = {"B", "T", "S", "N", "W"}
     dims = [dim if isinstance(dim, int) or dim in known else 2 for dim in dims_of(said) or ()]
     return helper.make_tensor_type_proto(elem_type_of(said), dims)
 

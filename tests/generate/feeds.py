@@ -12,13 +12,14 @@ from onnx import TypeProto, helper
 from tests.generate.model import Generated
 from tests.generate.values import BOOL, FLOATS, STRING
 
-#: Sizes of the symbolic dims: ordinary ones, large ones, ones, and one of them 0.
+#: Sizes of the symbolic dims: ordinary ones, large ones, ones, and one of them 0. W is wide enough
+#: to cut from it whatever a state holds.
 SIZES: tuple[Mapping[str, int], ...] = (
-    {"B": 2, "T": 3, "S": 4, "N": 2},
-    {"B": 3, "T": 5, "S": 2, "N": 3},
-    {"B": 1, "T": 1, "S": 1, "N": 1},
-    {"B": 2, "T": 0, "S": 3, "N": 2},
-    {"B": 0, "T": 2, "S": 0, "N": 0},
+    {"B": 2, "T": 3, "S": 4, "N": 2, "W": 5},
+    {"B": 3, "T": 5, "S": 2, "N": 3, "W": 6},
+    {"B": 1, "T": 1, "S": 1, "N": 1, "W": 4},
+    {"B": 2, "T": 0, "S": 3, "N": 2, "W": 5},
+    {"B": 0, "T": 2, "S": 0, "N": 0, "W": 4},
 )
 _BFLOAT16 = 16
 Feed = npt.NDArray[Any] | list[npt.NDArray[Any]]
@@ -56,7 +57,9 @@ def _value(
         longest = sizes[time] if time in sizes else int(time)
         return rng.integers(min(least, longest), longest + 1, shape)
     if role == "count":
-        return np.asarray(rng.integers(least if least else -1, 5))
+        return np.full(shape, rng.integers(least if least else -1, 5))
+    if role.startswith("exactly"):
+        return np.full(shape, int(role.split()[1]))
     return _data(rng, tensor.elem_type, shape)
 
 

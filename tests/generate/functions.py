@@ -6,10 +6,13 @@ from dataclasses import replace
 
 from onnx import NodeProto, helper
 
+from tests.generate import foreign
 from tests.generate.block import Block, NotHere
 from tests.generate.bodies import dtype, fill, made_by, nested, op_count
+from tests.generate.odd import odd
 from tests.generate.program import Signature
-from tests.generate.values import FLOAT, Value
+from tests.generate.templates import some_float
+from tests.generate.values import FLOAT, INT64, Value
 
 DOMAIN = "local"
 FUNCTIONS_SINCE_IR = 8
@@ -60,7 +63,10 @@ def _written(b: Block) -> Signature:
         [one.name for one in inputs],
         [one.name for one in outputs],
         block.nodes,
-        [helper.make_opsetid("", program.opset), helper.make_opsetid(DOMAIN, 1)],
+        [
+            helper.make_opsetid(*one)
+            for one in (("", program.opset), (DOMAIN, 1), (foreign.DOMAIN, 1))
+        ],
         ["alpha"] if chosen else [],
     )
     return Signature(proto, inputs, outputs, {"alpha": 0.5} if chosen else {})
@@ -74,3 +80,22 @@ def _with_slope(value: Value, result: Value) -> NodeProto:
 
 def _fixed(dim: object) -> bool:
     return isinstance(dim, int)
+
+
+@odd("foreign")
+def call_of_a_known_name(b: Block) -> None:
+    """A function named as an operator with a body, or as one whose output is nothing alike."""
+    program = b.program
+    if program.ir < foreign.SINCE_IR or program.opset < foreign.SINCE_OPSET:
+        raise NotHere
+    x = some_float(b)
+    name = b.choices.pick(("Shape", *foreign.PLAIN))
+    body = [helper.make_node("Neg", ["x"], ["out"])]
+    if name == "Shape":
+        body = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Neg", ["s"], ["out"])]
+    if name not in program.foreign:
+        program.foreign[name] = foreign.made(name, ["x"], body, program.opset)
+    made = replace(x, name=b.name(), data=None)
+    if name == "Shape":
+        made = Value(made.name, INT64, (x.rank,))
+    b.add(helper.make_node(name, [x.name], [made.name], domain=foreign.DOMAIN), [made])

@@ -13,23 +13,39 @@ from tests.generate.bodies import (
     carried,
     dtype,
     fill,
+    initial,
     nested,
     op_count,
     some_of,
     updated,
 )
+from tests.generate.counters import Counter, trips_by_a_cast
+from tests.generate.moved import behind
+from tests.generate.odd import odd
 from tests.generate.ops_shapes import with_axes
 from tests.generate.templates import template
-from tests.generate.values import BOOL, INT64, Dim, Value
+from tests.generate.values import BOOL, INT64, Dim, Shape, Value
 
 _SEQUENCES_ARE_CARRIED = 13
 
 
 @nested
 def counted(b: Block) -> None:
-    """A for: a trip count, no condition."""
+    """A for: a trip count, no condition. What the body says may end it all the same."""
     trips, dim, below = _trips(b)
-    _loop(b, trips, None, dim, below, "")
+    if not b.odd("no-cond"):
+        _loop(b, trips, None, dim, below, "")
+        return
+    ends = b.choices.pick(["iteration", "data", "limited", "same", "always"])
+    stays = ends in ("same", "always")
+    _loop(b, trips, None, dim if stays else b.program.symbol(), below, ends)
+
+
+@odd("counters")
+def counting(b: Block) -> None:
+    """A loop whose end a counter tells."""
+    counter = Counter(b)
+    _loop(b, counter.trips, counter.start, b.program.symbol(), (), "counter", counter)
 
 
 @nested
@@ -74,7 +90,17 @@ def forever(b: Block) -> None:
 
 
 def condition(b: Block) -> Value:
-    """A bool to decide by, never a rounded one."""
+    """A bool to decide by, never a rounded one, and at times one of a vector."""
+    made = _condition(b)
+    return of_shape(b, made, (1,)) if b.odd("ones") else made
+
+
+def of_shape(b: Block, value: Value, shape: Shape) -> Value:
+    """A value of one element, of that shape."""
+    return value if value.shape == shape else b.op("Reshape", value, b.ints(*map(int, shape)))
+
+
+def _condition(b: Block) -> Value:
     kind = b.choices.below(4)
     if kind == 0 or (kind == 1 and b.function):
         return b.scalar(1 - b.choices.one_in(4), BOOL)
@@ -82,7 +108,8 @@ def condition(b: Block) -> Value:
         return b.want(BOOL, (), smooth=True)
     if b.program.opset < 9:
         return b.op("Equal", b.want(INT64, (), smooth=True), b.want(INT64, (), smooth=True))
-    return b.op("Less", b.want(INT64, (), smooth=True), b.want(INT64, (), smooth=True))
+    less = b.op("Less", b.want(INT64, (), smooth=True), b.want(INT64, (), smooth=True))
+    return b.estranged(less)
 
 
 def _trips(b: Block) -> tuple[Value, Dim, tuple[Dim, ...]]:
@@ -92,9 +119,13 @@ def _trips(b: Block) -> tuple[Value, Dim, tuple[Dim, ...]]:
         count = b.choices.pick((2, 1, 3, 5, 0, -1) if b.choices.one_in(3) else (2, 1, 3))
         dims = tuple(range(count, 6)) if count > 0 else ()
         value = b.ints(count) if b.choices.one_in(4) else b.scalar(count)
+        if b.odd("counters"):
+            return trips_by_a_cast(b, count), max(0, count), dims
         return value, max(0, count), dims
     if kind == 1:
-        return b.input(INT64, (), "count"), b.program.symbol(), ()
+        shape = (1,) if b.odd("ones") else ()
+        count_read = b.input(INT64, shape, "count")
+        return b.estranged(b.op("Identity", count_read)), b.program.symbol(), ()
     read = b.pick(lambda v: not v.sequence and v.rank > 0)
     axis = b.choices.below(read.rank)
     size = b.op("Gather", b.op("Shape", read), b.scalar(axis))
@@ -108,38 +139,61 @@ def _loop(
     dim: Dim,
     below: tuple[Dim, ...],
     ends: str,
+    counter: Counter | None = None,
 ) -> None:
     fewest = b.program.opset < 11  # Loop-1 must carry something
     states = [carried(b) for _ in range(max(fewest, b.choices.below(4)))]
-    initial = [b.want(one.elem, one.shape, smooth=not one.rough) for one in states]
+    fed = [initial(b, one) for one in states]
     growing = _Growing(b) if b.choices.one_in(4) else None
-    head = [Value("", INT64, ()), Value("", BOOL, ())]
-    taken = [*head, *states, *([growing.before] if growing else [])]
+    taken = [*_head(b, start), *states, *([growing.before] if growing else [])]
+    taken += [counter.held] if counter else []
     inner, inputs = body_of(b, taken)
     number, going, *held = inputs
     inner.iteration = Iteration(number, below)
     if start is None:  # what a body reads where there is no condition, is not said
         inner.visible.remove(going)
     fill(inner, op_count(b))
-    outputs = [_going_on(inner, number, going, ends)]
-    outputs += [updated(inner, state) for state in held[: len(states)]]
+    inner.plain = ends == "limited"
+    if counter:
+        ends_as, goes_on = counter.write(inner, held[-1])
+    else:
+        goes_on = _going_on(inner, number, going, ends)
+    if going in inner.visible and not inner.choices.one_in(4):
+        goes_on = of_shape(inner, goes_on, going.shape)
+    outputs = [replace(goes_on, name=inner.returned(goes_on))]
+    inner.plain = False
+    ends_of = [updated(inner, state) for state in held[: len(states)]]
     if growing:
-        outputs.append(growing.write(inner, held[-1]))
+        ends_of.append(growing.write(inner, held[len(states)]))
+    if counter:
+        ends_of.append(ends_as)
     wanted = b.choices.below(3) + (not held)
     collected = [some_of(inner, lambda value: True) for _ in range(wanted)]
-    outputs = [replace(one, name=inner.returned(one)) for one in (*outputs, *collected)]
+    outputs += [replace(one, name=inner.returned(one)) for one in (*ends_of, *collected)]
     if len({one.name for one in outputs}) < len(outputs):
         raise NotHere
     results = [replace(one, name=b.name()) for one in states]
     if growing:
-        initial.append(growing.initial)
+        fed.append(growing.initial)
         results.append(replace(growing.after, name=b.name()))
+    if counter:
+        fed.append(counter.initial)
+        results.append(replace(counter.held, name=b.name()))
     results += [
         replace(one, name=b.name(), shape=(dim, *one.shape), data=None) for one in collected
     ]
-    fed = [one.name if one else "" for one in (trips, start, *initial)]
+    read = [one.name if one else "" for one in (trips, start, *fed)]
     body = inner.graph("body", inputs, outputs)
-    b.add(helper.make_node("Loop", fed, [one.name for one in results], body=body), results)
+    b.add(helper.make_node("Loop", read, [one.name for one in results], body=body), results)
+    behind(b, results)
+
+
+def _head(b: Block, start: Value | None) -> list[Value]:
+    """The iteration number and the condition: both may be of shape [1], the condition where the
+    first one is, or where there is none."""
+    number: Shape = (1,) if b.odd("ones") else ()
+    going: Shape = (1,) if start is None and b.odd("ones") else ()
+    return [Value("", INT64, number), Value("", BOOL, start.shape if start else going)]
 
 
 def _going_on(b: Block, number: Value, going: Value, ends: str) -> Value:
@@ -153,6 +207,8 @@ def _going_on(b: Block, number: Value, going: Value, ends: str) -> Value:
         if b.choices.one_in(2):
             return limit
         return b.op("And", limit, b.pick(lambda v: v.like(BOOL, ()) and not v.rough))
+    if ends == "always":
+        return b.scalar(1, BOOL)
     return going
 
 
@@ -199,7 +255,7 @@ def read_at_the_iteration(b: Block) -> None:
     axis = next(at for at, dim in enumerate(x.shape) if dim in below)
     kind = b.choices.below(3)
     if kind == 2 and b.program.opset >= 13:
-        first = b.op("Unsqueeze", number, b.ints(0))
+        first = b.op("Unsqueeze", number, b.ints(0)) if not number.rank else number
         b.op("Slice", x, first, b.op("Add", first, b.ints(1)), b.ints(axis))
         return
     if kind == 1:

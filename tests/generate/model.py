@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from tests.generate import (
+    deep,
+    foreign,
     functions,
     ifs,
     loops,
@@ -21,30 +24,49 @@ from tests.generate.block import Block
 from tests.generate.bodies import fill
 from tests.generate.choices import Choices
 from tests.generate.functions import DOMAIN, FUNCTIONS_SINCE_IR
+from tests.generate.odd import KINDS, templates
 from tests.generate.program import Program
-from tests.generate.values import FLOAT, INT64, Value
+from tests.generate.values import FLOAT, INNER, INT64, Value
 
 #: By how often they are drawn. Above the last, onnxruntime runs nothing.
 _OPSETS = (8, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26)
 _MOST_OUTPUTS = 8
 _OVERRIDABLE_SINCE_IR = 4
 #: The files that enter what a block may write. Add a new one here.
-FAMILIES = (functions, ifs, loops, ops_elementwise, ops_sequences, ops_shapes, ops_sums, scans)
+FAMILIES = (
+    deep,
+    functions,
+    ifs,
+    loops,
+    ops_elementwise,
+    ops_sequences,
+    ops_shapes,
+    ops_sums,
+    scans,
+)
 LOOPS = (scans.scan, loops.counted, loops.conditional)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """A model, and what its inputs mean (see `Program`); `drawn` makes it again."""
+    """A model, and what its inputs mean (see `Program`); `drawn` and `odd` make it again.
+
+    `careless`: bodies return what is not theirs, which onnxruntime answers with whatever is there.
+    """
 
     model: ModelProto
     roles: dict[str, str]
     drawn: list[int]
+    odd: Collection[str] | None = None
+    careless: bool = False
 
 
-def generate(choices: Choices) -> Generated:
-    """A model that onnx's checker accepts and that runs on inputs of `feeds.draw`."""
-    program = _program(choices)
+def generate(choices: Choices, odd: Collection[str] | None = None) -> Generated:
+    """A model that onnx's checker accepts and that runs on inputs of `feeds.draw`.
+
+    `odd`: the kinds of `odd.KINDS` that it is to have, drawn where that is None.
+    """
+    program = _program(choices, odd)
     main = Block(program)
     for _ in range(1 + choices.below(2)):
         main.input(FLOAT, choices.pick([("B", "T", 2), ("T", 2), (2, 3), ("B", 3)]))
@@ -52,11 +74,15 @@ def generate(choices: Choices) -> Generated:
     for _ in range(3):
         if main.attempt(choices.pick(LOOPS)):
             break
+    for write in templates(program.odd):
+        main.attempt(write)
     fill(main, choices.size(6))
-    return Generated(_assembled(main), dict(program.roles), list(choices.drawn))
+    model = _assembled(main)
+    return Generated(model, dict(program.roles), list(choices.drawn), odd, program.careless)
 
 
-def _program(choices: Choices) -> Program:
+def _program(choices: Choices, odd: Collection[str] | None) -> Program:
+    drawn = {kind for kind, count in KINDS.items() if choices.one_in(count)}
     opset = choices.pick(_OPSETS)
     (smallest,) = {ir for _, ir, one, *_ in helper.VERSION_TABLE if one == opset} or {8}
     ir = smallest if choices.one_in(2) else max(smallest, choices.pick((4, 8, 10)))
@@ -67,13 +93,14 @@ def _program(choices: Choices) -> Program:
         reuses_names=choices.one_in(2),
         careless=choices.one_in(8),
         budget=10 + choices.size(60),
+        odd=frozenset(drawn if odd is None else odd),
     )
 
 
 def _assembled(main: Block) -> ModelProto:
     program = main.program
     witness = _left_alone(main)
-    outputs = [witness, *_unread(main)]
+    outputs = [witness, *map(_outer, [main] * _MOST_OUTPUTS, _unread(main))]
     graph = helper.make_graph(
         main.nodes,
         "generated",
@@ -97,15 +124,26 @@ def _model(program: Program, graph: onnx.GraphProto) -> ModelProto:
     opsets = [helper.make_opsetid("", program.opset)]
     if program.functions and program.ir >= FUNCTIONS_SINCE_IR:
         opsets.append(helper.make_opsetid(DOMAIN, 1))
+    if program.foreign:
+        opsets.append(helper.make_opsetid(foreign.DOMAIN, 1))
     model = helper.make_model(
         graph,
         opset_imports=opsets,
         ir_version=program.ir,
         producer_name="tests.generate",
-        functions=[one.proto for one in program.functions],
+        functions=[*(one.proto for one in program.functions), *program.foreign.values()],
     )
     model.metadata_props.add(key="kept", value="as it is")
     return model
+
+
+def _outer(main: Block, value: Value) -> Value:
+    """A value as an output of the main graph: of a type that executors give."""
+    if value.elem not in INNER:
+        return value
+    if value.sequence:
+        value = main.op("ConcatFromSequence", value, axis=0, new_axis=1)
+    return main.op("Cast", value, to=FLOAT)
 
 
 def _left_alone(main: Block) -> Value:

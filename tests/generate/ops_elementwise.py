@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from tests.generate.block import Block, NotHere
+from tests.generate.odd import odd
 from tests.generate.templates import (
     partner,
     some_float,
@@ -12,7 +13,19 @@ from tests.generate.templates import (
     some_tensor,
     template,
 )
-from tests.generate.values import BOOL, FLOATS, INT64, INTS, SELECTED, STRING, Value
+from tests.generate.values import (
+    BOOL,
+    FLOAT,
+    FLOATS,
+    INNER,
+    INT64,
+    INTS,
+    RARE,
+    SELECTED,
+    STRING,
+    Value,
+    array_of,
+)
 
 _SMOOTH = (
     *("Relu", "Tanh", "Sigmoid", "Neg", "Abs", "Softplus", "Softsign", "Elu", "Selu", "LeakyRelu"),
@@ -59,6 +72,15 @@ def binary(b: Block) -> None:
     made = b.op(op, *inputs)
     if op == "Mul" and x.is_float and not b.choices.one_in(4):
         b.op("Softsign", made)
+
+
+@odd("equal")
+def equal_constants(b: Block) -> None:
+    """The same constant again and again."""
+    x = some_number(b, smooth=True)
+    drawn = array_of(x.elem, (), [b.choices.below(9) - 4])
+    for _ in range(2 + b.choices.below(3)):
+        x = b.op(b.choices.pick(["Add", "Sub", "Max"]), x, b.constant(drawn))
 
 
 @template()
@@ -140,8 +162,12 @@ def cast(b: Block) -> None:
     targets: tuple[int, ...] = (
         (*FLOATS, TensorProto.BFLOAT16) if _is_real(x) else (*FLOATS, *INTS, BOOL)
     )
-    if b.program.opset < 16:  # loops and branches do not take it
-        targets = tuple(one for one in targets if one != TensorProto.BFLOAT16)
+    targets = tuple(one for one in targets if b.program.opset >= RARE.get(one, 0))
+    if b.odd("rare") and not x.rough:  # between float and these; not from one to the other
+        targets = tuple(one for one in RARE if b.program.opset >= RARE[one]) or targets
+        targets = targets if x.elem == FLOAT else (FLOAT,)
+    elif x.elem in INNER:
+        targets = (FLOAT,)
     to = b.choices.pick(targets)
     if b.program.opset >= 15 and b.choices.one_in(4):
         b.op("CastLike", x, b.want(to, ()))

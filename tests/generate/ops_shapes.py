@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from onnx import TensorProto
 
 from tests.generate.block import Block, NotHere
@@ -92,10 +90,7 @@ def cut(b: Block) -> None:
         made = b.op("Slice", x, b.ints(-1), b.ints(-100), b.ints(axis), b.ints(-1))
     else:
         made = b.op("Slice", x, b.ints(start), b.ints(end), b.ints(axis))
-    if isinstance(x.shape[axis], str):  # at opset 10, onnx infers that nothing is cut off
-        dims = list(made.shape)
-        dims[axis] = b.program.symbol()
-        b.visible[-1] = replace(made, shape=tuple(dims))
+    b.visible[-1] = b.of_unknown_size(made, axis, x.shape[axis])
 
 
 @template(2)
@@ -199,7 +194,9 @@ def chosen(b: Block) -> None:
 
 @template()
 def one_hot(b: Block) -> None:
-    x = b.pick(lambda v: v.elem == INT64 and not v.sequence and v.rank < 3)
+    """Whole indices, or fractions, which are cut off."""
+    kinds = (INT64, TensorProto.FLOAT)
+    x = b.pick(lambda v: v.elem in kinds and not v.sequence and v.rank < 3 and not v.rough)
     b.op("OneHot", x, b.scalar(3), b.want(TensorProto.FLOAT, (2,)), axis=-1)
 
 

@@ -23,8 +23,8 @@ class Signature:
 @dataclass
 class Program:
     """One model in the making. `roles` say what the values of an input mean: `lengths T` are
-    numbers up to the size of T, `count` is a number of trips; others are data. `careless`: bodies
-    return what is not their own."""
+    numbers up to the size of T, `count` is a number of trips, `exactly 3` that number; others are
+    data. `careless`: bodies return what is not their own. `odd`: which of `odd.KINDS` it has."""
 
     choices: Choices
     opset: int
@@ -32,10 +32,12 @@ class Program:
     reuses_names: bool
     careless: bool
     budget: int
+    odd: frozenset[str] = frozenset()
     inputs: list[Value] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     initializers: list[TensorProto] = field(default_factory=list)
     functions: list[Signature] = field(default_factory=list)
+    foreign: dict[str, FunctionProto] = field(default_factory=dict)
     symbols: int = 0
     _names: int = 0
 

@@ -89,7 +89,7 @@ class _Decisions:
         if tuple(drawn) in self._tried:
             return False
         self._tried.add(tuple(drawn))
-        made = generate(Choices(drawn))
+        made = generate(Choices(drawn), self._best.odd)
         if _size(made) >= _size(self._best) or not self._shows(made):
             return False
         self._best = made

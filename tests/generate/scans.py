@@ -14,11 +14,13 @@ from tests.generate.bodies import (
     carried,
     dtype,
     fill,
+    initial,
     nested,
     op_count,
     some_of,
     updated,
 )
+from tests.generate.moved import behind, turned
 from tests.generate.values import INT64, Dim, Shape, Value
 
 _BATCHES: tuple[Dim, ...] = ("B", 2, 1)
@@ -37,8 +39,8 @@ def scan(b: Block) -> None:
 def _scan_8(b: Block) -> None:
     batch, time = b.choices.pick(_BATCHES), b.choices.pick(_TIMES)
     parts = _Parts(b)
-    initial = [b.want(one.elem, (batch, *one.shape), smooth=not one.rough) for one in parts.states]
-    scanned = [b.want(one.elem, (batch, time, *one.shape)) for one in parts.slices]
+    fed = [b.want(one.elem, (batch, *one.shape), smooth=not one.rough) for one in parts.states]
+    scanned = [turned(b, one.elem, (batch, time, *one.shape)) for one in parts.slices]
     lengths = "" if b.choices.one_in(3) else _lengths(b, batch, time).name
     states, collected = parts.write(scanned)
     results = [replace(one, name=b.name(), shape=(batch, *one.shape)) for one in states]
@@ -46,7 +48,7 @@ def _scan_8(b: Block) -> None:
     directions = [b.choices.below(2) for _ in scanned]
     node = helper.make_node(
         "Scan",
-        [lengths, *(one.name for one in (*initial, *scanned))],
+        [lengths, *(one.name for one in (*fed, *scanned))],
         [one.name for one in results],
         num_scan_inputs=len(scanned),
         body=parts.graph,
@@ -54,6 +56,7 @@ def _scan_8(b: Block) -> None:
     if any(directions) or b.choices.one_in(3):
         node.attribute.append(helper.make_attribute("directions", directions))
     b.add(node, results)
+    behind(b, results)
 
 
 def _lengths(b: Block, batch: Dim, time: Dim) -> Value:
@@ -69,10 +72,10 @@ def _lengths(b: Block, batch: Dim, time: Dim) -> Value:
 def _scan_9(b: Block) -> None:
     parts = _Parts(b)
     time = _time(b)
-    initial = [b.want(one.elem, one.shape, smooth=not one.rough) for one in parts.states]
+    fed = [initial(b, one) for one in parts.states]
     axes = [b.choices.below(one.rank + 1) for one in parts.slices]
     scanned = [
-        b.want(one.elem, _inserted(one.shape, axis, time))
+        turned(b, one.elem, _inserted(one.shape, axis, time))
         for one, axis in zip(parts.slices, axes, strict=True)
     ]
     states, collected = parts.write(scanned)
@@ -84,7 +87,7 @@ def _scan_9(b: Block) -> None:
     ]
     node = helper.make_node(
         "Scan",
-        [one.name for one in (*initial, *scanned)],
+        [one.name for one in (*fed, *scanned)],
         [one.name for one in results],
         num_scan_inputs=len(scanned),
         body=parts.graph,
@@ -92,6 +95,7 @@ def _scan_9(b: Block) -> None:
     _write_flags(b, node, "input", _spelled(b, axes, scanned))
     _write_flags(b, node, "output", _spelled(b, out_axes, results[len(states) :]))
     b.add(node, results)
+    behind(b, results)
 
 
 def _time(b: Block) -> Dim:
@@ -107,8 +111,8 @@ def _inserted(shape: Shape, axis: int, dim: Dim) -> Shape:
 
 
 def _spelled(b: Block, axes: Sequence[int], tensors: Sequence[Value]) -> list[int]:
-    """The axes, some from the back where the opset knows that."""
-    negative = b.program.opset >= 11
+    """The axes, some from the back where the opset knows that, or executors take it."""
+    negative = b.program.opset >= 11 or "negative" in b.program.odd
     pairs = zip(axes, tensors, strict=True)
     return [axis - one.rank if negative and b.choices.one_in(3) else axis for axis, one in pairs]
 

@@ -31,6 +31,24 @@ DTYPES = (*(FLOAT,) * 12, *(INT64,) * 4, *FLOATS[1:], INT32, *MOVED)
 #: Types that onnxruntime's Where takes.
 SELECTED = (FLOAT, TensorProto.DOUBLE, *INTS, STRING, TensorProto.UINT8)
 _NARROW = (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+#: Types that are hardly computed with, and the opset that loops and branches take them from.
+RARE = {
+    TensorProto.BFLOAT16: 16,
+    TensorProto.FLOAT8E4M3FN: 19,
+    TensorProto.FLOAT8E4M3FNUZ: 19,
+    TensorProto.FLOAT8E5M2: 19,
+    TensorProto.FLOAT8E5M2FNUZ: 19,
+    TensorProto.INT4: 21,
+    TensorProto.UINT4: 21,
+    TensorProto.FLOAT4E2M1: 23,
+}
+#: Those that executors neither take nor give as values of the main graph.
+INNER = frozenset(RARE) - {TensorProto.BFLOAT16}
+_WHOLE = (TensorProto.INT4, TensorProto.UINT4)
+_UNSIGNED = (
+    *(TensorProto.UINT4, TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32),
+    TensorProto.UINT64,
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +106,6 @@ def array_of(elem: int, shape: Sequence[int], numbers: Sequence[int]) -> npt.NDA
     if elem == BOOL:
         return np.asarray(drawn % 2 == 1)
     dtype = helper.tensor_dtype_to_np_dtype(elem)
-    if elem in FLOATS or elem == TensorProto.BFLOAT16:
+    if elem in FLOATS or (elem in RARE and elem not in _WHOLE):
         return np.asarray(drawn / 4).astype(dtype)
-    return np.asarray(abs(drawn) if dtype.kind == "u" else drawn).astype(dtype)
+    return np.asarray(abs(drawn) if elem in _UNSIGNED else drawn).astype(dtype)

@@ -1,5 +1,6 @@
 """`python -m tests.soak [--count N] [--seed S] [--seconds T] [--small] [--dealing K]
-[--only PIPELINE ...] [--hashed N] [--out FOLDER] [--json FILE]`."""
+[--only PIPELINE ...] [--odd KIND ...] [--verified N] [--hashed N]
+[--out FOLDER] [--json FILE]`."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from tests.generate.odd import KINDS
 from tests.soak.digests import digest, digest_elsewhere
 from tests.soak.run import Plan, soak
 
@@ -19,6 +21,10 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--small", action="store_true", help="models with few nodes")
     parser.add_argument("--dealing", type=int, default=0, metavar="K", help="commands per model")
     parser.add_argument("--only", nargs="*", default=[], metavar="PIPELINE")
+    parser.add_argument("--odd", nargs="*", choices=KINDS, help="what models have, see `odd.py`")
+    parser.add_argument(
+        "--verified", type=int, default=16, metavar="N", help="of N models one is verified, too"
+    )
     parser.add_argument(
         "--hashed", type=int, default=5, metavar="N", help="models run under another hash seed"
     )
@@ -36,7 +42,7 @@ def main() -> int:
     if options.digest:
         print(digest(seeds, small=small, dealing=dealing))
         return 0
-    plan = Plan(small, dealing, options.only)
+    plan = Plan(small, dealing, options.only, options.odd, options.verified)
     found = soak(options.seed, options.count, options.seconds, plan, options.out)
     sample = seeds[: options.hashed]
     here = digest(sample, small=small, dealing=dealing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
+from passes import api
 from passes import scope as scoping
 from passes.errors import PassesError
 from passes.report import Report
@@ -29,6 +31,8 @@ _SHAPE_OF_NOTHING = re.compile(
     r"the shape of \S+ is \((?:\d+, )*0\b[^)]*\) before and \((?:\d+, )*0\b"
 )
 _NOT_IDEMPOTENT = "optimize"
+#: Seconds of the processor that a command may take on one of these models, verification included.
+_LONGEST = 40.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Finding:
     def key(self) -> str:
         """The same for what seems to be the same fault."""
         text = re.sub(r"[a-z]?\d+_?|'[^']*'|\[[^]]*\]|\([^)]*\)", "", self.sentence)
-        return f"{self.command.pipeline} {self.kind} {text[:60]}"
+        pipeline = "" if self.kind == "executors" else f"{self.command.pipeline} "
+        return f"{pipeline}{self.kind} {text[:60]}"
 
     @property
     def known(self) -> bool:
@@ -89,6 +94,17 @@ class Examiner:
         return outcome
 
     def _run(
+        self, command: Command, model: ModelProto, outcome: Examination, *, verify: bool
+    ) -> Result | None:
+        began = time.process_time()
+        result = self._ran(command, model, outcome, verify=verify)
+        seconds = time.process_time() - began
+        if seconds > _LONGEST:
+            found = Finding(command, "slow", f"{seconds:.0f} s of the processor")
+            outcome.findings.append(found)
+        return result
+
+    def _ran(
         self, command: Command, model: ModelProto, outcome: Examination, *, verify: bool
     ) -> Result | None:
         untouched = model.SerializeToString(deterministic=True)
@@ -162,6 +178,7 @@ class Examiner:
                 assumed=command.assumed,
                 check=command.check,
                 promised=command.promised,
+                newest=after.opset_import[0].version > api.DEFAULT_OPSET,
             )
             sentences += self._again(command, model, after)
             outcome.tally.count("held against the original", command.kind)

@@ -19,8 +19,6 @@ from tests.tally import Tally
 #: Models that one child does, before another is forked.
 _EACH = 200
 _LIMITS = Limits(seconds=300)
-#: Of so many models one is verified by the tool itself, too.
-_VERIFIED_EVERY = 64
 
 
 @dataclass(frozen=True)
@@ -28,15 +26,18 @@ class Plan:
     """What is done with the model of each seed.
 
     `dealing` commands are drawn for it, all are run where that is 0, of the pipelines `only`, if
-    any are named. `small`: with few nodes.
+    any are named. `small`: with few nodes. `odd`: the kinds of things it is to have, or None.
+    One of `verified` models is verified by the tool itself, too.
     """
 
     small: bool = False
     dealing: int = 0
     only: Sequence[str] = ()
+    odd: Sequence[str] | None = None
+    verified: int = 16
 
     def generated(self, seed: int) -> Generated:
-        return generate(Choices.of_seed(seed, small=self.small))
+        return generate(Choices.of_seed(seed, small=self.small), self.odd)
 
     def commands(self, generated: Generated, seed: int) -> list[Command]:
         every = commands(generated.model)
@@ -76,7 +77,7 @@ def soak(
     def examine(seed: int) -> dict[str, Any]:
         generated = plan.generated(seed)
         chosen = plan.commands(generated, seed)
-        outcome = examiner.examine(generated, chosen, verify=seed % _VERIFIED_EVERY == 0)
+        outcome = examiner.examine(generated, chosen, verify=seed % plan.verified == 0)
         findings = {one.key: (one.command.label, one.known) for one in outcome.findings}
         return {"counts": outcome.tally.counts, "findings": findings}
 
