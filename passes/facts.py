@@ -17,7 +17,6 @@ from onnx import NodeProto
 from passes import scope as scoping
 from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
-from passes.operators import op_of
 from passes.rule import Site
 from passes.scope import Scope
 from passes.speculation import is_pure
@@ -78,20 +77,11 @@ def _loop_trips(site: Site, form: LoopForm) -> TripCount:
 
 
 def condition_always_true(site: Site, form: LoopForm) -> bool:
-    """Whether a Loop's condition never ends it: omitted, or true at first and passed through."""
-    condition = form.condition
-    if condition is None or not condition.initial:
-        return True
-    initial = site.constant(condition.initial)
-    if not _is_true(initial):
+    """Whether a Loop's condition never ends it: omitted or true at first, and passed through."""
+    initial = form.condition.initial if form.condition is not None else ""
+    if initial and not _is_true(site.constant(initial)):
         return False
-    producers = {name: node for node in form.body.node for name in node.output}
-    name = condition.body_output
-    while (node := producers.get(name)) is not None and op_of(node) == "Identity":
-        name = node.input[0]
-    if name == condition.body_input:
-        return True
-    return _is_true(Constants(site.model, _body_scope(site, form)).value(name))
+    return form.goes_on(Constants(site.model, _body_scope(site, form)).value)
 
 
 def _is_true(value: npt.NDArray[Any] | None) -> bool:

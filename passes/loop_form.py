@@ -8,9 +8,11 @@ later versions only widen the types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy.typing as npt
 from onnx import GraphProto, NodeProto
 
 from passes import loop_reading as reading
@@ -126,6 +128,37 @@ class LoopForm:
     def width(self) -> int:
         """How many values it carries, scans and collects."""
         return len(self.carried) + len(self.scanned) + len(self.collected)
+
+    @property
+    def iteration_rank(self) -> int:
+        """The rank, 0 or 1, that the body of a Loop declares for the iteration number."""
+        return self._declared_rank(self.iteration)
+
+    @property
+    def condition_rank(self) -> int:
+        """The rank, 0 or 1, that the body of a Loop declares for the condition it gets."""
+        return self._declared_rank(self.condition.body_input if self.condition else "")
+
+    def _declared_rank(self, name: str) -> int:
+        declared = (one.type.tensor_type.shape for one in self.body.input if one.name == name)
+        return min(1, max((len(shape.dim) for shape in declared), default=0))
+
+    def goes_on(self, constant: Callable[[str], npt.NDArray[Any] | None]) -> bool:
+        """Whether the body never ends the loop: it returns the condition it got, which is true
+        wherever it runs, or a constant that is true.
+
+        `constant` gives the values that are fixed, as seen from the body.
+        """
+        if self.condition is None:
+            return True
+        producers = {name: node for node in self.body.node for name in node.output}
+        name = self.condition.body_output
+        while (node := producers.get(name)) is not None and op_of(node) == "Identity":
+            name = node.input[0]
+        if name == self.condition.body_input:
+            return True
+        value = constant(name)
+        return value is not None and value.size == 1 and bool(value.item())
 
     @property
     def captured(self) -> list[str]:

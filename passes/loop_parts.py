@@ -46,7 +46,8 @@ class Collected:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a Loop; `initial` is empty where the node omits it."""
+    """The condition of a Loop; `initial` is empty where the node omits it, and then true: what
+    the body returns counts in either case."""
 
     initial: str
     body_input: str

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
+from passes.constant_nodes import constant_tensor
+from passes.loop_form import LoopForm
 from passes.operators import is_onnx_domain, op_of
 from passes.value_types import dims_of, elem_type_of, has_elements
 
@@ -155,8 +157,16 @@ def _ends_in_one_shape(node: NodeProto, known: set[str], types: Mapping[str, Typ
         return fixed and all(one == shapes[0] for one in shapes)
     if op_of(node) == "Loop":
         trips, condition = node.input[:2]
-        return bool(trips) and trips in known and not condition
+        return bool(trips) and trips in known and not condition and _goes_on(node)
     return _scans_something(node, types)
+
+
+def _goes_on(loop: NodeProto) -> bool:
+    """Whether nothing that the body of a Loop computes ends it."""
+    form = LoopForm.from_node(loop, opset=1)  # a Loop is read alike in all
+    nodes = (constant_tensor(node) for node in form.body.node)
+    fixed = {one.name: one for one in (*form.body.initializer, *filter(None, nodes))}
+    return form.goes_on(lambda name: numpy_helper.to_array(fixed[name]) if name in fixed else None)
 
 
 def _scans_something(node: NodeProto, types: Mapping[str, TypeProto]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from passes.author import Author
 
@@ -52,6 +52,21 @@ def unsqueeze_axes(author: Author, value: str, axes: Sequence[int]) -> str:
     if author.opset < _AXES_ARE_INPUTS:
         return author.op("Unsqueeze", value, axes=list(axes))
     return author.op("Unsqueeze", value, author.ints(*axes))
+
+
+def of_rank(author: Author, scalar: str, rank: int) -> str:
+    """A scalar as a tensor of one element, of rank 0 or 1."""
+    if not rank:
+        return scalar
+    fixed = author.tensor(scalar)
+    if fixed is None:
+        return unsqueeze(author, scalar, 0)
+    return author.constant(numpy_helper.to_array(fixed).reshape(1))
+
+
+def true(author: Author, rank: int = 0) -> str:
+    """A condition that holds, of rank 0 or 1."""
+    return author.constant(np.ones((1,) * rank, np.bool_), "true")
 
 
 def total(author: Author, value: str) -> str:

@@ -32,7 +32,7 @@ class Bounded(Unrolling, ABC):
         initial = form.condition.initial
         fixed = site.constant(initial) if initial else None
         self.initial = "" if fixed is not None else initial  # a constant one is true here
-        self.ends = bool(initial) and not Truth(site, form).always(form.condition.body_output)
+        self.ends = not Truth(site, form).ends_never()
 
     def _counted(self, form: LoopForm) -> str:
         """M, where it is not known to allow what is written."""

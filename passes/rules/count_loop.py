@@ -26,7 +26,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop whose body says when it ends."""
     if op_of(node) != "Loop" or opset < _OLDEST:
         return False
-    return len(node.input) > 1 and bool(node.input[1]) and not _hands_on_its_condition(node)
+    return len(node.input) > 1 and not _hands_on_its_condition(node)
 
 
 def _hands_on_its_condition(node: NodeProto) -> bool:

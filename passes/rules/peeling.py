@@ -15,6 +15,7 @@ from passes.rule import Edit, Site
 from passes.rules.branch_types import rows_type
 from passes.rules.either_way import EitherWay, Given
 from passes.rules.remaining import remaining_body
+from passes.rules.truth import Truth
 from passes.value_types import dims_of
 
 #: The metadata of loops of which an iteration was peeled: which one.
@@ -38,6 +39,7 @@ class Peeling(EitherWay):
         super().__init__(site, form, 1)
         self.known = known
         self.last = last
+        self._goes_on = form.kind is not Kind.LOOP or Truth(site, form).ends_never()
         self.length = ""  # the trip count, an int64 scalar, where it is needed
 
     def edit(self, note: str) -> Edit:
@@ -192,8 +194,18 @@ class Peeling(EitherWay):
         if condition is None:
             return []
         count = self._before(author, self.length) if self.form.trip_count else ""
-        initial = go_on if condition.initial and not self.last else condition.initial
-        return [count, initial]
+        if self.last or (not condition.initial and self._goes_on):
+            return [count, condition.initial]
+        return [count, self._of_declared_rank(author, go_on)]
+
+    def _of_declared_rank(self, author: Author, go_on: str) -> str:
+        """The condition that the iteration returns, as the body declares the one it gets."""
+        assert self.form.condition is not None
+        returned = dims_of(self.site.body_type_of("body", self.form.condition.body_output))
+        rank = self.form.condition_rank
+        if returned is not None and len(returned) == rank:
+            return go_on
+        return author.op("Reshape", go_on, self.author.ints(*[1] * rank))
 
     def _joined(self, author: Author, early: list[str], late: list[str]) -> list[str]:
         """Rows of earlier and later iterations together; a loop that did not run knows only some

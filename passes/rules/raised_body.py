@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
+from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, LoopForm
 from passes.operators import op_of
@@ -61,7 +61,7 @@ class RaisedBody:
         assert self.form.condition is not None
         name = self.form.condition.body_input
         if self.reads(name):  # under a name of its own: a constant must not hide an outer value
-            self.rename(name, self.author.constant(np.array(True), "true"))
+            self.rename(name, spelling.true(self.author, self.form.condition_rank))
 
     def reads(self, name: str) -> bool:
         """Whether a node still reads a value."""

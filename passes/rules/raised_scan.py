@@ -76,16 +76,7 @@ class RaisedScan:
                 check_carried(raising.site, one, raising.types)
         stay = {one.body_input for one in self.carried}
         self.passed = [one for one in raising.kept if one.body_input not in stay]
-        assert form.condition is not None
-        if self.body.reads(form.condition.body_input):
-            if not form.condition.initial:
-                raise Refused(
-                    "condition-read",
-                    f"the body reads the condition {form.condition.body_input!r}, which has no "
-                    "initial value",
-                    [raising.site.path, form.condition.body_input],
-                )
-            self.body.settle_condition()
+        self.body.settle_condition()
         if not self.scanned or self.body.reads(form.iteration):
             self.scanned.append((None, form.iteration))
         if not self.carried and not self.rows:  # a Scan gives something, read or not

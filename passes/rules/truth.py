@@ -47,19 +47,23 @@ class Truth:
 
     def starts(self) -> bool:
         """Whether the condition holds at first, in every run."""
-        initial = self.condition.initial
-        return not initial or self.outside.always(initial)
+        return self.outside.always(self.condition.initial)
 
     def ends_never(self) -> bool:
         """Whether nothing that the body computes ends the loop."""
-        return not self.condition.initial or self.always(self.condition.body_output)
+        return self.always(self.condition.body_output)
 
     def open_parts(self, name: str) -> list[NodeProto | None]:
         """The conjuncts that are not always true; None for one that no node computes."""
         return [node for node, one in self.parts(name) if not self._is_true(one)]
 
     def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
-        """What must hold for a condition to hold: the node behind each part, and its name."""
+        """What must hold for a condition to hold: the node behind each part, and its name.
+
+        Nothing, where it is omitted.
+        """
+        if not name:
+            return
         node = self._integers.source(name)
         while node is not None and _keeps_truth(node):
             name = node.input[0]
@@ -72,7 +76,7 @@ class Truth:
 
     def _is_true(self, name: str) -> bool:
         if name == self.condition.body_input:
-            return bool(self.condition.initial)  # the body runs only where it is true
+            return True  # the body runs only where it is
         inside = (*self.site.scope.key, self.site.place.index, "body")
         scope = Scope("", inside, self.form.body, self.site.scope)
         value = Constants(self.site.model, scope).value(name)

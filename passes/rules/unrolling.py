@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-import numpy as np
 from onnx import TensorAnnotation, TypeProto, ValueInfoProto
 
 from passes import facts, spelling
@@ -128,7 +127,10 @@ class Unrolling:
         """Write the nodes of one iteration; a Loop's has a number."""
         form = self.form
         fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
-        head = [number, self.author.constant(np.array(True), "true")] if form.condition else []
+        head = []
+        if form.condition:
+            number = number and spelling.of_rank(self.author, number, form.iteration_rank)
+            head = [number, spelling.true(self.author, form.condition_rank)]
         inputs = dict(zip(fed, [*head, *states, *elements], strict=True))
         written = write_iteration(author, self.body, inputs, tag, self._symbols)
         author.adopt(written.nodes)

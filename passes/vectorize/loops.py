@@ -11,7 +11,7 @@ from passes import scope as scoping
 from passes.loop_form import Collected, Kind, LoopForm
 from passes.scan_axes import write_scan
 from passes.vectorize.axes import shifted
-from passes.vectorize.row_loops import each_its_own, without_condition
+from passes.vectorize.row_loops import each_its_own
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Body, Vectorizer
 
@@ -27,9 +27,6 @@ def loop(node: NodeProto, at: Vectorizer) -> set[str]:
     starts = form.condition.initial if form.condition is not None else ""
     by_row = at.carries(form.trip_count) or at.carries(starts)
     inside = _Inside.of(at, form)
-    if form.condition is not None and not starts and (by_row or inside.ends_by_row):
-        form = without_condition(at, form)
-        inside = _Inside.of(at, form)
     if by_row or inside.ends_by_row:
         each_its_own(node, at, form)
         return set()

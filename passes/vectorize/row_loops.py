@@ -11,7 +11,6 @@ from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Condition, LoopForm
-from passes.said_conditions import carrying_its_condition
 from passes.value_types import tensor_type
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.vectorizer import Vectorizer
@@ -50,6 +49,9 @@ def _running_at_first(at: Vectorizer, form: LoopForm, limits: str) -> str:
     """Which rows run at all, bool [B]."""
     conditions = [at.op("Less", at.author.int(0), limits)] if limits else []
     initial = form.condition.initial if form.condition is not None else ""
+    if not initial and not limits:
+        initial = at.author.constant(np.array(True), "true")
+        at.note(initial, TensorProto.BOOL, (), carries=False)
     if initial:
         rank = at.rank(initial)
         conditions.append(flat(at, at.spread(initial), rank))
@@ -67,7 +69,7 @@ def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
     """The Loop over all rows, with one more carried value: the rows that still run."""
     assert form.condition is not None
     must = {one.body_output for one in form.carried}
-    if form.condition.initial:
+    if not form.goes_on(at.constant):
         must.add(form.condition.body_output)
     body = at.body(form.body, {one.body_input for one in form.carried}, must).graph
     going, *results = scoping.output_names(body)
@@ -105,7 +107,7 @@ def _conditions(
     """What else must hold for a row to run on: what its body says, and the limit of its own."""
     assert form.condition is not None
     found = []
-    if form.condition.initial:
+    if not form.goes_on(at.constant):
         found.append(flat(tail, going, at.rank(form.condition.body_output)))
     if limits:
         following = tail.op("Add", form.iteration, tail.author.int(1))
@@ -127,19 +129,6 @@ def _complete(
     del body.output[:]
     for name, kind in zip(names, types, strict=True):
         body.output.append(ValueInfoProto(name=name, type=kind))
-
-
-def without_condition(at: Vectorizer, form: LoopForm) -> LoopForm:
-    """A Loop that starts without a condition, so that the body's is not heard, without that.
-
-    The body still sees what it said before, as a carried value.
-    """
-    before = at.author.constant(np.array(True), "true")
-    changed = carrying_its_condition(form, at.author, before)
-    assert changed.condition is not None
-    for name in (before, changed.condition.body_input):
-        at.note(name, TensorProto.BOOL, (), carries=False)
-    return LoopForm.from_node(changed.to_node(), at.author.opset)
 
 
 def _without_unused(form: LoopForm, opset: int) -> LoopForm:

@@ -109,9 +109,6 @@ class Program:
         starts = [self.pick(visible), self.pick(visible)]
         results = [self.name() for _ in range(3)]
         operands = [trips, self.random.choice([cond, cond, ""]), *starts]
-        if not operands[1]:
-            # onnxruntime does not ignore the condition where cond is omitted.
-            body.node[-1].CopyFrom(helper.make_node("Equal", [left, left], [going]))
         made.append(helper.make_node("Loop", operands, results, body=body))
         return self.joined(made, results[:2], results[2])
 

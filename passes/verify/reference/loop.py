@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import NodeProto, TypeProto
 
-from passes.verify.executor import Array, CannotRun, Value
+from passes.verify.executor import Array, Value
 from passes.verify.reference.collected import Collector, Elements
-from passes.verify.reference.failures import described
 from passes.verify.reference.holder import Holder
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import tensor_type, type_of
@@ -22,8 +21,10 @@ class Loop(Holder):
     """Loop-1 to Loop-25 (operator document Loop), all five modes.
 
     `M` (int64, shape [] or [1]) and `cond` (bool, one element) may each be omitted: without
-    `M` there is no limit, without `cond` the body's condition is ignored. The initial `cond`
-    is tested before iteration 0, what iteration k returns decides on iteration k + 1. Carried
+    `M` there is no limit, without `cond` the loop starts. The initial `cond` is tested before
+    iteration 0, what iteration k returns decides on iteration k + 1, also where `cond` is omitted:
+    there the document has it ignored, but onnxruntime does not. The body gets iteration number and
+    condition in the rank, 0 or 1, that it declares. Carried
     values may be sequences or empty optionals and may change shape, not type. A collected
     value of rank r gives rank r + 1. No iteration: carried values are the initial ones,
     collected outputs have length 0.
@@ -36,16 +37,16 @@ class Loop(Holder):
         self.collected = self.collected_count(self.loop_body, 1 + self.carried)
         self.names = self.loop_body.formal_inputs(2 + self.carried, node)
         self.elements = Elements(self, self.loop_body, 1 + self.carried)
+        ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in self.graph("body").input}
+        self.number_shape, self.flag_shape = ((1,) * min(1, ranks[name]) for name in self.names[:2])
 
     def __call__(self, operands: list[Value], frame: Frame) -> list[Value]:
         """Returns the carried values, then the collected ones.
 
         Raises `ModelFailed` for malformed operands and for elements that change; `CannotRun`
-        for a loop without end, once the time is over (at once where no time is set).
+        for a loop without end, once the time is over.
         """
         limit, cond, initial = self._operands(operands)
-        if limit is None and cond is None and self.machine.deadline is None:
-            raise CannotRun(f"{described(self.node)} runs forever, and no time limit is set")
         carried, collector, trips = self._iterate(limit, cond, initial, frame)
         if trips:
             stacks = [collector.stacked(index) for index in range(self.collected)]
@@ -68,15 +69,15 @@ class Loop(Holder):
         self, limit: int | None, cond: Value, initial: list[Value], frame: Frame
     ) -> tuple[list[Value], Collector, int]:
         body, collector = self.loop_body, Collector(self, self.collected)
-        asks = cond is not None
-        going: Value = cond if asks else np.array(True)
+        going = cond is None or self.flag(cond, "cond")
         carried, trip = initial, 0
         base = body.bind(frame) if limit is None or limit > 0 else {}
-        while (limit is None or trip < limit) and (not asks or self.flag(going, "cond")):
+        while going and (limit is None or trip < limit):
             self.machine.tick()
-            fed = [np.array(trip, np.int64), going, *carried]
-            going, *results = body.call(base, frame, self.names, fed)
-            self.flag(going, "the condition that the body returns")
+            number = np.full(self.number_shape, trip, np.int64)
+            fed = [number, np.ones(self.flag_shape, np.bool_), *carried]
+            answer, *results = body.call(base, frame, self.names, fed)
+            going = self.flag(answer, "the condition that the body returns")
             after, elements = self.split(results, self.carried)
             for index, (before, value) in enumerate(zip(carried, after, strict=True)):
                 self.same_kind(f"carried value {index}", before, value, shape=False)
@@ -88,7 +89,10 @@ class Loop(Holder):
         self.machine.idle = True
         if not self.collected:
             return []
-        types = [tensor_type(np.dtype(np.int64), ()), tensor_type(np.dtype(np.bool_), ())]
+        types = [
+            tensor_type(np.dtype(np.int64), self.number_shape),
+            tensor_type(np.dtype(np.bool_), self.flag_shape),
+        ]
         # Carried values may change their shapes, so the initial ones tell only the types.
         carried: list[TypeProto] = [type_of(value, shaped=False) for value in initial]
         inputs = dict(zip(self.names, [*types, *carried], strict=True))
