@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import ModelProto
 from verified_models import (
     REFERENCE,
     Pretend,
@@ -17,8 +20,10 @@ from verified_models import (
     refusing_after,
 )
 
+from passes.testing import assert_rewrite
 from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
 
 
@@ -211,3 +216,59 @@ class TestCrashes:
         found = beside_another(answer)
         assert found.verdict == "mismatch"
         assert "the rewritten model ends it, the original runs" in found.reason
+
+
+class TestWhoseFault:
+    """What onnxruntime alone is wrong about is no fault of a rewrite, whoever else is asked."""
+
+    SUM = Path(__file__).parents[2] / "golden_models/upgrade/sum.before.onnxtxt"
+
+    @staticmethod
+    def scan(outputs: str, nodes: str) -> ModelProto:
+        return model(
+            "(float[T,3] x, float[3] s, float[3] w) => (float[3] f, float[T,3] z) {"
+            "f, z = Scan <num_scan_inputs = 1, body = step (float[3] h, float[3] v) => "
+            f"(float[3] {outputs}) {{ n = Neg(w) m = Mul(v, n) g = Add(h, m) {nodes} }}> (s, x) }}"
+        )
+
+    @pytest.mark.parametrize("executor", ["both", "onnxruntime"])
+    def test_a_scan_8_over_no_time_whose_state_it_does_not_write(self, executor: str) -> None:
+        result = assert_rewrite(onnx.load(self.SUM), executor=executor)
+        assert result.report.checked is not None
+        notes = result.report.checked.notes
+        assert any("onnxruntime is wrong on the original, right after" in note for note in notes)
+
+    @pytest.mark.parametrize("outputs", ["g, float[3] h", "g, float[3] v", "g, float[3] g"])
+    @pytest.mark.parametrize("executor", ["both", "onnxruntime"])
+    def test_outputs_of_bodies_that_it_leaves_uninitialised(
+        self, outputs: str, executor: str
+    ) -> None:
+        result = assert_rewrite(self.scan(outputs, ""), pipeline="hoist", executor=executor)
+        assert "hoist-invariants" in {one.rule for one in result.report.records}
+        assert result.report.checked is not None
+        assert result.report.checked.compared["onnxruntime"] > 10
+        assert any("uninitialised" in note for note in result.report.checked.notes)
+
+    @pytest.mark.parametrize("executors", [1, 2])
+    def test_that_only_the_rewritten_model_has_is_a_mismatch(self, executors: int) -> None:
+        with OnnxRuntimeExecutor() as ort:
+            found = verify(
+                self.scan("g, float[3] i", "i = Identity(h)"),
+                self.scan("g, float[3] h", ""),
+                executors=[REFERENCE, ort][-executors:],
+            )
+        assert found.verdict == "mismatch"
+        assert found.reason.startswith("onnxruntime, ")
+
+    def test_time_that_runs_out_meanwhile_leaves_a_mismatch(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def late(*arguments: Any, **options: Any) -> Any:
+            raise CannotRun("took longer than 0 s")
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            return np.asarray(feeds["x"]) + float(side == "after")
+
+        monkeypatch.setattr(ReferenceExecutor, "run", late)
+        found = verify(*before_and_after(), executors=[Pretend(answer, "other")])
+        assert found.verdict == "mismatch"
