@@ -113,7 +113,8 @@ class Report:
     `opsets` are the versions before and after. `nodes` counts all nodes of the model as it was
     read; those without a record were left as they are. `checked` is the verdict on the whole
     model, None where verification was off. `failure`: why there is no outcome, where no record
-    says so; `warnings`: what to know of the outcome.
+    says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
+    read.
     """
 
     command: str
@@ -124,6 +125,7 @@ class Report:
     checked: Checked | None = None
     failure: str = ""
     warnings: Sequence[str] = ()
+    notes: Sequence[str] = ()
 
     @property
     def refusals(self) -> list[Record]:
@@ -141,7 +143,7 @@ class Report:
 
     def to_text(self) -> str:
         """The report for people: a line a rewrite, steps of the same kind counted."""
-        lines = [self._headline()]
+        lines = [self._headline(), *(f"  note: {note}" for note in self.notes)]
         lines += _loop_lines(self.records)
         lines += _step_lines(self.records)
         for record in self.refusals:

@@ -11,11 +11,12 @@ from typing import Any
 
 from onnx import ModelProto
 
-from passes.check import check, check_outcome
+from passes.check import Survey, check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.collector import collector_held_back
 from passes.dims import with_fixed_dims
 from passes.engine import Engine
+from passes.front_axes import with_front_axes
 from passes.model import Model
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
@@ -84,9 +85,9 @@ class Session:
         """
         converting = all(stage.converts for stage in self._stages())
         with collector_held_back() if converting else nullcontext():
-            model, nodes = self._loaded(source)
-            rounds, proto = self._rewritten(model)
-            report = self._report(model, proto, rounds, nodes)
+            model, found = self._loaded(source)
+            rounds, proto = self._rewritten(model, found)
+            report = self._report(model, proto, rounds, found)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not model.proto:
@@ -97,30 +98,33 @@ class Session:
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
-    def _loaded(self, source: Source) -> tuple[Model, int]:
-        """The valid model, with the dims that are to be fixed, and how many nodes it has."""
+    def _loaded(self, source: Source) -> tuple[Model, Survey]:
+        """The valid model, with the dims that are to be fixed, and what was found in it."""
         self._say("loading")
         check_known(self.target)
         model = Model.load(source)
-        nodes = check(model).nodes
+        found = check(model)
         try:
             check_reachable(model, self.target, self.release)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
-            raise _failed(f"{error}", Report(self.command, model.file, opsets, nodes)) from error
+            raise _failed(
+                f"{error}", Report(self.command, model.file, opsets, found.nodes)
+            ) from error
         sizes = dict(self.options.get("dims", ()))
         if sizes:
             model = with_fixed_dims(model, sizes)
         added = str(self.options.get("check_output") or "")
         if added:
             refuse_taken(model.proto, added)
-        return model, nodes
+        return model, found
 
-    def _rewritten(self, model: Model) -> tuple[list[Round], ModelProto]:
+    def _rewritten(self, model: Model, found: Survey) -> tuple[list[Round], ModelProto]:
         """What the rules did, and the outcome: the model itself where they did nothing."""
         self._say("rewriting")
         only: Sequence[str] = tuple(self.options.get("only", ()))
-        start = marked(model.proto, only) if only else model.proto
+        start = with_front_axes(model) if found.notes else model.proto
+        start = marked(start, only) if only else start
         rounds = self._rounds(model, start)
         proto = rounds[-1].proto if rounds else start
         if proto is start:
@@ -163,7 +167,7 @@ class Session:
         return rounds
 
     def _report(
-        self, model: Model, proto: ModelProto, rounds: Sequence[Round], nodes: int
+        self, model: Model, proto: ModelProto, rounds: Sequence[Round], found: Survey
     ) -> Report:
         """The rewrites of all rounds; what a rule still refuses when it runs the last time."""
         records = [Record.rewritten(one, None) for round_ in rounds for one in round_.rewritten]
@@ -178,7 +182,10 @@ class Session:
         if any("opset" in round_.stage for round_ in rounds):
             # what was asked for, also where it was refused
             after = max(after, target_opset(model, self.target))
-        return Report(self.command, model.file, (before, after), nodes, records)
+        opsets = (before, after)
+        return Report(
+            self.command, model.file, opsets, found.nodes, records, notes=tuple(found.notes)
+        )
 
     def _verified(
         self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report

@@ -23,7 +23,7 @@ from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.model import Model
 
-__all__ = ["check", "check_outcome"]
+__all__ = ["Survey", "check", "check_outcome"]
 
 
 def check_outcome(model: Model) -> None:
@@ -52,7 +52,9 @@ def check(model: Model) -> Survey:
     try:
         header.check_header(model.proto)
         found = survey(model)
-        loops.check_types(*_check_form(model, found))
+        sites, look = _check_form(model, found)
+        loops.check_types(sites, look)
+        found.notes.extend(loops.taken_as_meant(sites))
         return found
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+from passes.check import scan_form
 from passes.check.branches import check_if_form, check_if_types
 from passes.check.found import Found
 from passes.check.heading import Headings
@@ -38,6 +39,13 @@ def check_form(sites: Iterable[Site]) -> None:
     for site in sites:
         if not site.is_open(*_OPEN):
             _FORM[op_of(site.node)](site)
+
+
+def taken_as_meant(sites: Iterable[Site]) -> Iterator[str]:
+    """What is no valid model by the letter, and runs everywhere: a sentence each."""
+    for site in sites:
+        if op_of(site.node) == "Scan":
+            yield from scan_form.taken_as_meant(site)
 
 
 def check_types(sites: Iterable[Site], look: Lookup) -> None:

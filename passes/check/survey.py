@@ -23,10 +23,12 @@ class Survey:
 
     `places`: every node that holds a graph, is a Constant, calls a function, or is no known
     operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
+    `notes`: what was taken as it is meant, though the operator document rules it out.
     """
 
     places: list[Found] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def nodes(self) -> int:
