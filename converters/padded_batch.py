@@ -20,27 +20,17 @@ from converters.sequence_lens import Lengths
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
+from passes.element_types import runs
 from passes.rule import Site
 from passes.speculation import speculatable
 from passes.value_types import dims_of
-
-#: The types that onnxruntime's Pad runs.
-_PADDABLE = {
-    TensorProto.FLOAT,
-    TensorProto.DOUBLE,
-    TensorProto.INT8,
-    TensorProto.UINT8,
-    TensorProto.INT32,
-    TensorProto.UINT32,
-    TensorProto.INT64,
-    TensorProto.UINT64,
-}
 
 
 def may_pad(site: Site, scan: BatchedScan) -> bool:
     """Whether the body may run on a row or step of zeros, and all inputs can be padded."""
     types = {*(state.elem_type for state in scan.states), *scan.sequence_types}
-    if not types <= _PADDABLE or not may_run_on(scan) or None in _ranks(scan):
+    padded = all(runs("Pad", site.target, one) for one in types)
+    if not padded or not may_run_on(scan) or None in _ranks(scan):
         return False
     fixed = [name for name in scoping.captures(scan.body) if site.constant(name) is not None]
     return not speculatable(scan.body, fixed)

@@ -23,12 +23,12 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
         tensor.CopyFrom(attribute.t)
         tensor.name = node.output[0]
         return tensor
-    if attribute.name not in _CONSTANT_TYPES:
+    if attribute.name not in CONSTANT_TYPES:
         return None
     value = helper.get_attribute_value(attribute)
     dims = [len(value)] if isinstance(value, list) else []
     values = value if isinstance(value, list) else [value]
-    elem_type = _CONSTANT_TYPES[attribute.name]
+    elem_type = CONSTANT_TYPES[attribute.name]
     return helper.make_tensor(node.output[0], elem_type, dims, values)
 
 
@@ -40,7 +40,7 @@ def sparse_constant(sparse: SparseTensorProto, name: str) -> NodeProto:
     return helper.make_node("Constant", [], [name], sparse_value=value)
 
 
-_CONSTANT_TYPES = {
+CONSTANT_TYPES = {
     "value_int": TensorProto.INT64,
     "value_ints": TensorProto.INT64,
     "value_float": TensorProto.FLOAT,

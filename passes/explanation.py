@@ -6,6 +6,11 @@ from passes.plugins import load_rules
 
 #: Codes that no single rule gives.
 SESSION_CODES = {
+    "type-not-taken": (
+        "an operator that the rewrite needs does not take the element type of a value at this "
+        "opset, or no kernel of onnxruntime does, which runs the original; and no Cast to a wider "
+        "type and back does the same"
+    ),
     "not-verified": (
         "no case of a rewrite could be executed on both sides, so nothing vouches for it; "
         "--inputs may give inputs that the model takes, --allow-unverified writes it all the same"

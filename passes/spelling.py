@@ -8,29 +8,13 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from passes.author import Author
+from passes.element_types import runs
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum; the other reducers follow at 18
 _SLICE_HAS_INPUTS = 10
 _SPLIT_COUNTS_OUTPUTS = 18
-
-# The types that onnxruntime's Where runs and keeps bit for bit: it has no bool, int16, uint16,
-# uint64 or bfloat16, and turns -0.0 of its second input into 0.0.
-_WHERE = {TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.STRING}
-# The types that its ConstantOfShape runs.
-_FILLABLE = {
-    TensorProto.FLOAT,
-    TensorProto.FLOAT16,
-    TensorProto.DOUBLE,
-    TensorProto.INT8,
-    TensorProto.INT16,
-    TensorProto.INT32,
-    TensorProto.INT64,
-    TensorProto.UINT8,
-    TensorProto.UINT16,
-    TensorProto.UINT32,
-    TensorProto.UINT64,
-    TensorProto.BOOL,
-}
+#: Of these onnxruntime's Where turns -0.0 of its second input into 0.0.
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def squeeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
@@ -146,22 +130,22 @@ def arange(author: Author, length: str) -> str:
 
 def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
     """A tensor of `shape` (int64 vector) that holds `value` everywhere."""
-    one = helper.make_tensor("value", elem_type, [1], [value])
-    return author.op("ConstantOfShape", shape, value=one)
+    one = np.array([value], np.int64).astype(helper.tensor_dtype_to_np_dtype(elem_type))
+    tensor = numpy_helper.from_array(one, "value")
+    return author.op("ConstantOfShape", shape, value=tensor)
 
 
 def zeros(author: Author, shape: str, elem_type: int) -> str:
     """Zero, False or "" everywhere, for every element type.
 
-    ConstantOfShape knows no strings, and not every type in every runtime: the others are rows
-    gathered from a single zero.
+    ConstantOfShape knows no strings and no complex numbers: they are gathered from a single zero.
     """
-    if elem_type in _FILLABLE:
-        return filled(author, shape, elem_type, 0)
     if elem_type == TensorProto.STRING:
         zero = author.strings([""], (1,))
-    else:
+    elif elem_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         zero = author.constant(np.zeros(1, helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+    else:
+        return filled(author, shape, elem_type, 0)
     return author.op("Gather", zero, filled(author, shape, TensorProto.INT64, 0), axis=0)
 
 
@@ -173,7 +157,7 @@ def select(
     NaN and Inf of the value that is not taken do not get through. Where onnxruntime's Where
     does not do, the value is taken as a row of both.
     """
-    if elem_type in _WHERE:
+    if elem_type not in _FLOATS and runs("Where", author.opset, elem_type):
         return author.op("Where", condition, new, old, outputs=outputs)
     both = author.op("Concat", unsqueeze(author, old, 0), unsqueeze(author, new, 0), axis=0)
     index = author.op("Cast", condition, to=TensorProto.INT64)

@@ -11,6 +11,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 from passes import scope as scoping
 from passes.dequantized import with_dequantized_apart
 from passes.errors import BadModel
+from passes.fitting_types import with_fitting_types
 from passes.names import Names
 from passes.own_strings import with_own_strings
 from passes.rounds import Refusal, Rewritten, Round
@@ -21,6 +22,7 @@ from passes.selection import hand_on, is_meant
 from passes.splicing import FREE_INITIALIZERS, drop_unread, list_initializers, splice
 from passes.template import Filled, Template, likeness
 
+_TRAPS = (with_own_strings, with_dequantized_apart, with_conditions_said, with_fitting_types)
 _MANY = 64  # nodes of an Edit, of which there should not be two copies
 
 
@@ -158,7 +160,7 @@ class Sweep:
 
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
         try:
-            edit = rule.rewrite(self._site(place))
+            edit = self._fitting(rule, place)
         except NothingToDo:
             return None
         except Refused as refused:
@@ -166,14 +168,19 @@ class Sweep:
             return None
         except BadModel as error:
             raise error.at(path=place.path, file=self.outcome.model.file) from error
+        if self.options.get("only"):
+            hand_on(place.node, edit.nodes)
+        return edit
+
+    def _fitting(self, rule: Rule, place: Place) -> Edit:
+        """The Edit of a rule, without what onnxruntime would trip over."""
+        edit = rule.rewrite(self._site(place))
         if not isinstance(edit, Edit):
             raise TypeError(
                 f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
             )
-        for without_trap in (with_own_strings, with_dequantized_apart, with_conditions_said):
+        for without_trap in _TRAPS:
             edit = without_trap(self._site(place), edit)
-        if self.options.get("only"):
-            hand_on(place.node, edit.nodes)
         return edit
 
     def _site(self, place: Place) -> Site:

@@ -41,7 +41,7 @@ FLOATS = frozenset(
     {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 )
 _COUNTERS = frozenset({TensorProto.INT32, TensorProto.INT64})
-#: What onnxruntime has kernels for; its ReduceProd of integers does not wrap around.
+#: What onnxruntime computes as the loop does; its ReduceProd of integers does not wrap around.
 _KERNELS = {
     Kind.SUM: {TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE},
     Kind.PRODUCT: {TensorProto.FLOAT, TensorProto.DOUBLE},
