@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import loop_reading as reading
 from passes import scope as scoping
@@ -22,6 +22,7 @@ from passes.loop_parts import Carried, Collected, Condition, Kind, Scanned
 from passes.loop_writing import relisted, set_attributes
 from passes.operators import op_of
 from passes.repeated import replace_all
+from passes.value_types import tensor_type
 
 __all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
 
@@ -138,6 +139,13 @@ class LoopForm:
     def condition_rank(self) -> int:
         """The rank, 0 or 1, that the body of a Loop declares for the condition it gets."""
         return self._declared_rank(self.condition.body_input if self.condition else "")
+
+    @property
+    def head_types(self) -> tuple[TypeProto, TypeProto]:
+        """The types of the iteration number and the condition that the body of a Loop gets: one
+        element each, whatever other shape it declares."""
+        number, condition = (1,) * self.iteration_rank, (1,) * self.condition_rank
+        return tensor_type(TensorProto.INT64, number), tensor_type(TensorProto.BOOL, condition)
 
     def _declared_rank(self, name: str) -> int:
         declared = (one.type.tensor_type.shape for one in self.body.input if one.name == name)

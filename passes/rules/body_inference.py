@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, helper
 
 from passes.loop_form import Carried, LoopForm
 from passes.rule import Site
@@ -128,13 +128,10 @@ class BodyInference:
         return model
 
     def _feed(self, graph: GraphProto, carried: Mapping[str, Dims | None]) -> None:
-        assert self.form.condition is not None
-        scalar: Sequence[tuple[str, int]] = (
-            (self.form.iteration, TensorProto.INT64),
-            (self.form.condition.body_input, TensorProto.BOOL),
-        )
-        for name, elem_type in scalar:
-            graph.input.append(helper.make_value_info(name, tensor_type(elem_type, ())))
+        form = self.form
+        assert form.condition is not None
+        head = (form.iteration, form.condition.body_input)
+        graph.input.extend(map(helper.make_value_info, head, form.head_types))
         for one in self.form.carried:
             value = graph.input.add(name=one.body_input)
             known = self.site.type_of(one.initial)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 from onnx import GraphProto, NodeProto, helper
 
 from passes import scope as scoping
+from passes import spelling
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
 from passes.operators import op_of
@@ -112,10 +112,10 @@ def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
     going = form.condition.body_input
     body.prune(form.body_outputs[1:], form.carried, ())
     if body.reads(going) or going in form.body_outputs[1:]:
-        body.rename(going, inner.constant(np.array(True), "always"))
+        body.rename(going, spelling.true(inner, form.condition_rank))
     go_on = inner.fresh("go_on")
     body.append(helper.make_node("Identity", [going], [go_on]))
-    graph = body.with_output(0, go_on)
+    graph = body.with_output(0, go_on, like=going)
     fixed = scoping.initializer_names(graph)
     constants = tuple(name for name in form.constant_inputs if name in fixed)
     condition = Condition("", going, go_on)

@@ -47,7 +47,7 @@ def unchanged(form: LoopForm) -> dict[str, Carried]:
 def inductions(site: Site, form: LoopForm) -> list[Induction]:
     """The carried whole numbers that grow by a constant step."""
     start = Integers(site)
-    known: dict[str, Ints | None] = {form.iteration: Ints((Affine.of(ITERATION),), 0)}
+    known = _iteration(form)
     initial: dict[str, Ints] = {}
     same = unchanged(form)
     for one in form.carried:
@@ -71,6 +71,11 @@ def inductions(site: Site, form: LoopForm) -> list[Induction]:
     return found
 
 
+def _iteration(form: LoopForm) -> dict[str, Ints | None]:
+    """The iteration number, as the body declares it."""
+    return {form.iteration: Ints((Affine.of(ITERATION),), form.iteration_rank)}
+
+
 def _may_count(site: Site, one: Carried) -> bool:
     known = site.type_of(one.initial)
     return elem_type_of(known) in _INTEGERS and dims_of(known) in ((), (1,))
@@ -78,7 +83,7 @@ def _may_count(site: Site, one: Carried) -> bool:
 
 def integers_of(site: Site, form: LoopForm) -> Integers:
     """Whole numbers in the body, in terms of the iteration number."""
-    known: dict[str, Ints | None] = {form.iteration: Ints((Affine.of(ITERATION),), 0)}
+    known = _iteration(form)
     for one in inductions(site, form):
         known[one.carried.body_input] = Ints((one.value,), one.rank)
     for name, carried in unchanged(form).items():

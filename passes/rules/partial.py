@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
+from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Site
@@ -36,7 +36,7 @@ class Partial:
         self.form = replace(form, body=self.body.graph, constant_inputs=())
         self.doubts: set[str] = set()  # what may fail, as the iterations of a round call it
         self._doubts = doubts_of(site, form)
-        self.true = self.author.constant(np.array(True), "true")
+        self.true = spelling.true(self.author, form.condition_rank)
 
     def edit(self) -> Edit:
         """Write the loops, and put what they collected in order."""
@@ -103,8 +103,7 @@ class Partial:
         inner = self.author.inside(f"{self.author.prefix}/round")
         number, go = inner.fresh("number"), inner.fresh("go")
         inputs = [
-            helper.make_value_info(number, tensor_type(TensorProto.INT64, ())),
-            helper.make_value_info(go, tensor_type(TensorProto.BOOL, ())),
+            *map(helper.make_value_info, (number, go), self.form.head_types),
             *(named(one, inner.fresh(one.name)) for one in self.body.graph.input[2:]),
         ]
         first = inner.op("Mul", number, inner.int(self.factor))
@@ -113,7 +112,7 @@ class Partial:
         )
         results = [go, *states, *collected]
         declared = list(self.body.graph.output)
-        types = declared[: 1 + len(states)]
+        types = [inputs[1], *declared[1 : 1 + len(states)]]
         for value in declared[1 + len(states) :]:
             types += [value] * self.factor
         names = [own(inner, one, value) for one, value in zip(results, types, strict=True)]
@@ -159,7 +158,7 @@ class Partial:
     def _rest(self, rest: str, done: str, states: Sequence[str]) -> list[str]:
         """The loop over what remains: answers with what it collected."""
         inner = self.author.inside(f"{self.author.prefix}/rest")
-        graph = remaining_body(inner, self.body, "rest", first=done, counted=True)
+        graph = remaining_body(inner, self.form, self.body, "rest", first=done, counted=True)
         rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
         finals = [one.final or self.author.fresh("unused") for one in self.form.carried]
         node = helper.make_node("Loop", [rest, "", *states], [*finals, *rows], body=graph)

@@ -170,7 +170,7 @@ class Peeling(EitherWay):
         form, source = self.form, self.site.node
         inner = author.inside(f"{author.prefix}/rest")
         offset = self.author.int(1) if form.condition and not self.last else ""
-        body = remaining_body(inner, self.body, "rest", first=offset)
+        body = remaining_body(inner, form, self.body, "rest", first=offset)
         node = NodeProto(op_type=op_of(source), doc_string=source.doc_string)
         node.name = f"{source.name}/rest" if source.name else ""
         node.attribute.extend(one for one in source.attribute if one.name != "body")

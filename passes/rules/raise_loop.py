@@ -53,7 +53,6 @@ def raise_loop(site: Site) -> Edit:
     - `condition`: the body computes whether the loop goes on
     - `endless`: nothing ends the loop
     - `no-iteration`: the trip count is fixed, and below 1
-    - `odd-iteration`: the body takes the iteration number as something else than a scalar
     - `not-a-tensor`: a sequence or an optional is carried
     - `shape-changes`: a carried value changes its shape
     - `shape-unknown`: that a carried value keeps its shape is not proven

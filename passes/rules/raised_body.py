@@ -14,6 +14,7 @@ from passes.author import Author
 from passes.loop_form import Carried, LoopForm
 from passes.operators import op_of
 from passes.repeated import replace_all
+from passes.rules.body_outputs import named
 from passes.rules.integers import Integers
 from passes.speculation import SPECULATABLE
 
@@ -37,11 +38,15 @@ class RaisedBody:
     slots: list[list[NodeProto]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        assert self.form.condition is not None
+        going = self.form.condition.body_input
         self.graph.CopyFrom(self.form.body)
         self.slots = [[node] for node in self.graph.node]
         constant = set(self.form.constant_inputs)
         kept = [value for value in self.graph.input if value.name not in constant]
         self._inputs = {value.name: value for value in kept}
+        head = zip((self.form.iteration, going), self.form.head_types, strict=True)
+        self._inputs.update((name, helper.make_value_info(name, kind)) for name, kind in head)
         self._outputs = {value.name: value for value in self.graph.output}
 
     def drop(self, position: int, *instead: NodeProto) -> None:
@@ -76,10 +81,11 @@ class RaisedBody:
             if value.name == name:
                 value.name = new
 
-    def with_output(self, position: int, name: str) -> GraphProto:
-        """Close the body with all its inputs and outputs, one of them another value."""
+    def with_output(self, position: int, name: str, *, like: str) -> GraphProto:
+        """Close the body with all its inputs and outputs, one of them another value, of the type
+        of an input."""
         outputs = list(self.graph.output)
-        outputs[position].name = name
+        outputs[position] = named(self._inputs[like], name)
         self._rebuild(list(self.graph.input), outputs)
         return self.graph
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TypeProto, helper
 
 from passes import scope as scoping
 from passes import spelling
@@ -102,7 +102,7 @@ class RaisedScan:
 
     def _slice_type(self, window: Window | None) -> TypeProto:
         if window is None:
-            return tensor_type(TensorProto.INT64, ())
+            return self.raising.form.head_types[0]
         known = self.raising.site.type_of(window.read.tensor)
         dims = list(dims_of(known) or ())
         del dims[window.read.axis]

@@ -20,7 +20,7 @@ from passes.rules.state_guards import without_state_guards
 from passes.rules.trailing import Placed, placed
 from passes.rules.trips import Trips, trips_of
 from passes.rules.windows import Window, window_of
-from passes.value_types import Dim, dims_of, elem_type_of
+from passes.value_types import Dim, elem_type_of
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ class Raising:
         form = without_shape_reads(site, LoopForm.from_node(site.node, site.opset))
         form, checked = without_state_guards(site, form)
         trips = trips_of(site, form)
-        _check_ends(site, form)
         integers = integers_of(site, form)
         windows = _windows(site, form, integers, trips)
         types = body_types(site, form, [one.read for group in windows for one in group], checked)
@@ -82,17 +81,6 @@ class Raising:
         rows = tuple(placed(site, one.tensor) for one in form.collected)
         return cls(
             site, form, integers, trips, types, windows, tuple(accumulators), kept, droppable, rows
-        )
-
-
-def _check_ends(site: Site, form: LoopForm) -> None:
-    """See that the body declares the iteration number as a Scan can feed it."""
-    declared = dims_of(site.body_type_of("body", form.iteration))
-    if declared not in (None, ()):
-        raise Refused(
-            "odd-iteration",
-            f"the body takes the iteration number as a tensor of shape {list(declared or ())}",
-            [site.path, form.iteration],
         )
 
 

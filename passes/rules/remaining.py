@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from onnx import GraphProto
+from onnx import GraphProto, helper
 
 from passes.author import Author
+from passes.loop_form import LoopForm
 from passes.rules.body_outputs import named, own
 from passes.rules.iteration import write_iteration
 from passes.rules.shared_body import SharedBody
 
 
 def remaining_body(
-    inner: Author, body: SharedBody, tag: str, *, first: str = "", counted: bool = False
+    inner: Author,
+    form: LoopForm,
+    body: SharedBody,
+    tag: str,
+    *,
+    first: str = "",
+    counted: bool = False,
 ) -> GraphProto:
     """The body under names of its own, which end in `tag`.
 
     `first`, an int64 scalar, is what a Loop's iteration number starts from, 0 where it is empty.
     `counted`: only a count ends the Loop, so the condition is handed on as it is.
     """
-    values = list(body.graph.input)
+    fed = body.graph.input
+    head = (form.iteration, form.condition.body_input) if form.condition else ()
+    values = [*map(helper.make_value_info, head, form.head_types), *fed[len(head) :]]
     taken = [inner.fresh(one.name) for one in values]
     given = list(taken)
     if first:
@@ -28,6 +37,8 @@ def remaining_body(
     inner.adopt(written.nodes)
     results = [taken[1], *written.outputs[1:]] if counted else written.outputs
     declared = list(body.graph.output)
+    if counted:
+        declared[0] = values[1]
     names = [own(inner, one, value) for one, value in zip(results, declared, strict=True)]
     outputs = [named(one, name) for one, name in zip(declared, names, strict=True)]
     inputs = [named(one, name) for one, name in zip(values, taken, strict=True)]

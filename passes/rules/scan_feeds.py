@@ -57,9 +57,9 @@ class ScanFeeds:
         """The tensor to scan: one element an iteration."""
         author = self.author
         if window is None:
-            if author.opset < _RANGE:
-                return spelling.arange(author, self.vector())
-            return author.op("Range", author.int(0), self.count(), author.int(1))
+            numbers = self._numbers()
+            rank = self.raising.form.iteration_rank
+            return spelling.unsqueeze(author, numbers, 1) if rank else numbers
         tensor = window.read.tensor
         if window.whole and not self._explicit:
             return tensor
@@ -68,6 +68,13 @@ class ScanFeeds:
             tensor = self._guarded(tensor, window)
             self._sure = True  # a Scan fails itself where another input is shorter
         return self._cut(tensor, window)
+
+    def _numbers(self) -> str:
+        """The numbers of all iterations."""
+        author = self.author
+        if author.opset < _RANGE:
+            return spelling.arange(author, self.vector())
+        return author.op("Range", author.int(0), self.count(), author.int(1))
 
     def _guarded(self, tensor: str, window: Window) -> str:
         author = self.author

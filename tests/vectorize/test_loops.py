@@ -199,7 +199,7 @@ def test_rows_run_while_their_condition_holds(carrying: list[str], cond: str, bo
 
 
 def test_trip_counts_and_conditions_of_one_element(both: list) -> None:
-    text = growing("m", "c").replace("int64 m,", "int64[1] m,")
+    text = growing("m", "c").replace("int64 m,", "int64[1] m,").replace("int64 i,", "int64[1] i,")
     text = text.replace(
         "co = Less (sum, k)",
         "r = Less (sum, k) at = Constant <value_ints = [0]> () co = Unsqueeze (r, at)",

@@ -99,6 +99,28 @@ def test_what_onnxruntime_gives(
     assert [difference(a, b) for a, b in zip(outputs, answer, strict=True)] == [""] * 3
 
 
+@pytest.mark.parametrize("operands", ["m, c", "m, "])
+@pytest.mark.parametrize("declared", [("", ""), ("[1]", ""), ("", "[1]"), ("[1]", "[1]")])
+@pytest.mark.parametrize("trips", [0, 3])
+def test_the_body_gets_number_and_condition_in_the_rank_that_it_declares(
+    ort: OrtProcess, operands: str, declared: tuple[str, str], trips: int
+) -> None:
+    number, flag = declared
+    model = parser.parse_model(f"""
+    <ir_version: 8, opset_import: ["": 17]>
+    g (int64 m, bool{flag} c) => (numbers, flags) {{
+      last, numbers, flags = Loop <body = body (int64{number} i, bool{flag} going, int64 a)
+        => (bool{flag} next, int64 b, int64{number} n, bool{flag} f) {{
+          next = Identity (going) b = Identity (a) n = Identity (i) f = Identity (going)
+      }}> ({operands}, m)
+    }}""")
+    values = {"m": np.array(trips), "c": np.ones((1,) if flag else (), np.bool_)}
+    answer = ort.run(model, values)
+    assert not isinstance(answer, OrtRefused), answer
+    outputs = RUN(model, values).outputs.values()
+    assert [difference(a, b) for a, b in zip(outputs, answer, strict=True)] == ["", ""]
+
+
 def test_without_limits_the_time_ends_the_run() -> None:
     with pytest.raises(CannotRun, match=r"took longer than 0.2 s"):
         RUN(loop(", ", cond="Identity (going)"), feeds(), timeout=0.2)
