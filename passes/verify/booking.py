@@ -21,12 +21,14 @@ _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
 class Booking:
     """Books trials: those of the reference executor as they are, those of another one where it
     is not known to be at fault itself. `non_empty`: the user promised that Scans have something
-    to scan; inputs do not tell of inner ones."""
+    to scan; inputs do not tell of inner ones. `newer`: the rewritten model is of a newer opset or
+    IR version, which an executor need not know."""
 
     judge: Judge
     ledger: Ledger
     steadiness: Steadiness
     non_empty: bool = False
+    newer: bool = False
 
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Book a trial, in the light of what the reference executor said of the case."""
@@ -57,8 +59,10 @@ class Booking:
             if trial.after.unable.startswith(CRASHED):
                 sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
-            if trial.after.unable.startswith(CANNOT_LOAD) and not _lacks_kernel(trial):
-                sentence = f"the rewritten model is not valid there: {trial.after.unable}"
+            if trial.after.unable.startswith(CANNOT_LOAD) and not (
+                self.newer and _is_behind(trial)
+            ):
+                sentence = f"the rewritten model does not load there: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
@@ -187,7 +191,7 @@ class Booking:
             self.ledger.note(f"{name} fails on the rewritten model", trial.after.failed)
 
 
-def _lacks_kernel(trial: Trial) -> bool:
+def _is_behind(trial: Trial) -> bool:
     """Whether an executor only lacks a kernel for a newer op, or knows no such opset."""
     signs = ("NOT_IMPLEMENTED", "Could not find an implementation", "opset", "IR version")
     return any(sign in trial.after.unable for sign in signs)

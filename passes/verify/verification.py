@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from passes.operators import is_onnx_domain
 from passes.verify import signature, uninitialised
 from passes.verify.agenda import Item, agenda
 from passes.verify.booking import Booking
@@ -88,7 +89,7 @@ def verify(
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
     originals = {before.executor.name: before for before, _ in sides}
     steadiness = Steadiness(originals, deadline, judge.near, judge.coarsest)
-    booking = Booking(judge, ledger, steadiness, non_empty)
+    booking = Booking(judge, ledger, steadiness, non_empty, _versions(after) != _versions(before))
     asked = any(executor.name == AUTHORITY for executor in executors)
     trials = _Trials(
         sides, trier, deadline, booking, accept, None if asked else lambda: sides_of(_reference())
@@ -112,6 +113,12 @@ def _answered(
         "the original, too: it runs both sides with an Identity in front of each"
     )
     return uninitialised.repaired(before), uninitialised.repaired(after)
+
+
+def _versions(model: ModelProto) -> tuple[int, set[int]]:
+    """What a model asks of a runtime: the IR version, and the opsets of the standard domain."""
+    imports = [*model.opset_import, *(one for at in model.functions for one in at.opset_import)]
+    return model.ir_version, {one.version for one in imports if is_onnx_domain(one.domain)}
 
 
 def _reference() -> Executor:
