@@ -49,6 +49,7 @@ def upgrade_scan_8(site: Site) -> Edit:
     Refuses:
     - `unknown-type`: the element type of a state or collected value is not declared or inferred
     - `unknown-rank`: the rank of a state or collected value is not declared or inferred
+    - `attribute-reference`: callers of the function choose how many tensors it scans, or how
     - `opset-too-old`: `--batch vectorize` was asked for, but the target opset is below 13
     - `no-batching-rule`: `--batch vectorize`: an op of the body has no rule for a batch
     - `batched-operand`: `--batch vectorize`: a shape or size in the body differs from row to row

@@ -32,6 +32,10 @@ class BadModel(PassesError):
         return BadModel(self.sentence, path=self.path or path, file=self.file or file)
 
 
+class ChosenByCaller(BadModel):
+    """A loop of a function whose form its callers choose: valid, but nothing that can be read."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Those of the known names that are most like one that is not known, for a sentence."""
     close = get_close_matches(name, list(known), n=3, cutoff=0.0)

@@ -17,7 +17,7 @@ from passes import facts
 from passes import scope as scoping
 from passes.check import check
 from passes.engine import Engine
-from passes.errors import BadModel
+from passes.errors import BadModel, ChosenByCaller
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
@@ -91,6 +91,9 @@ def _loop(model: Model, place: Place, said: Sequence[str]) -> Loop:
     opset = model.opset(outermost.owner)
     try:
         form = LoopForm.from_node(place.node, opset)
+    except ChosenByCaller as error:
+        op = f"{op_of(place.node)} (opset {opset})"
+        return Loop(place.path, op, [], [], [], "?", [], [], 0, [*said, error.sentence])
     except BadModel as error:
         raise error.at(path=place.path, file=model.file) from error
     site = Site(model, place, opset, opset, Names(), model.types)

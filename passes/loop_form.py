@@ -60,6 +60,7 @@ class LoopForm:
         Raises:
             BadModel: the body is missing, or the counts of inputs, outputs, axes or directions
                 do not fit; both sides are named.
+            ChosenByCaller: one of these is an attribute of the function around.
         """
         if op_of(node) == "Loop":
             return _from_loop(node)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import AttributeProto, GraphProto, NodeProto
 
 from passes import scope as scoping
-from passes.errors import BadModel
+from passes.errors import BadModel, ChosenByCaller
 from passes.loop_parts import Carried
 from passes.operators import op_of
 
@@ -31,7 +31,8 @@ def scan_parts(node: NodeProto, fed: Sequence[str]) -> ScanParts:
         BadModel: it has no body, or the counts do not fit.
     """
     body = body_of(node)
-    scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
+    said = _attribute(node, "num_scan_inputs")
+    scanned = 0 if said is None else said.i
     if not 0 < scanned <= len(fed):
         raise BadModel(f"Scan: num_scan_inputs is {scanned}, the node feeds {len(fed)} values")
     inputs, constants = fed_and_constant(body, len(fed), "Scan")
@@ -61,10 +62,10 @@ def body_of(node: NodeProto) -> GraphProto:
     Raises:
         BadModel: it has none.
     """
-    for attribute in node.attribute:
-        if attribute.name == "body" and attribute.type == AttributeProto.GRAPH:
-            return attribute.g
-    raise BadModel(f"{op_of(node)} has no body")
+    attribute = _attribute(node, "body")
+    if attribute is None or attribute.type != AttributeProto.GRAPH:
+        raise BadModel(f"{op_of(node)} has no body")
+    return attribute.g
 
 
 def need(holds: bool, op: str, has: int, wants: int, how: str = "exactly") -> None:
@@ -97,9 +98,10 @@ def axes(node: NodeProto, name: str, count: int, what: str) -> list[int]:
     Raises:
         BadModel: it has another number of entries.
     """
-    found = next((list(one.ints) for one in node.attribute if one.name == name), None)
-    if found is None:
+    attribute = _attribute(node, name)
+    if attribute is None:
         return [0] * count
+    found = list(attribute.ints)
     if len(found) != count:
         raise BadModel(f"Scan: {name} has {len(found)} entries, there are {count} {what}")
     return found
@@ -115,3 +117,18 @@ def directions(node: NodeProto, name: str, count: int, what: str) -> list[bool]:
     if any(flag not in (0, 1) for flag in found):
         raise BadModel(f"Scan: {name} is {found}, it may hold 0 and 1 only")
     return [bool(flag) for flag in found]
+
+
+def _attribute(node: NodeProto, name: str) -> AttributeProto | None:
+    """An attribute of a loop, None where it has none of that name.
+
+    Raises:
+        ChosenByCaller: the callers of the function choose it.
+    """
+    found = next((one for one in node.attribute if one.name == name), None)
+    if found is not None and found.ref_attr_name:
+        raise ChosenByCaller(
+            f"{name} of {op_of(node)} is {found.ref_attr_name!r} of the function, which its "
+            "callers choose"
+        )
+    return found

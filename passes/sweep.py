@@ -10,7 +10,7 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from passes import scope as scoping
 from passes.dequantized import with_dequantized_apart
-from passes.errors import BadModel
+from passes.errors import BadModel, ChosenByCaller
 from passes.fitting_types import with_fitting_types
 from passes.names import Names
 from passes.own_strings import with_own_strings
@@ -165,6 +165,11 @@ class Sweep:
             return None
         except Refused as refused:
             self.outcome.refused.append(Refusal(rule, _original(place), refused))
+            return None
+        except ChosenByCaller as error:
+            if not rule.optional:
+                reason = Refused("attribute-reference", error.sentence, [place.path])
+                self.outcome.refused.append(Refusal(rule, _original(place), reason))
             return None
         except BadModel as error:
             raise error.at(path=place.path, file=self.outcome.model.file) from error

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from passes.errors import BadModel
 from passes.inspection import Loop, inspect_model, to_json, to_table
+from passes.session import Session
 
 STEP = "step (float[2] s, float[2] e) => (float[2] t, float[2] o) { t = Add (s, e) o = Neg (t) }"
 SCAN_8 = f"""
@@ -187,3 +188,30 @@ def test_square_brackets_in_names_and_codes_are_no_markup() -> None:
     text = printed([odd])
     for word in ("main/x[bold]", "s[/]", "[code]"):
         assert word in text
+
+
+@pytest.mark.parametrize(
+    ("attributes", "call"),
+    [
+        ("num_scan_inputs: int = @chosen", "1"),
+        ("num_scan_inputs = 1, scan_input_axes: ints = @chosen", "[1]"),
+        ("num_scan_inputs = 1, scan_output_directions: ints = @chosen", "[1]"),
+    ],
+)
+def test_a_loop_whose_form_callers_choose_is_shown_and_left_alone(
+    attributes: str, call: str
+) -> None:
+    x = "float[2,7]" if "input_axes" in attributes else "float[7,2]"
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 16, "my" : 1]>
+        g (float[2] h, {x} x) => (float[2] y, float[7,2] z) {{
+          y, z = my.run <chosen = {call}> (h, x) }}
+        <domain: "my", opset_import: ["" : 16]>
+        run <chosen> (h, x) => (y, z) {{ y, z = Scan <{attributes}, body = {STEP}> (h, x) }}
+    """
+    (loop,) = inspect_model(onnx.parser.parse_model(text), None, {})
+    assert (loop.path, loop.trip_count) == ("my.run/scan_0", "?")
+    assert loop.rules[-1].endswith("of Scan is 'chosen' of the function, which its callers choose")
+    for command in ("optimize", "hoist", "raise", "simplify", "unroll"):
+        model = onnx.parser.parse_model(text)
+        assert Session(command, None, {}, None).run(model).model == model, command

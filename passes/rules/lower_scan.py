@@ -50,6 +50,7 @@ def lower_scan(site: Site) -> Edit:
     - `unknown-rank`: an output is collected on another axis, but its rank is not known
     - `unknown-type`: the type of a value that the body reads is neither declared nor inferred
     - `strings`: before opset 10, strings are collected last first
+    - `attribute-reference`: callers of the function choose how many tensors it scans, or how
     """
     form = LoopForm.from_node(site.node, site.opset)
     lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
