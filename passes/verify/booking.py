@@ -59,10 +59,10 @@ class Booking:
             if trial.after.unable.startswith(CRASHED):
                 sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
-            if trial.after.unable.startswith(CANNOT_LOAD) and not (
-                self.newer and _is_behind(trial)
-            ):
-                sentence = f"the rewritten model does not load there: {trial.after.unable}"
+            excused = self.newer and _is_behind(trial)
+            if trial.after.unable.startswith(CANNOT_LOAD) and not excused:
+                why = trial.after.unable.removeprefix(f"{CANNOT_LOAD}: ")
+                sentence = f"the rewritten model does not load there: {why}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
