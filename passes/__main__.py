@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import typer
 
 from passes import command_rewriting, command_showing
@@ -24,6 +26,11 @@ app.add_typer(command_showing.app)
 
 def main() -> None:
     """Run the command line."""
+    for stream in range(3):  # what is closed would be the number of the next file that is opened
+        try:
+            os.fstat(stream)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
     app()
 
 

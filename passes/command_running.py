@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -67,15 +67,17 @@ def rewrite(task: Task) -> None:
     target = task.target(asked or DEFAULT_OPSET)
     try:
         check_target(target, force=task.common.force)
-        check_report(report, (model, target))
+        check_report(report, (model, target, *filter(None, [task.common.inputs])))
         _run_and_write(task)
     except session.Mismatch as error:
-        show(error.report, report)
+        with suppress(typer.Exit):  # whether the report can be written or not
+            show(error.report, report)
         folder = target.with_name(f"{target.name}.reproducer")
         reproduce(folder, error.sides, error.failure, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
-        show(error.report, report)
+        with suppress(typer.Exit):
+            show(error.report, report)
         fail(f"{error}", NOT_PRODUCED)
     except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches) as error:
         fail(f"{error}", USAGE)
@@ -95,13 +97,13 @@ def _run_and_write(task: Task) -> None:
         if not idle and not refused:
             check_report(common.json, (target,))
             save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
-    show(result.report, common.json)
     if refused:
+        with suppress(typer.Exit):
+            show(result.report, common.json)
         fail(f"{refused}, and --strict was given", NOT_PRODUCED)
-    if not idle:
-        typer.echo(f"wrote {target}")
+    show(result.report, common.json, "" if idle else f"wrote {target}")
     for warning in result.report.warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        complain(f"warning: {warning}")
 
 
 def _refused(result: Result, named: Sequence[str]) -> str:
@@ -119,18 +121,34 @@ def _refused(result: Result, named: Sequence[str]) -> str:
     return f"{stay[0].path} stays{more}"
 
 
-def check_report(json: Path | None, models: Sequence[Path]) -> None:
-    """See that the report can be written, and over no model, before any work is done."""
+def check_report(json: Path | None, others: Sequence[Path]) -> None:
+    """See that the report can be written, and over no other file of the command, before any work
+    is done."""
     if json is None:
         return
-    if json.resolve() in {path.resolve() for path in models}:
-        fail(f"{json}: is a model of this command, not a place for its report", USAGE)
-    if not json.parent.is_dir() or json.is_dir() or not os.access(json.parent, os.W_OK):
-        fail(f"{json}: cannot be written (no such folder, or it is one)", FAILED)
+    try:
+        if any(_is_same(json, other) for other in others):
+            fail(f"{json}: is a file of this command, not a place for its report", USAGE)
+        if json.is_dir():
+            fail(f"{json}: cannot be written (it is a folder)", FAILED)
+        if not json.exists() and not json.parent.is_dir():
+            fail(f"{json}: cannot be written (there is no folder {json.parent})", FAILED)
+        if not os.access(json if json.exists() else json.parent, os.W_OK):
+            fail(f"{json}: cannot be written (permission denied)", FAILED)
+    except OSError as error:
+        fail(f"{json}: cannot be written ({error.strerror})", FAILED)
 
 
-def show(report: Report, json: Path | None) -> None:
-    typer.echo(report.to_text())
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist yet."""
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def show(report: Report, json: Path | None, last: str = "") -> None:
+    """Print the report and a last line, and write it where it is wanted as JSON."""
+    tell("\n".join(filter(None, (report.to_text(), last))))
     if json is not None:
         write(json, report.to_json())
 
@@ -148,30 +166,63 @@ def reproduce(
     failure: Failure | None,
     base_dirs: tuple[Path, Path],
 ) -> None:
-    """Save both sides and, where the outputs differ, the inputs that show it."""
+    """Save both sides and, where the outputs differ, the inputs that show it; say where, or why
+    that cannot be."""
+    from google.protobuf.message import EncodeError
+
     from passes.verify.reproducer import save
 
-    written = save(
-        folder,
-        *sides,
-        {} if failure is None else failure.case.feeds,
-        sentence="the signatures differ" if failure is None else failure.sentence,
-        expected=None if failure is None else failure.expected,
-        base_dir=base_dirs[0],
-        base_dir_after=base_dirs[1],
-    )
-    typer.echo(f"reproducer in {written}", err=True)
+    try:
+        written = save(
+            folder,
+            *sides,
+            {} if failure is None else failure.case.feeds,
+            sentence="the signatures differ" if failure is None else failure.sentence,
+            expected=None if failure is None else failure.expected,
+            base_dir=base_dirs[0],
+            base_dir_after=base_dirs[1],
+        )
+    except (OSError, ValueError, EncodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        complain(f"no reproducer: {folder} cannot be written ({reason})")
+    else:
+        complain(f"reproducer in {written}")
+
+
+def tell(text: str) -> None:
+    """Print on stdout. Where its reader has gone, the work was done all the same."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        _silence(sys.stdout)
+    except OSError as error:
+        _silence(sys.stdout)
+        fail(f"the output cannot be written ({error.strerror})", FAILED)
 
 
 def fail(sentence: str, code: int) -> NoReturn:
-    typer.echo(sentence, err=True)
+    complain(sentence)
     raise typer.Exit(code)
+
+
+def complain(sentence: str) -> None:
+    """Print on stderr, where that can be: the exit code says the rest."""
+    try:
+        typer.echo(sentence, err=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: IO[str]) -> None:
+    """Let what is still to be flushed at the end go nowhere: it would change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
     """A line on stderr that says what goes on, where stderr is a terminal."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

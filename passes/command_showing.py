@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -25,10 +27,12 @@ from passes.command_running import (
     MISMATCH,
     NOT_PRODUCED,
     USAGE,
+    check_report,
     fail,
     progress,
     reproduce,
     show,
+    tell,
     write,
 )
 
@@ -53,6 +57,7 @@ def verify(
     from passes.comparing import compare_files
     from passes.errors import PassesError
 
+    check_report(json, (before, after, *filter(None, [inputs])))
     try:
         with progress() as say:
             sides, verification, report = compare_files(
@@ -60,7 +65,8 @@ def verify(
             )
     except PassesError as error:
         fail(f"{error}", FAILED)
-    show(report, json)
+    with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
+        show(report, json)
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
         reproduce(folder, sides, verification.failure, (before.parent, after.parent))
@@ -85,6 +91,7 @@ def inspect(
     from passes.target_opset import TooNew, UnknownOpset
 
     refuse_both(opset, for_)
+    check_report(json, (model,))
     try:
         asked, release = asked_for(opset, for_)
         loops = inspect_model(model, asked, {"batch": batch.value}, release)
@@ -96,10 +103,12 @@ def inspect(
         fail(f"{error}", FAILED)
     from rich.console import Console
 
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=150)
+    out = Console()
+    printed = StringIO()  # rich would print itself, and not mind what becomes of it
+    width = out.width if out.is_terminal else 150
+    console = Console(file=printed, width=width, force_terminal=out.is_terminal)
     console.print(to_table(loops) if loops else f"{model}: no Scan and no Loop")
+    tell(printed.getvalue().removesuffix("\n"))
     if json is not None:
         write(json, to_json(loops))
 
@@ -111,8 +120,7 @@ def list_rules() -> None:
 
     rules = load_rules()
     width = max(map(len, rules)) + 2
-    for name, rule in sorted(rules.items()):
-        typer.echo(f"{name:<{width}}{rule.summary}")
+    tell("\n".join(f"{name:<{width}}{rule.summary}" for name, rule in sorted(rules.items())))
 
 
 @app.command()
@@ -125,4 +133,4 @@ def explain(
     text = explanation(subject)
     if text is None:
         fail(f"{subject!r} is neither a rule nor a code; `passes list` shows the rules", FAILED)
-    typer.echo(text)
+    tell(text)

@@ -34,14 +34,24 @@ def check_target(path: Path, *, force: bool = False) -> None:
     Raises:
         CannotSave: it exists and `force` is off, it is a folder, or its folder does not exist.
     """
+    try:
+        sentence = _obstacle(path, force)
+    except OSError as error:
+        sentence = f"cannot be written ({error.strerror})"
+    if sentence:
+        raise CannotSave(f"{path}: {sentence}")
+
+
+def _obstacle(path: Path, force: bool) -> str:
     if path.is_dir():
-        raise CannotSave(f"{path}: is a folder")
+        return "is a folder"
     if path.exists() and not path.is_file():
-        raise CannotSave(f"{path}: is no plain file")
+        return "is no plain file"
     if path.exists() and not force:
-        raise CannotSave(f"{path}: exists already (use --force to write over it)")
+        return "exists already (use --force to write over it)"
     if not path.parent.is_dir():
-        raise CannotSave(f"{path}: there is no folder {path.parent}")
+        return f"there is no folder {path.parent}"
+    return ""
 
 
 def save(

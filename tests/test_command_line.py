@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,6 +21,8 @@ from passes.__main__ import app
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 FAST = ("--opset", "9", "--executor", "reference", "--verify-budget", "5")
 UNVERIFIED = ("--opset", "9", "--no-verify")
+
+ROOT = Path(__file__).parent.parent
 
 SUM = """<ir_version: 6, opset_import: ["" : 8]>
     g (int64[B] lens, float[B,2] h, float[B,T,2] x) => (float[B,2] y) {
@@ -411,3 +415,102 @@ class TestShowing:
         assert "scan-8" in run("list").stdout
         assert "batch-not-static" in run("explain", "scan-8").stdout
         assert "(scan-8)" in run("explain", "batch-not-static").stdout
+
+
+def denied(*_: object, **__: object) -> None:
+    raise PermissionError(13, "Permission denied")
+
+
+class TestWhereNothingCanBeWritten:
+    """Whatever cannot be written, the exit code says what was found out; and no file is lost."""
+
+    @pytest.fixture(autouse=True)
+    def other(self, folder: Path) -> None:
+        text = SUM.replace("Add", "Sub")
+        onnx.save(parser.parse_model(text), "other.onnx")
+
+    @pytest.mark.parametrize("arguments", [(), ("--json", "/dev/full")])
+    def test_a_mismatch_is_one_without_a_reproducer(
+        self, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    ) -> None:
+        monkeypatch.setattr("passes.verify.reproducer.save", denied)
+        sentence = fails(MISMATCH, "verify", "m.onnx", "other.onnx", *FAST[2:], *arguments)
+        assert "no reproducer: other.onnx.reproducer cannot be written (Permission d" in sentence
+        assert "other.onnx: does not agree with m.onnx" in sentence
+
+    @pytest.mark.parametrize(
+        ("command", "files"),
+        [
+            (("verify", "m.onnx", "other.onnx"), ("m.onnx", "./other.onnx", "hard.onnx")),
+            (("inspect", "m.onnx"), ("m.onnx",)),
+            (("upgrade", "m.onnx", "-o", "new.onnx", *UNVERIFIED), ("m.onnx", "new.onnx")),
+        ],
+    )
+    def test_a_report_does_not_go_over_a_model(
+        self, command: tuple[str, ...], files: tuple[str, ...]
+    ) -> None:
+        os.link("m.onnx", "hard.onnx")
+        for file in files:
+            assert "not a place for its report" in fails(USAGE, *command, "--json", file)
+
+    @pytest.mark.parametrize("place", ["folder", "none/r.json", "m.onnx/r.json", "n" * 300])
+    @pytest.mark.parametrize("command", ["verify", "inspect", "upgrade"])
+    def test_a_report_that_cannot_be_written_is_an_error_at_once(
+        self, command: str, place: str
+    ) -> None:
+        Path("folder").mkdir()
+        models = ("m.onnx", "other.onnx") if command == "verify" else ("m.onnx",)
+        assert f"{place}: cannot be written (" in fails(FAILED, command, *models, "--json", place)
+
+    @pytest.mark.parametrize("command", ["verify", "upgrade"])
+    def test_a_folder_that_may_not_be_looked_into(
+        self, monkeypatch: pytest.MonkeyPatch, command: str
+    ) -> None:
+        """Root may look into every folder, so the system is made to refuse."""
+        models = ("m.onnx", "other.onnx") if command == "verify" else ("m.onnx",)
+        monkeypatch.setattr("passes.command_running._is_same", denied)
+        assert "Permission denied" in fails(FAILED, command, *models, "--json", "r.json")
+        if command == "upgrade":
+            monkeypatch.setattr("passes.save._obstacle", denied)
+            assert "new.onnx: cannot be written (Permission" in fails(
+                FAILED, command, *models, "-o", "new.onnx"
+            )
+
+    def test_a_name_that_is_too_long(self) -> None:
+        name = "n" * 300
+        assert "cannot be written (" in fails(FAILED, "upgrade", "m.onnx", "-o", name)
+        assert "cannot be read (" in fails(FAILED, "verify", "m.onnx", "m.onnx", "--inputs", name)
+
+    @pytest.mark.parametrize(
+        ("redirected", "code"),
+        [
+            (">/dev/full", MISMATCH),
+            ("2>/dev/full", MISMATCH),
+            ("<&- >&- 2>&-", MISMATCH),
+            ("| true; exit ${PIPESTATUS[0]}", MISMATCH),
+        ],
+    )
+    def test_streams_that_are_full_closed_or_gone(self, redirected: str, code: int) -> None:
+        command = f"{sys.executable} -m passes verify m.onnx other.onnx --executor reference"
+        ran = subprocess.run(
+            ["bash", "-c", f"{command} --verify-budget 5 {redirected}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert ran.returncode == code
+        assert "Traceback" not in ran.stderr
+
+    @pytest.mark.parametrize("command", [("list",), ("explain", "scan-8"), ("inspect", "m.onnx")])
+    def test_a_full_disk_behind_stdout(
+        self, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    ) -> None:
+        def full(text: str, err: bool = False) -> None:
+            if not err:
+                raise OSError(28, "No space left on device")
+            sys.stderr.write(text)
+
+        monkeypatch.setattr("passes.command_running._silence", lambda stream: None)
+        monkeypatch.setattr("passes.command_running.typer.echo", full)
+        sentence = fails(FAILED, *command)
+        assert "the output cannot be written (No space left on device)" in sentence

@@ -33,12 +33,13 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
     required = signature.inputs(model.graph)
     allowed = signature.feedable(model)
     types = {value.name: value.type for value in allowed}
-    if path.is_dir():
-        values = _from_folder(path, allowed)
-    elif path.is_file():
-        values = _from_npz(path, types)
-    else:
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        raise BadInputs(f"{path}: cannot be read ({error.strerror})") from error
+    if not exists:
         raise BadInputs(f"{path}: there is no such file or folder")
+    values = _from_folder(path, allowed) if is_folder else _from_npz(path, types)
     if missing := [value.name for value in required if value.name not in values]:
         raise BadInputs(f"{path}: no value for input {', '.join(missing)}; it has {_names(values)}")
     if unknown := [name for name in values if name not in types]:
