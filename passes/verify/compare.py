@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,27 @@ def compare(
     for name in names:
         result |= _compare_values(name, expected.outputs[name], actual.outputs[name], how)
     return result
+
+
+def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
+    """What was expected in place of the elements in which one of two outcomes is NaN, the other a
+    number, and a third outcome, that is `right`, is NaN; and how many these are."""
+    outputs, count = dict(actual.outputs), 0
+    for name, value in actual.outputs.items():
+        values = right.outputs.get(name), expected.outputs.get(name), value
+        arrays = [one for one in values if isinstance(one, np.ndarray)]
+        if len(arrays) == len(values) and _are_alike(arrays):
+            nan, before, after = map(np.isnan, arrays)
+            lost = nan & (before != after)
+            outputs[name] = np.where(lost, arrays[1], arrays[2])
+            count += int(np.count_nonzero(lost))
+    return replace(actual, outputs=outputs), count
+
+
+def _are_alike(arrays: Sequence[Array]) -> bool:
+    """Whether arrays are of one shape and one float type."""
+    kinds = {(one.dtype, one.shape) for one in arrays}
+    return len(kinds) == 1 and is_float(arrays[0].dtype)
 
 
 @dataclass(frozen=True)

@@ -269,6 +269,35 @@ class TestWhoseFault:
         assert found.verdict == "mismatch"
         assert found.reason.startswith("onnxruntime, ")
 
+    @pytest.mark.parametrize(
+        ("right", "number", "verdict"),
+        [
+            (np.nan, 1, "verified"),  # where the reference executor has a NaN, too
+            (2.0, 1, "mismatch"),
+            (np.nan, 2, "mismatch"),  # another element differs as well
+        ],
+    )
+    def test_a_nan_that_it_takes_for_a_number_on_one_side(
+        self, right: float, number: float, verdict: str
+    ) -> None:
+        """As onnxruntime's LSTM and GRU do."""
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            return np.array([0.0, number, 1.0] if side == "after" else [np.nan, 1.0, 1.0])
+
+        reference = Pretend(lambda side, feeds: np.array([right, 1.0, 1.0]))
+        found = verify(*before_and_after(), executors=[reference, Pretend(answer, "other")])
+        assert found.verdict == verdict
+        if verdict == "verified":
+            assert any(note.startswith("other makes numbers of NaN") for note in found.notes)
+
+    def test_a_cell_that_reads_what_ordinary_numbers_make_a_nan(self) -> None:
+        path = self.SUM.parents[1] / "recognize-cell/gru.before.onnxtxt"
+        text = path.read_text().replace("float[T,2,3] x)", "float[T,2,3] p, float[T,2,3] q)")
+        text = text.replace("   h, ys = Scan", "   x = Div (p, q)\n   h, ys = Scan")
+        result = assert_rewrite(text, pipeline="recognize-cell")
+        assert "GRU" in str(result.model)
+
     def test_time_that_runs_out_meanwhile_leaves_a_mismatch(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
