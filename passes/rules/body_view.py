@@ -17,6 +17,7 @@ from passes.rule import Site
 from passes.rules.guards import Guard, guarded
 from passes.rules.integer_ops import FOLLOWED
 from passes.scope import Scope
+from passes.value_types import dims_of
 
 
 @dataclass
@@ -98,6 +99,7 @@ class BodyView:
             node,
             lambda name: self._producer(scope, name),
             lambda name: self._constant(scope, name),
+            lambda name: dims_of(self._type(scope, name)),
         )
 
     def _producer(self, scope: Scope | None, name: str) -> NodeProto | None:

@@ -11,9 +11,11 @@ import numpy.typing as npt
 from onnx import NodeProto
 
 from passes.operators import op_of
+from passes.value_types import Dims
 
 Producer = Callable[[str], NodeProto | None]
 Constant = Callable[[str], npt.NDArray[Any] | None]
+Shapes = Callable[[str], Dims | None]
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,22 @@ class Guard:
     condition: str
 
 
-def guarded(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
+def guarded(node: NodeProto, producer: Producer, constant: Constant, dims: Shapes) -> Guard | None:
     """The guard that a node is, None where it is an ordinary one."""
     if op_of(node) == "Reshape" and len(node.input) == 2:
-        return _impossible_shape(node, producer, constant)
+        return _impossible_shape(node, producer, constant, dims)
     if op_of(node) == "Gather":
         return _impossible_index(node, producer, constant)
     return None
 
 
-def _impossible_shape(node: NodeProto, producer: Producer, constant: Constant) -> Guard | None:
-    """A value reshaped to its own shape, or to one that has one more on every axis."""
+def _impossible_shape(
+    node: NodeProto, producer: Producer, constant: Constant, dims: Shapes
+) -> Guard | None:
+    """A value reshaped to its own shape, or to one that has one more on every axis: it has one."""
+    made = producer(node.input[0])
+    if not dims(node.input[0]) and (made is None or op_of(made) != "Unsqueeze"):
+        return None
     choice = producer(node.input[1])
     if choice is None or op_of(choice) != "Where":
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -15,11 +14,11 @@ from passes.loop_form import Carried, LoopForm
 from passes.operators import op_of
 from passes.repeated import replace_all
 from passes.rule import Site
-from passes.rules.guards import Producer, conjuncts, guarded
+from passes.rules.guards import Producer, Shapes, conjuncts, guarded
 from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
 from passes.rules.readers import makers_in, readers_in
-from passes.value_types import dims_of
+from passes.value_types import Dims, dims_of
 
 Constant = Callable[[str], npt.NDArray[Any] | None]
 
@@ -31,11 +30,14 @@ def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozense
     that they have the same shape in each iteration (operator document of Scan 9).
     """
     constant = Integers(site, form.body).constant_inside
-    ranks = partial(_have_one_rank, site)
+
+    def dims(name: str) -> Dims | None:
+        return dims_of(site.body_type_of("body", name))
+
     makers = {name: node for node in form.body.node for name in node.output if name}
     bare: dict[str, str] = {}
     for one in form.carried:
-        found = _unguarded(one, makers.get, constant, ranks)
+        found = _unguarded(one, makers.get, constant, dims)
         if found is not None:
             bare[one.body_output] = found
     if not bare:
@@ -52,14 +54,7 @@ def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozense
     return replace(form, body=body, carried=tuple(carried)), frozenset(guarded_inputs)
 
 
-def _have_one_rank(site: Site, *names: str) -> bool:
-    dims = [dims_of(site.body_type_of("body", name)) for name in names]
-    return None not in dims and len({len(one or ()) for one in dims}) == 1
-
-
-def _unguarded(
-    one: Carried, producer: Producer, constant: Constant, one_rank: Callable[[str, str], bool]
-) -> str | None:
+def _unguarded(one: Carried, producer: Producer, constant: Constant, dims: Shapes) -> str | None:
     """What a carried value is where its guard lets it through, None where it has no guard."""
     node = producer(one.body_output)
     if node is None:
@@ -67,11 +62,13 @@ def _unguarded(
     row = _counted(node, producer, constant, one.body_input)
     if row is not None:
         # what the guard gives has the rank of what it guards, and is declared
-        return row if one_rank(one.body_output, one.body_input) else None
-    guard = guarded(node, producer, constant)
+        after, before = dims(one.body_output), dims(one.body_input)
+        told = after is not None and before is not None
+        return row if told and len(after or ()) == len(before or ()) else None
+    guard = guarded(node, producer, constant, dims)
     if guard is None and op_of(node) == "Squeeze":  # a list of one, reshaped
         inner = producer(node.input[0])
-        guard = guarded(inner, producer, constant) if inner is not None else None
+        guard = guarded(inner, producer, constant, dims) if inner is not None else None
         rows = producer(guard.value) if guard is not None else None
         if guard is None or rows is None or op_of(rows) != "Unsqueeze":
             return None
