@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from onnx import NodeProto
+
+from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Scanned
 from passes.rule import Refused
+from passes.rules.context import context_of
 from passes.rules.integers import Integers
 from passes.rules.time_body import TimeBody
 from passes.value_types import dims_of
@@ -58,6 +62,13 @@ class Sizes:
             what = f"nothing tells the sizes of {name!r}"
             raise Refused("shape-unknown", what, [self.body.site.path, name])
         return size.number
+
+    @property
+    def context(self) -> tuple[NodeProto, ...]:
+        """The nodes that tell sizes which no type declares."""
+        site = self.body.site
+        told = any(map(self._integers.is_made_of_others, scoping.free_names(site.node)))
+        return context_of(site) if told else ()
 
     @property
     def rows(self) -> int | None:

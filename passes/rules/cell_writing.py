@@ -61,6 +61,7 @@ class CellWriter:
             tuple(self.author.constants),
             note=self._note(most),
             exact=False,
+            context=self.sizes.context,
             reduction=self.cell.inputs + self.cell.hidden,
             tidies=True,
         )

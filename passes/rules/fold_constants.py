@@ -66,17 +66,17 @@ def fold_constants(site: Site) -> Edit:
     if site.scope.outer is None or referring:
         raise NothingToDo
     inputs = _inputs(site)
-    asking: list[NodeProto] = []
+    context: tuple[NodeProto, ...] = ()
     if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
-        sizes, node = _sizes(site)
-        outputs, asking = [sizes], [node]
+        sizes, context = _sizes(site)
+        outputs = [sizes]
     else:
         outputs = _computed(site, inputs)
     if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
         raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
-    return _edit(site, outputs, (*asking, *_context(site)))
+    return _edit(site, outputs, (*_context(site), *context))
 
 
 def _inputs(site: Site) -> list[Array | None]:
@@ -89,8 +89,8 @@ def _inputs(site: Site) -> list[Array | None]:
     return inputs
 
 
-def _sizes(site: Site) -> tuple[Array, NodeProto]:
-    """The sizes that the site's node gives, and the node that asks for them.
+def _sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]]:
+    """The sizes that the site's node gives, and the nodes that tell them.
 
     Raises:
         NothingToDo: it gives something else, or only the run tells what.

@@ -7,9 +7,11 @@ from onnx import NodeProto
 
 from passes.operators import op_of
 from passes.rule import Site
+from passes.rules.context import context_of
 from passes.rules.exactness import Array
 from passes.rules.integers import Integers
 from passes.scope import Scope
+from passes.value_types import dims_of
 
 #: What cuts sizes out of a shape.
 _CUTTING = ("Gather", "Slice")
@@ -21,8 +23,9 @@ def asks_for_sizes(node: NodeProto) -> bool:
     return op_of(node) in (*_ASKING, *_CUTTING)
 
 
-def static_sizes(site: Site) -> tuple[Array, NodeProto] | None:
-    """The sizes that a node gives, int64, and the Shape or Size that asks for them.
+def static_sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]] | None:
+    """The sizes that a node gives, int64, and the nodes on which it rests that they are these:
+    the Shape that the node cuts, and, where no type declares the sizes, what tells them.
 
     None where some are only known when the model runs. What stands in the body of a Loop may
     change its shape from one iteration to the next, whatever is declared, and tells nothing.
@@ -35,7 +38,11 @@ def static_sizes(site: Site) -> tuple[Array, NodeProto] | None:
     numbers = [] if found is None else [item.number for item in found.items]
     if found is None or None in numbers:
         return None
-    return np.array(numbers if found.rank else numbers[0], np.int64), asking
+    sizes = np.array(numbers if found.rank else numbers[0], np.int64)
+    declared = dims_of(site.type_of(asking.input[0])) or (None,)
+    if all(isinstance(dim, int) for dim in declared):
+        return sizes, () if asking is site.node else (asking,)
+    return sizes, context_of(site)
 
 
 def _asking(site: Site) -> NodeProto | None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, numpy_helper
 
+from passes.engine import Engine
+from passes.model import Model
+from passes.plugins import rule
+from passes.region import cut
 from passes.testing import as_model, assert_refused, assert_rewrite
 
+GOLDEN_MODELS = Path(__file__).parent.parent.parent / "golden_models"
 FOLDING = {"rules": ("fold-constants",)}
 
 
@@ -243,3 +251,14 @@ def test_a_function_knows_a_size_where_all_calls_agree(other: str, told: bool) -
     """
     result = assert_rewrite(text, pipeline="hoist", options=FOLDING)
     assert ("Shape" not in str(result.model.functions[0])) == told
+
+
+def test_sizes_that_a_guard_hands_on_rest_on_what_is_guarded() -> None:
+    """Cut out without it, nothing would tell the size: the type that is inferred does not."""
+    model = onnx.load(GOLDEN_MODELS / "hoist" / "sizes_behind_a_guard.before.onnxtxt")
+    (round_, *_) = Engine([rule("fold-constants")]).fixpoint(Model(model))
+    (shape, gather) = round_.rewritten
+    assert [node.op_type for node in shape.edit.context] == ["Shape", "Add", "Where", "Reshape"]
+    before = cut(round_, shape).before
+    assert [one.name for one in before.graph.input] == ["x", "ok"]
+    assert [node.op_type for node in gather.edit.context] == ["Constant"]
