@@ -11,6 +11,7 @@ from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.bounds import bound_of
 from passes.rules.context import context_of
+from passes.rules.known_failure import refuse_known_failure
 from passes.rules.unrolling import Unrolling
 
 
@@ -39,6 +40,7 @@ def inline_loop(site: Site) -> Edit:
 
     Refuses:
     - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
+    - `iteration-fails`: the iteration cannot run on what is known where it stands
     - `opset-too-old`: no iteration runs, the size of a collected element is only known when the
       model runs, and the opset is below 9
     """
@@ -46,6 +48,7 @@ def inline_loop(site: Site) -> Edit:
     trips = _trips(site, form)
     try:
         edit = _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
+        refuse_known_failure(site, edit)
         return replace(edit, context=context_of(site))  # maybe it tells the trip count
     except Refused as refused:
         if refused.code != "unknown-shape":

@@ -17,7 +17,8 @@ from onnx import (
 )
 
 from passes import scope as scoping
-from passes.operators import is_onnx_domain
+from passes.constant_nodes import constant_tensor
+from passes.operators import is_onnx_domain, op_of
 from passes.rule import Edit, Refused, Site
 from passes.shape_inference import objection
 
@@ -26,16 +27,17 @@ _IR = 8  # inference asks for no more
 
 
 def refuse_known_failure(site: Site, edit: Edit) -> Edit:
-    """The Edit, unless inference finds that what it writes out cannot run, though the loop may.
+    """The Edit, unless a runtime refuses to load what it writes out, though not the loop.
 
-    In the body a size is open that is known where an iteration stands alone.
+    In the body a size or a number is open that is known where an iteration stands alone: sizes
+    that do not fit, or a divisor that is 0. Be it in a branch that is not taken there.
 
     Raises:
         Refused: `iteration-fails`.
     """
     why = _objection(site, edit.nodes, edit.initializers)
     if why and not _objection(site, [site.node], ()):
-        sentence = f"an iteration cannot run on the sizes that are known where it stands: {why}"
+        sentence = f"an iteration cannot run on what is known where it stands: {why}"
         raise Refused("iteration-fails", sentence, [site.path])
     return edit
 
@@ -56,7 +58,33 @@ def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[Tenso
         _declare(site, graph, name, {one.name: one for one in constants}, small)
     for node in graph.node:
         _hand_down(node, small)
-    return objection(model)
+    return _division_by_zero(graph) or objection(model)
+
+
+def _division_by_zero(graph: GraphProto) -> str:
+    """The first division of integers by a constant that is 0; empty where there is none."""
+    fixed = {one.name: one for one in graph.initializer}
+    for node in graph.node:
+        constant = constant_tensor(node)
+        if constant is not None:
+            fixed[node.output[0]] = constant
+        if op_of(node) in ("Div", "Mod"):
+            divisor = fixed.get(node.input[1])
+            if divisor is not None and _has_zero(divisor):
+                division = f"{op_of(node)} {list(node.output)}"
+                return f"{division} divides by {node.input[1]!r}, which is 0"
+        for _, inner in scoping.subgraphs(node):
+            found = _division_by_zero(inner)
+            if found:
+                return found
+    return ""
+
+
+def _has_zero(divisor: TensorProto) -> bool:
+    if not _is_small(divisor):
+        return False
+    value = numpy_helper.to_array(divisor)
+    return value.dtype.kind in "iu" and not value.all()
 
 
 def _declare(

@@ -64,7 +64,7 @@ def peel(site: Site) -> Edit:
       11 an If has one shape
     - `opset-too-old`: a trip count says whether the loop runs, and the opset is below 9
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
-    - `iteration-fails`: the iteration cannot run on the sizes that are known where it stands
+    - `iteration-fails`: the iteration cannot run on what is known where it stands
     """
     form = LoopForm.from_node(site.node, site.opset)
     last = site.options.get("peel", "first") == "last"

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
-from passes import facts
 from passes.loop_form import LoopForm
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
@@ -69,7 +68,7 @@ def unroll(site: Site) -> Edit:
     - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
-    - `iteration-fails`: an iteration cannot run on the sizes that are known where it stands
+    - `iteration-fails`: an iteration cannot run on what is known where it stands
     - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
       and would collect elements of a size that is only known when the model runs
@@ -83,9 +82,7 @@ def unroll(site: Site) -> Edit:
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
     if not bound.exact:
         return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
-    edit = Unrolling(site, form, bound.size).edit(note)
-    if not all(facts.keeps_shape(site, form, symbols=False).values()):
-        refuse_known_failure(site, edit)
+    edit = refuse_known_failure(site, Unrolling(site, form, bound.size).edit(note))
     return replace(edit, context=context_of(site))  # maybe it tells the trip count
 
 

@@ -11,6 +11,7 @@ from passes.loop_form import LoopForm
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.budget import allow
+from passes.rules.known_failure import refuse_known_failure
 from passes.rules.partial import PARTIAL_KEY, Partial
 from passes.rules.randomness import first_random
 from passes.rules.unrolling import Unrolling
@@ -49,6 +50,7 @@ def unroll_partial(site: Site) -> Edit:
     - `no-trip-count`: the loop runs forever
     - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
     - `random`: the body draws random numbers, and every copy would draw the same ones
+    - `iteration-fails`: an iteration cannot run on what is known where it stands
     - `strings`: the loop collects strings, whose rows onnxruntime does not gather
     - `opset-too-old`: the opset is below 9, which compares no whole numbers; nor does it make rows
       of a size that is only known when the model runs, where no iteration does
@@ -67,6 +69,7 @@ def unroll_partial(site: Site) -> Edit:
     if static is not None and static <= factor:
         allow(site, form, static)
         edit = Unrolling(site, form, static).edit(f"all {static} iterations")
+        refuse_known_failure(site, edit)
         return replace(edit, context=context)
     _refuse_strings(site, form)
     if site.target < _COMPARES_WHOLE_NUMBERS:
