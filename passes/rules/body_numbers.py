@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from passes.operators import called_key, op_of
+from passes.rules.affine import LIMITS
 from passes.rules.time_body import TimeBody
-from passes.value_types import Dims, dims_of
+from passes.value_types import Dims, dims_of, elem_type_of
 from passes.vectorize.axes import attribute
 
 #: A whole number, or None where only the run tells it.
@@ -19,7 +20,6 @@ _MOST = 64  # a shape, not data
 _DEEPEST = 32
 #: Ops that hand numbers on; of a Cast only those to whole numbers do.
 _SAME = ("Identity", "Cast", "Squeeze", "Unsqueeze")
-_WHOLE = (TensorProto.INT64, TensorProto.INT32)
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,23 @@ class BodyNumbers:
             part = slice(attribute(node, "start", 0), attribute(node, "end", _MOST))
             return None if dims is None else [_size(one) for one in dims[part]]
         if op_of(node) in _SAME:
-            is_float = op_of(node) == "Cast" and attribute(node, "to", 0) not in _WHOLE
-            return None if is_float else self.of(node.input[0], depth + 1)
+            is_float = op_of(node) == "Cast" and attribute(node, "to", 0) not in LIMITS
+            return None if is_float else self._held(name, self.of(node.input[0], depth + 1))
         follow = _FOLLOWED.get(op_of(node))
         inputs = [self.of(one, depth + 1) for one in node.input]
         told = [one for one in inputs if one is not None]
-        return follow(told) if follow is not None and len(told) == len(inputs) else None
+        if follow is None or len(told) != len(inputs):
+            return None
+        return self._held(name, follow(told))
+
+    def _held(self, name: str, numbers: list[Number] | None) -> list[Number] | None:
+        """Numbers as far as their type has them; what wraps is not followed."""
+        limits = LIMITS.get(elem_type_of(self.body.rows.types.get(name)))
+        if numbers is None or limits is None:
+            return None
+        return [
+            one if one is not None and limits[0] <= one <= limits[1] else None for one in numbers
+        ]
 
 
 def _size(dim: int | str | None) -> Number:

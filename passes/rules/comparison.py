@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from onnx import TensorProto
-
 from passes.rules.affine import ITERATION, Affine
 
 
@@ -14,7 +11,8 @@ from passes.rules.affine import ITERATION, Affine
 class Comparison:
     """In iteration k: `first` + k * `step` is compared with `bound`.
 
-    `op` is Less, LessOrEqual, Greater or GreaterOrEqual, `elem_type` the type of the numbers.
+    `op` is Less, LessOrEqual, Greater or GreaterOrEqual, `elem_type` the type of the counter, or
+    the narrower one where the bound is of another, `bound_type`.
     Where they are compared as floats, these tell them apart in the first `most` iterations.
     """
 
@@ -23,6 +21,7 @@ class Comparison:
     step: int
     bound: Affine
     elem_type: int
+    bound_type: int
     most: int | None = None
 
     @property
@@ -45,19 +44,23 @@ class Comparison:
         """How far it is from one iteration before the first to the bound."""
         return self.bound - self.before if self.upwards else self.before - self.bound
 
+    @property
+    def exact_room(self) -> Affine | None:
+        """The room, where it is how often it holds from one iteration before the first on."""
+        plain = self.strict and abs(self.step) == 1 and self.is_exact_from(self.before)
+        return self.room if plain else None
+
+    def is_exact_from(self, start: Affine) -> bool:
+        """Whether neither this start nor the bound wraps; so none does as long as it holds."""
+        return start.fits(self.elem_type) and self.bound.fits(self.bound_type)
+
     def lasts(self, trips: Affine | None) -> bool:
         """Whether it ends no loop that has that trip count: as often as it holds, and once more."""
-        if trips is None or abs(self.step) != 1:
+        if trips is None or abs(self.step) != 1 or not self.is_exact_from(self.first):
             return False
-        return (self.room + (0 if self.strict else 1) - trips).never_negative
+        return trips.fits() and (self.room + (0 if self.strict else 1) - trips).least >= 0
 
     def __str__(self) -> str:
         value = self.first + Affine.of(ITERATION).times(self.step)
         sign = ("<" if self.upwards else ">") + ("" if self.strict else "=")
         return f"{value} {sign} {self.bound}"
-
-
-def limits(elem_type: int) -> tuple[int, int]:
-    """The least and the largest number of an integer type."""
-    info = np.iinfo(np.int32 if elem_type == TensorProto.INT32 else np.int64)
-    return int(info.min), int(info.max)

@@ -13,11 +13,10 @@ from passes.rule import Refused, Site
 from passes.rules.affine import ITERATION, Affine
 from passes.rules.comparison import Comparison
 from passes.rules.induction import integers_of
-from passes.rules.integer_ops import WHOLE, attribute
+from passes.rules.integer_ops import WHOLE
 from passes.rules.integers import Integers
 from passes.rules.operands import Operand, Operands
 from passes.rules.truth import Truth
-from passes.value_types import elem_type_of
 
 _FLIPPED = {"Less": "Greater", "Greater": "Less"}
 _FLIPPED |= {"LessOrEqual": "GreaterOrEqual", "GreaterOrEqual": "LessOrEqual"}
@@ -58,6 +57,9 @@ class Comparisons:
             return False
         op, *values = found
         wanted = [like.before, like.bound]
+        narrow = TensorProto.INT32 in (like.elem_type, like.bound_type)
+        if narrow and not like.is_exact_from(like.before):
+            return False
         same = op == like.op and values == wanted
         return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
 
@@ -68,7 +70,8 @@ class Comparisons:
             return False
         op, left, right = found
         room = right - left if op.startswith("Less") else left - right
-        return (room + (1 if op.endswith("Equal") else 0) - trips).never_negative
+        exact = left.fits() and right.fits() and trips.fits()
+        return exact and (room + (1 if op.endswith("Equal") else 0) - trips).least >= 0
 
     def _around(self, node: NodeProto | None) -> tuple[str, Affine, Affine] | None:
         """What an outer condition compares, and how, where that is known."""
@@ -95,7 +98,7 @@ class Comparisons:
 
     def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
         elem_type = self._refuse_floats(counter, bound)
-        if counter.value is None or self._widened(counter.name):
+        if counter.value is None:
             raise Refused(
                 "no-counter",
                 f"{counter.name!r} in the condition is no number that grows by a constant step",
@@ -116,9 +119,10 @@ class Comparisons:
                 f"by {op}: it never gets nearer to its bound",
                 [self.site.path, counter.name],
             )
-        first = counter.value.without(ITERATION)
+        first = counter.value.without(ITERATION).wrapped(elem_type)
         most = self._most(replace(counter, value=first), abs(step), bound)
-        return Comparison(op, first, step, bound.value, elem_type, most)
+        bound_type = bound.elem_type or elem_type
+        return Comparison(op, first, step, bound.value, elem_type, bound_type, most)
 
     def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
         """In how many iterations the numbers are told apart; None where they always are.
@@ -162,22 +166,6 @@ class Comparisons:
         if name in carried:
             return self.site.type_of(carried[name])
         return self.site.body_type_of("body", name)
-
-    def _widened(self, name: str) -> bool:
-        """Whether a counter of 32 bits, which may wrap, is compared as one of 64 bits."""
-        pending, seen = [name], {name}
-        while pending:
-            node = self.integers.source(pending.pop())
-            if node is None or self.integers.is_outer(node.output[0]):
-                continue
-            if op_of(node) == "Cast" and attribute(node, "to") == TensorProto.INT64:
-                known = elem_type_of(self._type(node.input[0]))
-                found = self.integers.inside(node.input[0])
-                if found and _slope(found.single) and known != TensorProto.INT64:
-                    return True
-            pending += [one for one in node.input if one and one not in seen]
-            seen.update(node.input)
-        return False
 
 
 def _slope(value: Affine | None) -> int:

@@ -69,7 +69,8 @@ def count_loop(site: Site) -> Edit:
     and so does the trip count where there is one. As in the original, the first iteration is up
     to the initial condition, and the body's condition counts behind it. What holds as long as the
     trip count lasts does not count. A counter that would wrap would never end the loop: there
-    the new model fails.
+    the new model fails, unless M or another comparison ends it. Numbers are taken as their types
+    hold them; only that no axis and no loop is longer than 2^31 - 2^16 is taken for granted.
 
     Both sides may be cast to floats, as tf2onnx writes it, where the counter starts at a fixed
     number, or its bound is fixed. Floats round whole numbers from 2^24 on (float64: 2^53): a

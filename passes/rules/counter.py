@@ -14,7 +14,7 @@ from passes.rule import Refused, Site
 from passes.rules.affine import Affine
 from passes.rules.comparison import Comparison
 from passes.rules.comparisons import Comparisons
-from passes.rules.counting import Counting
+from passes.rules.counting import ENDLESS, Counting
 from passes.rules.float_counter import exact_trips
 from passes.rules.integers import Integers
 from passes.value_types import dims_of
@@ -66,19 +66,22 @@ class Counter:
         starts: Sequence[NodeProto | None],
     ) -> str:
         """How often a loop runs that comparisons end, and its trip count where it has one."""
-        counting = Counting(
-            self.site, reader.integers, self.author, limited=bool(self.form.trip_count)
-        )
-        if _matches(reader, comparisons, starts):
-            times = [counting.times(one, one.before, negative=True) for one in comparisons]
-            only = comparisons[0] if len(comparisons) == 1 else None
-            plain = only is not None and only.strict and abs(only.step) == 1
-            return self._limited(self._least(times), only.room if only and plain else None)
-        times = [counting.times(one, one.first) for one in comparisons]
-        count = self.author.op("Add", self._least(times), self.author.int(1))
-        if starts:
-            count = self._if_started(count)
-        return self._limited(count, None)
+        counting = Counting(self.site, reader.integers, self.author)
+        same = _matches(reader, comparisons, starts)
+        begun = [(one, one.before if same else one.first) for one in comparisons]
+        found = [counting.times(one, start, negative=same) for one, start in begun]
+        times = [name for name, _ in found]
+        size = comparisons[0].exact_room if same and len(comparisons) == 1 else None
+        if same:
+            count = self._least(times)
+        else:
+            if all(counting.reaches_largest(one, start) for one, start in begun):
+                times.append(self.author.int(ENDLESS))  # one more must be a number
+            count = self.author.op("Add", self._least(times), self.author.int(1))
+            count = self._if_started(count) if starts else count
+        if self.form.trip_count or not all(endless for _, endless in found):
+            return self._limited(count, size)
+        return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
 
     def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
         """The body never ends the loop, but the initial condition may keep it from running."""
@@ -102,8 +105,12 @@ class Counter:
         author = self.author
         count = self._scalar(count) if count == self.form.trip_count else count
         exact = author.op("Not", author.op("Greater", count, author.int(most)))
-        vector = spelling.unsqueeze(author, count, 0)
-        return spelling.squeeze(author, spelling.must_count(author, vector, exact), 0)
+        return self._must(count, exact)
+
+    def _must(self, count: str, condition: str) -> str:
+        """The count, or a failure where a condition does not hold."""
+        vector = spelling.unsqueeze(self.author, count, 0)
+        return spelling.squeeze(self.author, spelling.must_count(self.author, vector, condition), 0)
 
     def _if_started(self, count: str) -> str:
         assert self.form.condition is not None
@@ -114,10 +121,10 @@ class Counter:
         """The count, of which `size` is known, or the trip count that the loop had, the less."""
         if not self.form.trip_count:
             return count
-        if size is not None and self.limit is not None:
-            if (self.limit - size).never_negative:
+        if size is not None and self.limit is not None and self.limit.fits():
+            if (self.limit - size).least >= 0:
                 return count
-            if (size - self.limit).never_negative:
+            if (size - self.limit).least >= 0:
                 return self._scalar(self.form.trip_count)
         return self._least([count, self._scalar(self.form.trip_count)])
 

@@ -12,13 +12,15 @@ from passes import spelling
 from passes.author import Author
 from passes.operators import op_of
 from passes.rule import Refused, Site
-from passes.rules.affine import Affine
-from passes.rules.comparison import Comparison, limits
+from passes.rules.affine import LIMITS, Affine
+from passes.rules.comparison import Comparison
 from passes.rules.integers import Integers
 from passes.value_types import dims_of, elem_type_of
 
 #: A step above which a counter of 64 bits that wraps might still end in this century.
 _LARGEST_STEP = 1 << 31
+#: The largest number.
+LARGEST = LIMITS[TensorProto.INT64][1]
 #: More iterations than any loop runs; one more is still a number.
 ENDLESS = (1 << 62) - 1
 
@@ -42,7 +44,6 @@ class Counting:
     site: Site
     integers: Integers
     author: Author
-    limited: bool  # whether M bounds the loop, too
 
     def number(self, value: Affine, elem_type: int, what: str) -> str:
         """A number, an int64 scalar.
@@ -53,12 +54,15 @@ class Counting:
         """
         if value.number is not None:
             return self.author.int(value.number)
+        if elem_type == TensorProto.INT32 and not value.fits(elem_type):
+            raise Refused(
+                "overflow", f"{what} is {value}, computed in int32, and may wrap", [self.site.path]
+            )
         for name in self._readable():
             known = self.integers.outside(name)
             more = None if known is None or known.single is None else value - known.single
             if more is not None and more.number is not None:
-                narrow = elem_type == TensorProto.INT32
-                return self._shifted(name, more.number, narrow, what)
+                return self._shifted(name, more.wrapped(TensorProto.INT64).constant)
         axes = self.integers.axes(scoping.free_names(self.site.node))
         if not {atom for atom, _ in value.terms} <= axes.keys():
             raise Refused(
@@ -84,36 +88,31 @@ class Counting:
             if node is not None and cast and self.integers.same_meaning(node, name):
                 yield node.input[0]
 
-    def _shifted(self, name: str, more: int, narrow: bool, what: str) -> str:
+    def _shifted(self, name: str, more: int) -> str:
         known = self.site.type_of(name)
         if elem_type_of(known) != TensorProto.INT64:
             name = self.author.op("Cast", name, to=TensorProto.INT64)
         if dims_of(known) != ():
             name = self.author.op("Reshape", name, self.author.ints())
-        if more and narrow:
-            raise Refused(
-                "overflow", f"{what} is computed in int32, and may wrap", [self.site.path]
-            )
         return self.author.op("Add", name, self.author.int(more)) if more else name
 
-    def times(self, one: Comparison, start: Affine, *, negative: bool = False) -> str:
-        """How often a comparison holds from `start` on, an int64 scalar.
+    def times(self, one: Comparison, start: Affine, *, negative: bool = False) -> tuple[str, bool]:
+        """How often a comparison holds from `start` on, an int64 scalar; whether it may do so
+        forever, as a counter that would wrap never ends its loop: then that is `ENDLESS`.
 
         It is 0 or more, or may be `negative` where the comparison never holds.
-
-        A counter that would wrap never ends its loop: there the model fails, or M counts.
         """
         author, step = self.author, abs(one.step)
         if start.number is not None and one.bound.number is not None:
-            return author.int(self._fixed(one, start.number, one.bound.number))
+            return author.int(self._fixed(one, start.number, one.bound.number)), False
         begin = self.number(start, one.elem_type, "the counter")
-        bound = self.number(one.bound, one.elem_type, "the bound")
+        bound = self.number(one.bound, one.bound_type, "the bound")
         low, high = (begin, bound) if one.upwards else (bound, begin)
         zero = (start if one.upwards else one.bound).number == 0
         distance = high if zero else author.op("Sub", high, low)
-        sizes = start.never_negative and one.bound.never_negative  # their distance is a number
+        sizes = start.at_least(0) and one.bound.at_least(0)  # their distance is a number
         if (zero or sizes) and negative and one.strict and step == 1:
-            return distance
+            return distance, False
         if one.strict:
             holds = author.op("Greater", high, low)
             less = author.op("Sub", distance, author.int(1)) if step > 1 else distance
@@ -131,7 +130,7 @@ class Counting:
         distance = bound - start if one.upwards else start - bound
         step = abs(one.step)
         count = max(0, -(-distance // step) if one.strict else distance // step + 1)
-        least, most = limits(one.elem_type)
+        least, most = LIMITS[one.elem_type]
         if not least <= start + count * one.step <= most:
             raise Refused(
                 "overflow",
@@ -139,24 +138,33 @@ class Counting:
                 f"condition {one} ends the loop",
                 [self.site.path],
             )
-        return count
+        return min(count, ENDLESS)
 
-    def _ending(self, one: Comparison, start: Affine, run: _Run) -> str:
+    def most_times(self, one: Comparison, start: Affine) -> int:
+        """How often a comparison may hold at most from `start` on, by one step each."""
+        begin, bound = start.range(one.elem_type), one.bound.range(one.bound_type)
+        low, high = (begin, bound) if one.upwards else (bound, begin)
+        return high[1] - low[0] + (0 if one.strict else 1)
+
+    def reaches_largest(self, one: Comparison, start: Affine) -> bool:
+        """Whether it may hold as often as the largest number says."""
+        return self.most_times(one, start) // abs(one.step) >= LARGEST
+
+    def _ending(self, one: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
         """The count, where the counter really gets behind its bound."""
         author, conditions = self.author, []
-        low = start if one.upwards else one.bound
-        if not low.never_negative and one.elem_type == TensorProto.INT64:
-            # The distance of two numbers may be too large for a number.
-            conditions.append(author.op("Not", author.op("Less", run.distance, author.int(0))))
+        if self.most_times(one, start) > LARGEST:
+            # The distance of two numbers, or one more, may be too large for a number.
+            fits = author.op("Not", author.op("Less", run.distance, author.int(0)))
+            if abs(one.step) == 1 and not one.strict:
+                fits = author.op("Greater", run.count, author.int(0))
+            conditions.append(fits)
         if self._may_wrap(one):
             conditions.append(self._does_not_wrap(one, run))
         if not conditions:
-            return run.count
+            return run.count, False
         ends = author.op("Or", author.op("Not", run.holds), spelling.both(author, conditions))
-        if self.limited:
-            return author.op("Where", ends, run.count, author.int(ENDLESS))
-        vector = spelling.unsqueeze(author, run.count, 0)
-        return spelling.squeeze(author, spelling.must_count(author, vector, ends), 0)
+        return author.op("Where", ends, run.count, author.int(ENDLESS)), True
 
     def _may_wrap(self, one: Comparison) -> bool:
         """Whether the counter may leave its type on the step behind the bound.
@@ -167,13 +175,9 @@ class Counting:
         step = abs(one.step)
         if step == 1 and one.strict:
             return False
-        least, most = limits(one.elem_type)
-        known = one.bound.number
-        if known is not None and least + step <= known <= most - step:
-            return False
-        sizes = all(atom.axis is not None for atom, _ in one.bound.terms)
-        behind = one.upwards or one.bound.never_negative
-        if known is None and sizes and step < _LARGEST_STEP and behind:
+        least, most = LIMITS[one.elem_type]
+        lowest, highest = one.bound.range(one.bound_type)
+        if (highest + step <= most) if one.upwards else (least + step <= lowest):
             return False
         if step > 1 and (one.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
             raise Refused(
@@ -186,7 +190,7 @@ class Counting:
 
     def _does_not_wrap(self, one: Comparison, run: _Run) -> str:
         """Whether the counter can go one step further from the last value that holds."""
-        author, (least, most) = self.author, limits(one.elem_type)
+        author, (least, most) = self.author, LIMITS[one.elem_type]
         last = run.bound  # step by step, it gets there
         if abs(one.step) > 1:
             before = author.op("Sub", run.count, author.int(1))

@@ -83,7 +83,7 @@ def _zeros(site: Site) -> list[Atom]:
     if found is None:
         raise NothingToDo
     count, bound = found
-    if bound.number != 0 or count.constant or not count.terms or not count.never_negative:
+    if bound.number != 0 or count.constant or not count.terms or not count.at_least(0):
         raise NothingToDo
     return [atom for atom, _ in count.terms]
 

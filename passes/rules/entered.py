@@ -25,9 +25,7 @@ def runs_in_its_branch(site: Site, form: LoopForm) -> bool:
     integers = Integers(site)
     sizes = [integers.size(one.tensor, one.axis) for one in form.scanned]
     return any(
-        size is not None and (size - least).never_negative
-        for least in _least_sizes(site)
-        for size in sizes
+        size is not None and size.at_least(least) for least in _least_sizes(site) for size in sizes
     )
 
 
@@ -48,7 +46,7 @@ def least_size(site: Site, tensor: str, axis: int) -> int:
 
 def _least_sizes(site: Site) -> Iterator[Affine]:
     """Numbers above 0 in every run that gets to the site."""
-    return (count for count, bound in _exceeding(site) if bound.never_negative)
+    return (count for count, bound in _exceeding(site) if bound.at_least(0))
 
 
 def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:

@@ -99,8 +99,8 @@ def _divided(op_type: str, said: Mapping[str, Any], number: Array, by: Array) ->
         return None
     if op_type == "Mod":
         return np.asarray((np.fmod if said.get("fmod") else np.mod)(number, by))
-    sign = np.sign(number) * np.sign(by)
-    return None if said else np.asarray(np.abs(number) // np.abs(by) * sign)
+    rounded_down = ((number < 0) != (by < 0)) & (number % by != 0)
+    return None if said else np.asarray(number // by + rounded_down.astype(number.dtype))
 
 
 def _moved(op_type: str, said: Mapping[str, Any], inputs: Sequence[Array]) -> Array | None:

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from onnx import TensorProto
+from dataclasses import dataclass, replace
 
 from passes.loop_form import Carried, LoopForm
 from passes.operators import op_of
 from passes.rule import Site
-from passes.rules.affine import ITERATION, Affine, Atom, Ints
+from passes.rules.affine import ITERATION, LIMITS, Affine, Atom, Ints
 from passes.rules.integers import Integers
 from passes.value_types import dims_of, elem_type_of
-
-_INTEGERS = (TensorProto.INT64, TensorProto.INT32)
 
 
 @dataclass(frozen=True)
 class Induction:
-    """A carried whole number: `initial` + k * `step` when iteration k begins."""
+    """A carried whole number: `initial` + k * `step` when iteration k begins, if it wraps then as
+    its type does."""
 
     carried: Carried
-    initial: Affine
+    initial: Ints
     step: int
-    rank: int
 
     @property
-    def value(self) -> Affine:
+    def value(self) -> Ints:
         """The number in terms of the iteration."""
-        return self.initial + Affine.of(ITERATION).times(self.step)
+        (begun,) = self.initial.items
+        return replace(self.initial, items=(begun + Affine.of(ITERATION).times(self.step),))
 
 
 def unchanged(form: LoopForm) -> dict[str, Carried]:
@@ -54,20 +51,19 @@ def inductions(site: Site, form: LoopForm) -> list[Induction]:
         value = start.outside(one.initial) if _may_count(site, one) else None
         if value is not None and value.single is not None:
             initial[one.body_input] = value
-            own = Affine.of(Atom(("carried", one.body_input)))
             fixed = one.body_input in same and value.single.number is not None
-            known[one.body_input] = value if fixed else Ints((own,), value.rank)
+            own = replace(value, items=(_own(one, value),))
+            known[one.body_input] = value if fixed else own
     body = Integers(site, form.body, known)
     found = []
     for one in form.carried:
-        after = body.inside(one.body_output) if one.body_input in initial else None
-        begun = initial[one.body_input].single if after is not None else None
-        if after is None or after.single is None or begun is None:
+        begun = initial.get(one.body_input)
+        after = body.wrapping(one.body_output) if begun is not None else None
+        if begun is None or after is None or after.single is None:
             continue
-        step = (after.single - Affine.of(Atom(("carried", one.body_input)))).number
-        rank = initial[one.body_input].rank
-        if step is not None and after.rank == rank:
-            found.append(Induction(one, begun, step, rank))
+        step = (after.single - _own(one, begun)).wrapped(begun.elem_type).number
+        if step is not None and (after.rank, after.elem_type) == (begun.rank, begun.elem_type):
+            found.append(Induction(one, begun, step))
     return found
 
 
@@ -76,16 +72,21 @@ def _iteration(form: LoopForm) -> dict[str, Ints | None]:
     return {form.iteration: Ints((Affine.of(ITERATION),), form.iteration_rank)}
 
 
+def _own(one: Carried, begun: Ints) -> Affine:
+    """What is carried, as any iteration finds it."""
+    return Affine.of(Atom(("carried", one.body_input), within=LIMITS[begun.elem_type]))
+
+
 def _may_count(site: Site, one: Carried) -> bool:
     known = site.type_of(one.initial)
-    return elem_type_of(known) in _INTEGERS and dims_of(known) in ((), (1,))
+    return elem_type_of(known) in LIMITS and dims_of(known) in ((), (1,))
 
 
 def integers_of(site: Site, form: LoopForm) -> Integers:
     """Whole numbers in the body, in terms of the iteration number."""
     known = _iteration(form)
     for one in inductions(site, form):
-        known[one.carried.body_input] = Ints((one.value,), one.rank)
+        known[one.carried.body_input] = one.value
     for name, carried in unchanged(form).items():
         known.setdefault(name, Integers(site).outside(carried.initial))
     return Integers(site, form.body, known)

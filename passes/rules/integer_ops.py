@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from onnx import NodeProto, TensorProto
+from onnx import NodeProto
 
 from passes.operators import is_onnx_domain
-from passes.rules.affine import Affine, Ints
+from passes.rules.affine import LIMITS, Affine, Ints
 from passes.rules.guards import Guard
 
 #: The types of numbers that are followed.
-WHOLE = (TensorProto.INT64, TensorProto.INT32)
+WHOLE = tuple(LIMITS)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ def _same(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _cast(read: Reading, node: NodeProto) -> Ints | None:
-    return read.ints(node, 0) if attribute(node, "to") in WHOLE else None
+    data, to = read.ints(node, 0), attribute(node, "to")
+    return None if data is None or to is None or to not in LIMITS else data.cast(to)
 
 
 def _shape(read: Reading, node: NodeProto) -> Ints | None:
@@ -86,7 +87,7 @@ def _gather(read: Reading, node: NodeProto) -> Ints | None:
     count = len(data.items)
     if not all(-count <= at < count for at in positions):
         return None
-    return Ints(tuple(data.items[at] for at in positions), indices.rank)
+    return replace(data, items=tuple(data.items[at] for at in positions), rank=indices.rank)
 
 
 def _slice(read: Reading, node: NodeProto) -> Ints | None:
@@ -101,24 +102,25 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
     steps = fixed[3] if len(fixed) > 3 else [1]
     if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
         return None
-    return Ints(data.items[starts[0] : ends[0]], 1)
+    return replace(data, items=data.items[starts[0] : ends[0]])
 
 
 def _concat(read: Reading, node: NodeProto) -> Ints | None:
-    parts = [read.ints(node, position) for position in range(len(node.input))]
-    if any(part is None or part.rank != 1 for part in parts):
+    read_parts = [read.ints(node, position) for position in range(len(node.input))]
+    parts = [part for part in read_parts if part is not None and part.rank == 1]
+    if len(parts) != len(read_parts):
         return None
-    return Ints(tuple(item for part in parts if part for item in part.items), 1)
+    return replace(parts[0], items=tuple(item for part in parts for item in part.items))
 
 
 def _squeeze(read: Reading, node: NodeProto) -> Ints | None:
     data = read.ints(node, 0)
-    return Ints(data.items, 0) if data is not None and len(data.items) == 1 else None
+    return replace(data, rank=0) if data is not None and len(data.items) == 1 else None
 
 
 def _unsqueeze(read: Reading, node: NodeProto) -> Ints | None:
     data = read.ints(node, 0)
-    return Ints(data.items, 1) if data is not None and data.rank == 0 else None
+    return replace(data, rank=1) if data is not None and data.rank == 0 else None
 
 
 def _reshape(read: Reading, node: NodeProto) -> Ints | None:
@@ -127,13 +129,17 @@ def _reshape(read: Reading, node: NodeProto) -> Ints | None:
         return data
     if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
         return None
-    return Ints(data.items, len(shape))
+    return replace(data, rank=len(shape))
 
 
-def _pairwise(combine: Callable[[Affine, Affine], Affine | None]) -> _Follow:
+def _pairwise(
+    combine: Callable[[Affine, Affine], Affine | None], *, ordered: bool = False
+) -> _Follow:
     def follow(read: Reading, node: NodeProto) -> Ints | None:
         one, other = read.ints(node, 0), read.ints(node, 1)
         if len(node.input) != 2 or one is None or other is None:
+            return None
+        if one.elem_type != other.elem_type or (ordered and not (one.exact and other.exact)):
             return None
         count = max(len(one.items), len(other.items))
         if not {len(one.items), len(other.items)} <= {1, count}:
@@ -141,7 +147,9 @@ def _pairwise(combine: Callable[[Affine, Affine], Affine | None]) -> _Follow:
         pairs = zip(_spread(one, count), _spread(other, count), strict=True)
         items = [combine(*pair) for pair in pairs]
         known = tuple(item for item in items if item is not None)
-        return Ints(known, max(one.rank, other.rank)) if len(known) == count else None
+        if len(known) != count:
+            return None
+        return replace(one, items=known, rank=max(one.rank, other.rank)).wrapped
 
     return follow
 
@@ -157,20 +165,22 @@ def _product(one: Affine, other: Affine) -> Affine | None:
 
 
 def _maximum(one: Affine, other: Affine) -> Affine | None:
-    if (one - other).never_negative:
+    if one.at_least(other):
         return one
-    return other if (other - one).never_negative else None
+    return other if other.at_least(one) else None
 
 
 def _minimum(one: Affine, other: Affine) -> Affine | None:
-    if (one - other).never_negative:
+    if one.at_least(other):
         return other
-    return one if (other - one).never_negative else None
+    return one if other.at_least(one) else None
 
 
 def _negative(read: Reading, node: NodeProto) -> Ints | None:
     data = read.ints(node, 0)
-    return Ints(tuple(item.times(-1) for item in data.items), data.rank) if data else None
+    if data is None:
+        return None
+    return replace(data, items=tuple(item.times(-1) for item in data.items)).wrapped
 
 
 _Follow = Callable[[Reading, NodeProto], Ints | None]
@@ -190,7 +200,7 @@ FOLLOWED: dict[str, _Follow] = {
     "Add": _pairwise(lambda one, other: one + other),
     "Sub": _pairwise(lambda one, other: one - other),
     "Mul": _pairwise(_product),
-    "Max": _pairwise(_maximum),
-    "Min": _pairwise(_minimum),
+    "Max": _pairwise(_maximum, ordered=True),
+    "Min": _pairwise(_minimum, ordered=True),
     "Neg": _negative,
 }

@@ -1,8 +1,8 @@
 """Whole numbers that the model computes from shapes, constants and the iteration number.
 
 An index or a trip count is followed through the ops that exporters write for it, and becomes an
-`Affine`. Numbers of type int32 count as if they could not wrap: an axis or a loop would have to
-be longer than 2**31.
+`Affine`, to which it is equal modulo 2**64. A number of 32 bits is followed only as far as it does
+not wrap, for which no axis and no loop may be longer than 2**31.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import TensorProto, helper
 
 from passes.operators import op_of
-from passes.rules.affine import Affine, Atom, Ints
+from passes.rules.affine import LIMITS, Affine, Atom, Ints
 from passes.rules.integer_ops import FOLLOWED, WHOLE, Reading, attribute, is_settled
 from passes.rules.sizes import DEEPEST, Sizes
 from passes.scope import Scope
@@ -45,7 +46,19 @@ class Integers(Sizes):
         """The numbers that a value holds as the body sees it."""
         return self._at(None, name, 0)
 
+    def wrapping(self, name: str) -> Ints | None:
+        """The same, with numbers of 32 bits that may wrap: equal to these modulo 2**32."""
+        return self._modular(None, name, 0)
+
     def _at(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
+        found = self._modular(scope, name, depth)
+        if found is None or found.elem_type == TensorProto.INT64 or found.exact:
+            return found
+        home = self._home(scope or self.site.scope, name)
+        own = scope is None and self.is_own(name)
+        return None if home is None or own else self._leaf(home, name)
+
+    def _modular(self, scope: Scope | None, name: str, depth: int) -> Ints | None:
         if scope is None:
             if name in self.known:
                 return self.known[name]
@@ -78,7 +91,7 @@ class Integers(Sizes):
 
     def _reading(self, scope: Scope | None, depth: int) -> Reading:
         return Reading(
-            lambda name: self._at(scope, name, depth),
+            lambda name: self._modular(scope, name, depth),
             lambda name: self._shape(scope, name),
             lambda node: self._guard(scope, node),
             lambda name: self._length(scope, name, depth),
@@ -118,14 +131,16 @@ class Integers(Sizes):
         if scope is None:
             return None
         known = self._type(scope, name)
-        dims = dims_of(known)
-        if elem_type_of(known) not in WHOLE or dims not in ((), (1,)):
+        dims, elem_type = dims_of(known), elem_type_of(known)
+        if elem_type not in WHOLE or dims not in ((), (1,)):
             return None
         assert dims is not None
-        return Ints((Affine.of(Atom(("value", scope.key, name), name, shown=name)),), len(dims))
+        atom = Atom(("value", scope.key, name), name, within=LIMITS[elem_type], shown=name)
+        return Ints((Affine.of(atom),), len(dims), elem_type)
 
 
 def _ints_of(array: npt.NDArray[Any]) -> Ints | None:
     if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
         return None
-    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim)
+    elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim, elem_type)

@@ -61,10 +61,12 @@ class Intervals:
     def _of_sum(self, number: Affine) -> Interval | None:
         ahead = (number - self.start).number
         if number.number is not None:
-            return float(number.number), float(number.number)
-        if ahead is None:
+            low = high = float(number.number)
+        elif ahead is not None:
+            low, high = self.within[0] + ahead, self.within[1] + ahead
+        else:
             return None
-        return self.within[0] + ahead, self.within[1] + ahead
+        return (low, high) if low > -_EXACT and high < _EXACT else None
 
 
 def _same(node: NodeProto, inputs: list[Interval]) -> Interval | None:

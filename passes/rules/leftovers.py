@@ -61,7 +61,7 @@ def _may_go(integers: Integers, node: NodeProto, reading: Reading) -> bool:
         sizes = integers.outside(node.input[0])
         if sizes is None or sizes.rank != 1:
             return False
-        return all(size.never_negative for size in sizes.items)
+        return all(size.at_least(0) for size in sizes.items)
     found = integers.outside(node.output[0])
     return found is not None and all(
         atom.axis is not None for item in found.items for atom, _ in item.terms

@@ -82,7 +82,10 @@ class Operands:
         return Operand(name, Affine(int(number)), TensorProto.UNDEFINED, limit)
 
     def _value(self, name: str) -> Affine | None:
-        found = self.integers.outside(name) if self.outside else self.integers.inside(name)
+        if self.outside:
+            found = self.integers.outside(name)
+        else:
+            found = self.integers.inside(name) or self.integers.wrapping(name)
         return None if found is None else found.single
 
     def _constant(self, name: str) -> npt.NDArray[Any] | None:

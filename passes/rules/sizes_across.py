@@ -74,7 +74,7 @@ class Across:
         if not form.trip_count or not facts.condition_always_true(site, form):
             return None
         count = self.number(home, form.trip_count)
-        return count if count is not None and count.never_negative else None
+        return count if count is not None and count.at_least(0) else None
 
     def _chosen(self, home: Scope, index: int, output: int, axis: int) -> Affine | None:
         """The size that both branches give, or which is 0 where the one that gives 0 is taken."""
@@ -95,7 +95,7 @@ class Across:
             return None
         count, bound = (self.number(home, name) for name in test.input)
         asked = count is not None and bound is not None and bound.number == 0
-        return count if asked and count is not None and count.never_negative else None
+        return count if asked and count is not None and count.at_least(0) else None
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ def _reshaped(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
     own = read.size(node.input[0], axis) if axis < rank else None
     if copies and said.number == 0:
         return own
-    sure = (said - 1 if copies else said).never_negative
-    return said if sure or (said == own and said.never_negative) else None
+    sure = said.at_least(1 if copies else 0)
+    return said if sure or (said == own and said.at_least(0)) else None
 
 
 def _counted(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
@@ -46,8 +46,8 @@ def _counted(read: SizeReading, node: NodeProto, axis: int) -> Affine | None:
         return None
     if start.single is None or limit.single is None or step.single is None:
         return None
-    count = limit.single - start.single
-    return count if step.single.number == 1 and count.never_negative else None
+    counts = step.single.number == 1 and limit.single.at_least(start.single)
+    return limit.single - start.single if counts else None
 
 
 #: Ops whose shape an input says.

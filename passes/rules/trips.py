@@ -35,14 +35,14 @@ class Trips:
     @property
     def at_least_one(self) -> bool:
         """Whether the loop runs in every run of the model."""
-        return not self.starts and (self.size - 1).never_negative
+        return not self.starts and self.size.at_least(1)
 
     @property
     def at_least_one_if_non_empty(self) -> bool:
         """Whether the loop runs in every run of the model in which no size is 0."""
         sizes = all(atom.axis is not None and count > 0 for atom, count in self.size.terms)
         least = self.size.constant + sum(count for _, count in self.size.terms)
-        return not self.starts and sizes and least >= 1
+        return not self.starts and sizes and self.size.fits() and least >= 1
 
     def scalar(self, author: Author) -> str:
         """The trip count as an int64 scalar; below 1 where the loop does not run."""

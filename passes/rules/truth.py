@@ -80,7 +80,9 @@ class Truth:
         inside = (*self.site.scope.key, self.site.place.index, "body")
         scope = Scope("", inside, self.form.body, self.site.scope)
         value = Constants(self.site.model, scope).value(name)
-        return value is not None and value.size == 1 and bool(value.item())
+        if value is None or value.size != 1 or value.dtype.kind not in "biuf":
+            return False  # a string that is cast may say 0
+        return bool(value.item())
 
 
 def _keeps_truth(node: NodeProto) -> bool:

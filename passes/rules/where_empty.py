@@ -93,7 +93,7 @@ class _Inference:
         ints = self.integers.outside(name) if elem_type_of(known) in WHOLE else None
         if ints is None:
             return None
-        numbers = [self._where_empty(item).number for item in ints.items]
+        numbers = [self._where_empty(item).wrapped(ints.elem_type).number for item in ints.items]
         if None in numbers:
             return None
         dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))

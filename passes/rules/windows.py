@@ -43,7 +43,7 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
     culprits = [site.path, read.tensor, *read.results]
-    if not first.never_negative:
+    if first.least < 0:
         if read.may_stay:
             return None
         raise Refused(
@@ -54,13 +54,13 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
         )
     left = extent - first - trips.size
     slack = trips.vanishes(left)
-    if slack.always_negative:
+    if slack.most < 0 or (extent - first).most < 1:
         raise Refused(
             "out-of-range",
             f"{what}, in {trips.size} iterations: the last ones read behind its end",
             culprits,
         )
-    if read.clamps and not slack.never_negative:
+    if read.clamps and slack.least < 0:
         if read.may_stay:
             return None
         raise Refused(
@@ -72,4 +72,4 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     if first.number is None:
         return None
     whole = first.number == 0 and slack.number == 0
-    return Window(read, first.number, extent, whole, not slack.never_negative)
+    return Window(read, first.number, extent, whole, slack.least < 0)
