@@ -28,7 +28,9 @@ _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 _CELLS = Stage(("recognize-cell",))
 _REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
-_CELLS_ALONE = replace(_CELLS, options=(("no_branches", True),))
+_NO_BRANCHES = (("no_branches", True),)  # where an If is no better than the loop
+_CELLS_ALONE = replace(_CELLS, options=_NO_BRANCHES)
+_HOIST_ALONE = replace(_HOIST[1], options=_NO_BRANCHES)
 _HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
 #: What is folded fixes conditions; in what goes then, loops may dissolve that did not before.
@@ -106,9 +108,10 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
         _SIMPLIFY,
         _CELLS_ALONE,
         *_FLAT,
-        _HOIST[1],
+        _HOIST_ALONE,
         *_FLAT,
-        *_HOIST[1:],
+        _HOIST_ALONE,
+        *_HOIST[2:],
         _SHARE,
     ),
     "hoist-invariants": (Stage(("hoist-invariants",)),),

@@ -48,7 +48,9 @@ class Running:
 
     @property
     def is_told(self) -> bool:
-        """Whether the model can compute in front of the loop whether it runs."""
+        """Whether the model can compute in front of the loop whether it runs, and ask by an If."""
+        if self.site.options.get("no_branches"):
+            return False
         return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
 
     @property
