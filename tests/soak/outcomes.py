@@ -123,12 +123,13 @@ class Oracle:
         if one.unable or (told is not None and one.outcome is None):
             return "not run"
         strings = told is None
-        if told is not None and self._differ(told[0], one):
-            outcome = told[0].outcome
-            if self._careless or (outcome is not None and outcome.idle_scan):
-                return "wrong on the original"
+        idle = told is not None and told[0].outcome is not None and told[0].outcome.idle_scan
+        if told is not None and (idle or self._careless) and self._differ(told[0], one):
+            return "wrong on the original"
         if other.unable == _PROMISE:
             return other.unable
+        if idle and other.failed:
+            return "wrong on the original"  # as it would, if it did not leave out that Scan
         if other.outcome is None and one.outcome is not None:
             said = other.unable or other.failed
             missing = newest and any(sign in said for sign in _MISSING)
