@@ -35,14 +35,14 @@ class ValueTypes:
 
     @cached_property
     def _by_scope(self) -> Tables:
-        light = _light_copy(self.model)
+        light = light_copy(self.model)
         tables: dict[Key, Table] = {}
         tabulate(inferred(light), "main", 0, tables)
         infer_functions(light, tables)
         return tables
 
 
-def _light_copy(model: ModelProto) -> ModelProto:
+def light_copy(model: ModelProto) -> ModelProto:
     """A copy without large weights, overridable defaults and constant inputs of bodies.
 
     Inference would take a default for the value that the input always has; and it counts a

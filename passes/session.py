@@ -17,6 +17,7 @@ from passes.collector import collector_held_back
 from passes.dims import with_fixed_dims
 from passes.engine import Engine
 from passes.front_axes import with_front_axes
+from passes.full_check import invalidated
 from passes.model import Model
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
@@ -95,6 +96,8 @@ class Session:
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
             check_outcome(Model(proto, model.path))
+            if sentence := invalidated(model.proto, rounds, proto):
+                raise _failed(sentence, report)
             report = self._verified(model, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 

@@ -35,17 +35,19 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     return found
 
 
-def objection(model: ModelProto) -> str:
+def objection(model: ModelProto, *, check_types: bool = False) -> str:
     """What onnx's inference finds wrong with a model, as a runtime would when it loads it.
 
-    "" where it finds nothing wrong.
+    "" where it finds nothing wrong. `check_types`: inputs have to be of the types that the
+    operators take, too.
     """
     if any(map(_negative, _sizes(model))):
         model = _without_negative(model)
     try:
-        onnx.shape_inference.infer_shapes(model, strict_mode=True)
+        onnx.shape_inference.infer_shapes(model, check_types, strict_mode=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        return str(error).rpartition("] ")[2].strip().rstrip(".") or "it is not valid"
+        first, *_ = str(error).splitlines() or [""]  # what comes later may only follow from it
+        return first.rpartition("] ")[2].strip().rstrip(".") or "it is not valid"
     return ""
 
 

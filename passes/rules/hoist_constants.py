@@ -91,7 +91,7 @@ class _Hoisting:
         scoping.rename_free(node, same)
         if lifts:
             write_types(self.site, node)
-        lifting = Lifting(self, near=bool(self.site.options.get("near")))
+        lifting = Lifting(self, self.site.target, near=bool(self.site.options.get("near")))
         lifting.take_from(node)
         if not same and not self.moved and node == self.site.node:
             raise NothingToDo

@@ -15,6 +15,9 @@ from passes.own_strings import may_collect_strings
 from passes.repeated import replace_all
 from passes.rules.packing import counts, read_too_far
 
+#: Resize's inputs of which just one is given, and the opset from which the other may be left out.
+_SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
+
 
 class Outside(Protocol):
     """Where constants go. Each method answers with the name that the value has there, or with
@@ -34,10 +37,11 @@ class Outside(Protocol):
 class Lifting:
     """Moves constants to the `outside`; `annotations` tell how those moved are quantized.
 
-    `near`: large weights stay that onnxruntime would not find there.
+    `opset` is that of the bodies. `near`: large weights stay that onnxruntime would not find there.
     """
 
     outside: Outside
+    opset: int
     near: bool = False
     annotations: list[TensorAnnotation] = field(default_factory=list)
 
@@ -63,6 +67,8 @@ class Lifting:
         found = constants_of(graph)
         if not found:
             return
+        if self.opset >= _ONE_OF_TWO:
+            _leave_out_empty(graph, found)
         read = _read_in(graph)
         annotated = {one.tensor_name for one in graph.quantization_annotation}
         near = read_too_far(graph, level) if self.near else {}
@@ -91,6 +97,20 @@ class Lifting:
             renamed = scoping.renamed_annotation(one, mapping)
             (self.annotations if one.tensor_name in mapping else kept).append(renamed)
         replace_all(graph.quantization_annotation, kept)
+
+
+def _leave_out_empty(graph: GraphProto, found: Mapping[str, TensorProto | NodeProto]) -> None:
+    """Resize has one of `scales` and `sizes`: onnx's checker takes both for given where it does not
+    see that one is empty, and what is outside of a body it does not see."""
+    tensors = {name: one for name, one in found.items() if isinstance(one, TensorProto)}
+    empty = {name for name, one in tensors.items() if 0 in one.dims}
+    for node in graph.node:
+        if op_of(node) != "Resize" or len(node.input) <= _SIZES:
+            continue
+        if node.input[_SIZES] in empty:
+            del node.input[_SIZES]
+        elif node.input[_SIZES] and node.input[_SCALES] in empty:
+            node.input[_SCALES] = ""
 
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:

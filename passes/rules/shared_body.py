@@ -51,7 +51,7 @@ class SharedBody:
             for _, inner in scoping.subgraphs(node):
                 _uncover(inner, author, visible)
         shelf = _Shelf(author)
-        lifting = Lifting(shelf)
+        lifting = Lifting(shelf, author.opset)
         lifting.take(graph, nested=False)
         return cls(graph, tuple(shelf.constants), tuple(shelf.nodes), tuple(lifting.annotations))
 
