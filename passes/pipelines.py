@@ -26,6 +26,8 @@ _BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inp
 _FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
+#: Equal constants of the main graph, too, which no loop reads.
+_HOIST_ALL = replace(_HOIST[-1], options=(("all_constants", True),))
 _CELLS = Stage(("recognize-cell",))
 _REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
 _NO_BRANCHES = (("no_branches", True),)  # where an If is no better than the loop
@@ -71,7 +73,7 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "raise": (_UPGRADE_FIRST, _RAISE),
     "unroll": (_UPGRADE_FIRST, Stage(("unroll",))),
     "peel": (_UPGRADE_FIRST, Stage(("peel",))),
-    "hoist": (_UPGRADE_FIRST, *_HOIST),
+    "hoist": (_UPGRADE_FIRST, *_HOIST[:-1], _HOIST_ALL),
     "simplify": (_UPGRADE_FIRST, _SIMPLIFY),
     "optimize": (
         _UPGRADE_FIRST,

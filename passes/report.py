@@ -56,6 +56,8 @@ class Checked:
         ]
         if self.verdict != "verified":
             return f"{self.verdict} ({self.reason})"
+        if not cases:
+            return f"verified: {self.reason}"
         exact = "" if self.max_absolute_error else ", bit-equal"
         return f"verified: {', '.join(cases)}{exact}"
 

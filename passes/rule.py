@@ -72,6 +72,8 @@ class Edit:
     empty inputs; the whole model is. `template` is the same rewrite for all nodes without bodies
     that differ from the site's in nothing but their names. `extras` say how many of the nodes are
     there for the sake of what, and which option leaves them out: `Author.extras` counts them.
+    `proof`, where both sides can only agree: it is said in the place of a run of the region, and
+    only the whole model is executed.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -88,6 +90,7 @@ class Edit:
     template: Template | None = None
     reduction: int = 1
     extras: tuple[Extra, ...] = ()
+    proof: str = ""
 
 
 Rewrite = Callable[[Site], Edit]

@@ -50,10 +50,11 @@ def use_of(round_: Round, rewritten: Rewritten) -> Use | None:
 
 @dataclass
 class Uses:
-    """The rewrites of a round that are verified, and for each rewrite which of them shows it."""
+    """The rewrites of a round that are executed, and for each rewrite which of them shows it; None
+    for one that is proven."""
 
     shown: list[Rewritten] = field(default_factory=list)
-    positions: list[int] = field(default_factory=list)
+    positions: list[int | None] = field(default_factory=list)
 
     @staticmethod
     def of(round_: Round) -> Uses:
@@ -61,6 +62,9 @@ class Uses:
         uses = Uses()
         known: dict[tuple[object, ...], dict[Use, int]] = {}
         for rewritten in round_.rewritten:
+            if rewritten.edit.proof:
+                uses.positions.append(None)
+                continue
             use = use_of(round_, rewritten)
             if use is None:
                 uses._show(rewritten)

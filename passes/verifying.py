@@ -136,6 +136,9 @@ class _Task:
             share = self.left(_FOR_REGIONS) / (len(uses.shown) - number)
             outcomes.append(self._region(round_, rewritten, seen, share))
         for position, rewritten in zip(uses.positions, round_.rewritten, strict=True):
+            if position is None:
+                yield rewritten, Verification("verified", rewritten.edit.proof), None
+                continue
             shown, verification, region = outcomes[position]
             yield rewritten, verification, region if shown is rewritten else None
 

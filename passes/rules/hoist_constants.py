@@ -17,6 +17,9 @@ from passes.rules.lifting import Lifting
 from passes.rules.readers import readers_around
 from passes.rules.shelf import Kept, Shelf, shelf_of
 
+#: Of a node without bodies only the names that it reads change.
+_PROOF = "the constants are the same, byte by byte"
+
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Every node reads constants, holds some, or is one."""
@@ -48,12 +51,15 @@ def hoist_constants(site: Site) -> Edit:
     data is compared by its place in its file, not read. Initializers that a caller may override
     are neither moved nor shared, what is quantized is moved with its annotation but not shared,
     and a sparse constant becomes a Constant node in front of the loop. A constant that a body
-    returns leaves an Identity there. Types that inference owes to a constant in a body are
-    written into the body. For onnxruntime, large weights stay that it would not find in the main
-    graph (see sink-weights), and so do strings in a Loop that collects strings.
+    returns leaves an Identity there. Types that inference owes to a constant in a body are written
+    into the body. For onnxruntime, large weights stay that it would not find in the main graph (see
+    sink-weights), and so do strings in a Loop that collects strings. Only the command `hoist` looks
+    for equal constants that no loop or branch reads.
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
+    if not scoping.holds_graphs(site.node) and not site.options.get("all_constants"):
+        raise NothingToDo
     shelf = shelf_of(site)
     if (tensor := constant_tensor(site.node)) is not None:
         return _as_initializer(site, shelf, tensor)
@@ -66,7 +72,7 @@ def _as_initializer(site: Site, shelf: Shelf, tensor: TensorProto) -> Edit:
     returned = scoping.output_names(site.scope.owner)
     if site.in_function or kept is None or kept.name == tensor.name or tensor.name in returned:
         raise NothingToDo
-    return Edit((), (tensor,), note=f"equal to {kept.name}")
+    return Edit((), (tensor,), note=f"equal to {kept.name}", proof=_PROOF)
 
 
 @dataclass
@@ -102,6 +108,7 @@ class _Hoisting:
             covered=self._nodes_of(same),
             tidies=True,
             annotations=tuple(lifting.annotations),
+            proof="" if scoping.holds_graphs(self.site.node) else _PROOF,
         )
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
+import passes
 from passes import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
@@ -208,3 +209,43 @@ def test_a_thousand_equal_weights_end_as_one() -> None:
 
 def test_many_equal_weights_are_verified() -> None:
     assert constants(hoisted(many_weights(24))) == 1
+
+
+def cnn(convolutions: int) -> ModelProto:
+    """A network without loops, each layer with constants that others have, too."""
+    rng = np.random.default_rng(0)
+    nodes, tensors, value = [], [], "x"
+    for layer in range(convolutions):
+        weight, low, high, result = (f"{name}{layer}" for name in ("w", "low", "high", "y"))
+        tensors += [
+            numpy_helper.from_array(rng.normal(size=(2, 2, 3, 3)).astype(np.float32), weight),
+            numpy_helper.from_array(np.array(0, np.float32), low),
+            numpy_helper.from_array(np.array(6, np.float32), high),
+        ]
+        nodes.append(helper.make_node("Conv", [value, weight], [f"c{layer}"], pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Clip", [f"c{layer}", low, high], [result]))
+        value = result
+    infos = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["N", 2, 4, 4])
+        for name in ("x", value)
+    ]
+    graph = helper.make_graph(nodes, "cnn", infos[:1], infos[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_equal_constants_that_no_loop_reads_are_not_the_business_of_optimize() -> None:
+    model = cnn(3)
+    for target in ("onnxruntime", "loop-only", "scan-only", "no-control-flow"):
+        result = passes.optimize(model, target=target)
+        assert result.report.unchanged
+        assert result.model is model
+
+
+def test_nodes_that_only_read_equal_constants_are_proven_by_bytes() -> None:
+    result = assert_rewrite(cnn(3), pipeline="hoist", executor="reference")
+    assert len(result.model.graph.initializer) == 3 + 2
+    checked = [record.checked for record in result.report.records]
+    assert [str(one) for one in checked] == [
+        "verified: the constants are the same, byte by byte"
+    ] * 2
+    assert not any(one.compared for one in checked if one is not None)
