@@ -158,7 +158,7 @@ class Need:
     """That a type variable of an operator stands for a type for which its schema, or the kernels
     of some onnxruntime, do not let it stand."""
 
-    op_type: str
+    op: str
     formal: Formal
     elem_type: int
 

@@ -44,14 +44,14 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
     before |= _Scope(site.opset, known).needs([site.node])  # its bodies may be new
     fitting = _Fitting(
         site,
-        kept=frozenset((need.op_type, need.elem_type) for need in before),
+        kept=frozenset((need.op, need.elem_type) for need in before),
         called=frozenset(_called(site)),
         runs=not any(need.elem_type in need.formal.always_lacked for need in before),
     )
     if not any(map(fitting.objects, needs)):
         return edit
     results = {name for node in (*gone, site.node) for name in node.output}
-    author = Author(site.target, site.names, site.node.name or site.node.op_type.lower())
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     nodes = _Level(fitting, _Scope(site.target, known), author).fitted(edit.nodes, results)
     return replace(edit, nodes=tuple(nodes))
 
@@ -133,16 +133,16 @@ class _Fitting:
 
     def objects(self, need: Need) -> bool:
         """Whether there has to be another spelling."""
-        if (need.op_type, need.elem_type) in self.kept:
+        if (need.op, need.elem_type) in self.kept:
             return False
-        return not need.is_lacked or (self.runs and need.op_type not in self.called)
+        return not need.is_lacked or (self.runs and need.op not in self.called)
 
     def refusal(self, node: NodeProto, need: Need) -> Refused:
         """Why there is none."""
         name = TensorProto.DataType.Name(need.elem_type).lower()
         opset = self.site.target
-        lacks = f"onnxruntime has no kernel for {node.op_type} of {name}"
-        invalid = f"{node.op_type} takes no {name} at opset {opset}"
+        lacks = f"onnxruntime has no kernel for {op_of(node)} of {name}"
+        invalid = f"{op_of(node)} takes no {name} at opset {opset}"
         return Refused(
             "type-not-taken",
             f"{lacks if need.is_lacked else invalid}, which the rewrite needs for "
@@ -182,7 +182,7 @@ class _Level:
     def _around(self, node: NodeProto, needs: Sequence[Need]) -> None:
         """Write a node in whose bodies there are needs; its own have no other spelling."""
         for need in needs:
-            if need.op_type == op_of(node):
+            if need.op == op_of(node):
                 raise self.fitting.refusal(node, need)
         copy = NodeProto()
         copy.CopyFrom(node)
@@ -214,7 +214,7 @@ class _Level:
             formal = known.output(position)
             if name and formal is not None and formal.variable in casts:
                 elem_type, wide = casts[formal.variable]
-                twin = self.wide[name, wide] = self.author.fresh(f"{node.op_type.lower()}/wide")
+                twin = self.wide[name, wide] = self.author.fresh(f"{op_of(node).lower()}/wide")
                 copy.output[position] = twin
                 given.append((twin, name, elem_type))
         if op_of(node) == "ConstantOfShape":

@@ -130,7 +130,7 @@ def arange(author: Author, length: str) -> str:
 
 def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
     """A tensor of `shape` (int64 vector) that holds `value` everywhere."""
-    one = np.array([value], np.int64).astype(helper.tensor_dtype_to_np_dtype(elem_type))
+    one = np.array([value]).astype(helper.tensor_dtype_to_np_dtype(elem_type))
     tensor = numpy_helper.from_array(one, "value")
     return author.op("ConstantOfShape", shape, value=tensor)
 
