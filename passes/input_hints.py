@@ -95,7 +95,7 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
     if batched:
         _unify(dims, [(name, 0) for name in (*tensors, *states, *lengths)], _BATCH)
     _unify(dims, [(one.tensor, one.axis) for one in form.scanned], _TIME)
-    if form.kind is Kind.SCAN:
+    if not batched:
         _take_sizes_of_body(dims, form)
     return dims
 
@@ -103,7 +103,8 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
 def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
     """Sizes that the body declares and inference outside of it does not know.
 
-    A Scan of no iterations would take other ones, too, but nobody means them.
+    A Scan of no iterations would take other ones, too, but nobody means them. A Loop takes others
+    anyway, so there a symbol outside stands for any size.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
     rows = [(one.initial, declared.get(one.body_input), -1) for one in form.carried]
@@ -116,11 +117,13 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
             continue
         for place, size in zip(places, row, strict=True):
             known = dims[name][place]
-            if isinstance(size, int) and isinstance(known, str):
+            if not isinstance(size, int):
+                continue
+            if known is None:
+                dims[name][place] = size
+            elif isinstance(known, str) and form.kind is Kind.SCAN:
                 for one_more in dims.values():
                     one_more[:] = [size if dim == known else dim for dim in one_more]
-            elif isinstance(size, int) and known is None:
-                dims[name][place] = size
 
 
 def _told_by_body(form: LoopForm) -> dict[str, list[Dim]]:

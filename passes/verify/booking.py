@@ -16,6 +16,7 @@ from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
 _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
 _NAN_ALONE = "every element is NaN"
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
+_MISFED = "a loop without iterations is fed other sizes than its body declares"
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,13 @@ class Booking:
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Book a trial, in the light of what the reference executor said of the case."""
         original = reference.before.outcome
-        broken = self.non_empty and original is not None and original.idle_scan
-        if broken and trial.status != "compared":
-            self._book_broken(name, case, trial)
-            return
+        if original is not None and trial.status != "compared":
+            if self.non_empty and original.idle_scan:
+                self._book_broken(name, case, trial, _NOTHING_SCANNED)
+                return
+            if original.misfed:
+                self._book_broken(name, case, trial, _MISFED)
+                return
         if trial.sentence == KEPT_FROM_ANSWERING:
             self.ledger.note(f"{name} {KEPT_FROM_ANSWERING}", trial.after.failed)
         if trial.before.spared:
@@ -70,11 +74,12 @@ class Booking:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self.ledger.add(name, case, trial)
 
-    def _book_broken(self, name: str, case: Case, trial: Trial) -> None:
-        """Book a case that the user promised not to occur, and that shows nothing."""
+    def _book_broken(self, name: str, case: Case, trial: Trial, why: str) -> None:
+        """Book a case that a promise of the user, or of the model, rules out, and that shows
+        nothing."""
         if trial.status == "mismatch":
-            self.ledger.note(f"{name} differs where {_NOTHING_SCANNED}", trial.sentence)
-        self.ledger.add(name, case, replace(trial, status="not run", sentence=_NOTHING_SCANNED))
+            self.ledger.note(f"{name} differs where {why}", trial.sentence)
+        self.ledger.add(name, case, replace(trial, status="not run", sentence=why))
 
     def _book_alone(self, name: str, case: Case, trial: Trial, original: Ran) -> None:
         """Book a case where only the rewritten model ran, against the reference's original."""

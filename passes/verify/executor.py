@@ -36,7 +36,8 @@ class Outcome:
     is true where a loop ran zero times and a collected element had a dim that nothing tells:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
-    Scan-8, ran no iteration; `idle_scan`: one of a Scan did; the reference executor tells.
+    Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
+    sizes that its body declares otherwise; the reference executor tells.
     """
 
     outputs: dict[str, Value]
@@ -44,6 +45,7 @@ class Outcome:
     seen: dict[str, list[dict[str, Value]]] = field(default_factory=dict)
     idle: bool = False
     idle_scan: bool = False
+    misfed: bool = False
 
 
 class Executor(Protocol):

@@ -337,3 +337,17 @@ def test_the_branch_not_taken_may_hold_an_unknown_operator() -> None:
     assert RUN(model, {"c": np.array(False), "a": a}).outputs["x"] == -2
     with pytest.raises(CannotRun, match=r"no kernel for elsewhere\.Secret"):
         RUN(model, {"c": np.array(True), "a": a})
+
+
+@pytest.mark.parametrize(("size", "trips", "misfed"), [(2, 0, True), (3, 0, False), (2, 1, False)])
+def test_a_body_that_does_not_run_is_seen_to_be_fed_other_sizes_than_it_declares(
+    size: int, trips: int, misfed: bool
+) -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N] s, int64 n) => (float[M] h) {
+      h = Loop (n, "", s) <body = b (int64 i, bool go, float[3] a) => (bool on, float[3] b) {
+        on = Identity (go) b = Neg (a) }>
+    }""")
+    outcome = RUN(model, {"s": np.ones(size, np.float32), "n": np.array(trips)})
+    assert (outcome.misfed, outcome.idle) == (misfed, not trips)

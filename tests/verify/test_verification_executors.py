@@ -291,6 +291,17 @@ class TestWhoseFault:
         if verdict == "verified":
             assert any(note.startswith("other makes numbers of NaN") for note in found.notes)
 
+    def test_sizes_that_a_body_rules_out_count_where_it_runs(self) -> None:
+        """An exporter may declare a body wrongly."""
+        before = model("""(float[N] s, int64 n) => (float[M] h) {
+          h = Loop (n, "", s) <body = b (int64 i, bool go, float[3] a) => (bool on, float[3] b) {
+            on = Identity (go) b = Neg (a) }> }""")
+        of_three = model("""(float[N] s, int64 n) => (float[M] h) <int64[1] three = {3}> {
+          r = Reshape(s, three)
+          h = Loop (n, "", r) <body = b (int64 i, bool go, float[3] a) => (bool on, float[3] b) {
+            on = Identity (go) b = Neg (a) }> }""")
+        assert verify(before, of_three, executors=[REFERENCE]).verdict == "mismatch"
+
     def test_a_cell_that_reads_what_ordinary_numbers_make_a_nan(self) -> None:
         path = self.SUM.parents[1] / "recognize-cell/gru.before.onnxtxt"
         text = path.read_text().replace("float[T,2,3] x)", "float[T,2,3] p, float[T,2,3] q)")

@@ -76,7 +76,12 @@ class ReferenceExecutor:
             results = _execute(evaluator, values)
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))
         return Outcome(
-            outputs, machine.guessed_shapes, machine.seen, machine.idle, machine.idle_scan
+            outputs,
+            machine.guessed_shapes,
+            machine.seen,
+            machine.idle,
+            machine.idle_scan,
+            machine.misfed,
         )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
 from passes.verify.executor import Array, ModelFailed, Value
 from passes.verify.reference.failures import described
+from passes.verify.reference.value_types import known_shape
 
 if TYPE_CHECKING:
     from passes.verify.reference.evaluator import Evaluator
@@ -74,6 +75,18 @@ class Holder:
             first is None or then is None
         ):
             raise self.fails(f"{what} changes from {kind_of(first)} to {kind_of(then)}")
+
+    def idles(self, body: Evaluator, fed: Mapping[str, TypeProto]) -> None:
+        """Note that a body runs no iteration, and whether what it would be fed, the types by the
+        names of its inputs, has other sizes than it declares."""
+        self.machine.idle = True
+        declared = {value.name: known_shape(value.type) for value in body.proto_.input}
+        for name, kind in fed.items():
+            shape, said = known_shape(kind), declared.get(name)
+            if shape is not None and said is not None:
+                pairs = zip(shape, said, strict=False)
+                other = any(dim not in (None, size) for size, dim in pairs)
+                self.machine.misfed |= other or len(shape) != len(said)
 
     def split(self, results: Sequence[Value], carried: int) -> tuple[list[Value], list[Value]]:
         """The outputs of a body as carried and collected ones."""

@@ -86,7 +86,8 @@ class Loop(Holder):
         return carried, collector, trip
 
     def _no_iteration(self, initial: list[Value], frame: Frame) -> list[Array]:
-        self.machine.idle = True
+        fed = {name: type_of(value) for name, value in zip(self.names[2:], initial, strict=True)}
+        self.idles(self.loop_body, fed)
         if not self.collected:
             return []
         types = [

@@ -58,6 +58,8 @@ class Machine:
     #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
     idle_scan: bool = False
+    #: Whether one was fed sizes that its body declares otherwise.
+    misfed: bool = False
     #: Random draws so far.
     draws: int = 0
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
@@ -76,7 +78,7 @@ class Machine:
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
         self.guessed_shapes = False
-        self.idle = self.idle_scan = False
+        self.idle = self.idle_scan = self.misfed = False
         self.draws = 0
 
     def tick(self) -> None:

@@ -103,7 +103,7 @@ class Scan9(Scanner):
         forward = [self._axis_first(index, value) for index, value in enumerate(inputs)]
         length = self.same_length("lengths of the scanned inputs", [len(x) for x in forward])
         if not length:
-            self.machine.idle = self.machine.idle_scan = True
+            self.machine.idle_scan = True
             return [*state, *self._no_iteration(state, forward, frame)]
         scanned = [
             values[::-1] if back else values
@@ -124,9 +124,10 @@ class Scan9(Scanner):
         return np.moveaxis(value, axis, 0)
 
     def _no_iteration(self, state: list[Array], scanned: list[Array], frame: Frame) -> list[Array]:
-        if not self.collected:
-            return []
         types = [type_of(value) for value in state]
         types += [tensor_type(value.dtype, value.shape[1:]) for value in scanned]
         inputs = dict(zip(self.names, types, strict=True))
+        self.idles(self.loop_body, inputs)
+        if not self.collected:
+            return []
         return self.elements.blanks(inputs, frame, [(axis, 0) for axis in self.output_axes])
