@@ -1,4 +1,4 @@
-"""GatherElements, GatherND, Scatter, OneHot: places out of range are errors."""
+"""GatherElements, GatherND, Scatter, OneHot: places out of range are errors. Expand."""
 
 from __future__ import annotations
 
@@ -83,3 +83,10 @@ def _places(call: Call, data: Array, indices: Array) -> tuple[Array, ...]:
     places: list[Array] = list(np.indices(indices.shape, sparse=True))
     places[axis] = indices
     return tuple(places)
+
+
+@implements("Expand", since=8)
+def expand(_: Call, x: Array, shape: Array) -> Array:
+    """Expand-8 and -13; onnx's kernel multiplies by one, and so changes complex -0.0 and Inf."""
+    sizes = np.broadcast_shapes(x.shape, tuple(int(size) for size in shape))
+    return np.broadcast_to(x, sizes).copy()
