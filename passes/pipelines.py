@@ -27,7 +27,7 @@ _FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 #: Equal constants of the main graph, too, which no loop reads.
-_HOIST_ALL = replace(_HOIST[-1], options=(("all_constants", True),))
+_HOIST_ALL = replace(_HOIST[-1], options=(("own_constants", ()),))
 _CELLS = Stage(("recognize-cell",))
 _REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
 _NO_BRANCHES = (("no_branches", True),)  # where an If is no better than the loop

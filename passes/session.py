@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,9 +11,11 @@ from typing import Any
 
 from onnx import ModelProto
 
+from passes import scope as scoping
 from passes.check import Survey, check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.collector import collector_held_back
+from passes.constant_nodes import constant_tensor
 from passes.dims import with_fixed_dims
 from passes.engine import Engine
 from passes.front_axes import with_front_axes
@@ -144,6 +146,7 @@ class Session:
     def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
         """Run the stages, one after the other, from `proto` on."""
         rounds: list[Round] = []
+        own_constants = frozenset(_constants(model.proto))
         settled: list[Stage] = []  # what finds nothing to do any more
         pending = self._stages()
         while pending:
@@ -152,7 +155,7 @@ class Session:
             applies = stage.applies_to(proto, current.opset(), asked=self.target is not None)
             if not applies or any(map(stage.is_part_of, settled)):
                 continue
-            rounds += self._stage(stage, current)
+            rounds += self._stage(stage, current, own_constants)
             if rounds[-1].proto is proto:
                 settled = [stage, *settled]
                 continue
@@ -160,10 +163,10 @@ class Session:
             pending[:0] = stage.then
         return rounds
 
-    def _stage(self, stage: Stage, model: Model) -> list[Round]:
+    def _stage(self, stage: Stage, model: Model, own_constants: frozenset[str]) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
         target = target_opset(model, self.target) if stage.converts else None
-        options = {**self.options, **dict(stage.options)}
+        options = {**self.options, "own_constants": own_constants, **dict(stage.options)}
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
@@ -240,6 +243,13 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
         proto.CopyFrom(original)
     stamp(proto, target)
     return proto
+
+
+def _constants(model: ModelProto) -> Iterator[str]:
+    """The names of the constants outside of all bodies."""
+    for _, owner in scoping.owners(model):
+        yield from scoping.initializer_names(owner)
+        yield from (node.output[0] for node in owner.node if constant_tensor(node) is not None)
 
 
 def _at_opset(model: Model, target: int) -> bool:

@@ -120,9 +120,11 @@ def test_no_stage_runs_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -
     ran: list[tuple[str, ...]] = []
     usual = Session._stage
 
-    def noted(self: Session, stage: Stage, model: Model) -> list[Round]:
+    def noted(
+        self: Session, stage: Stage, model: Model, own_constants: frozenset[str]
+    ) -> list[Round]:
         ran.append(stage.rules)
-        return usual(self, stage, model)
+        return usual(self, stage, model, own_constants)
 
     monkeypatch.setattr(Session, "_stage", noted)
     settled = as_model(

@@ -54,12 +54,10 @@ def hoist_constants(site: Site) -> Edit:
     returns leaves an Identity there. Types that inference owes to a constant in a body are written
     into the body. For onnxruntime, large weights stay that it would not find in the main graph (see
     sink-weights), and so do strings in a Loop that collects strings. Only the command `hoist` looks
-    for equal constants that no loop or branch reads.
+    for equal constants that neither came from a body nor are read by one.
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
-    if not scoping.holds_graphs(site.node) and not site.options.get("all_constants"):
-        raise NothingToDo
     shelf = shelf_of(site)
     if (tensor := constant_tensor(site.node)) is not None:
         return _as_initializer(site, shelf, tensor)
@@ -72,7 +70,14 @@ def _as_initializer(site: Site, shelf: Shelf, tensor: TensorProto) -> Edit:
     returned = scoping.output_names(site.scope.owner)
     if site.in_function or kept is None or kept.name == tensor.name or tensor.name in returned:
         raise NothingToDo
+    if _is_as_read(site, tensor.name):
+        raise NothingToDo
     return Edit((), (tensor,), note=f"equal to {kept.name}", proof=_PROOF)
+
+
+def _is_as_read(site: Site, name: str) -> bool:
+    """Whether a plain node reads a constant as the model was given: what is left to `hoist`."""
+    return not scoping.holds_graphs(site.node) and name in site.options.get("own_constants", ())
 
 
 @dataclass
@@ -143,7 +148,11 @@ class _Hoisting:
         """For each constant that the node reads, the first one that holds the same."""
         at = self.site.place.index
         found = {name: self.shelf.first_of(name, at) for name in scoping.free_names(self.site.node)}
-        return {name: one.name for name, one in found.items() if one and one.name != name}
+        return {
+            name: one.name
+            for name, one in found.items()
+            if one and one.name != name and not _is_as_read(self.site, name)
+        }
 
     def _nodes_of(self, same: Mapping[str, str]) -> tuple[int, ...]:
         """In a function, the Constant nodes that nobody else reads; elsewhere they are
