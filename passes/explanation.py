@@ -11,6 +11,10 @@ SESSION_CODES = {
         "opset, or no kernel of onnxruntime does, which runs the original; and no Cast to a wider "
         "type and back does the same"
     ),
+    "too-deep": (
+        "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "
+        "of messages, which are some 31 bodies"
+    ),
     "not-verified": (
         "no case of a rewrite could be executed on both sides, so nothing vouches for it; "
         "--inputs may give inputs that the model takes, --allow-unverified writes it all the same"

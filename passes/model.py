@@ -152,6 +152,10 @@ class _Table:
         return {name: at for at, node in enumerate(self.owner.node) for name in node.output if name}
 
 
+#: How deep a file may be nested, for people.
+DEEPEST = "protobuf reads 100 levels of messages, which are some 31 bodies in one another"
+
+
 def _read(path: Path) -> ModelProto:
     file = str(path)
     try:
@@ -164,6 +168,8 @@ def _read(path: Path) -> ModelProto:
         raise BadModel(f"cannot be read ({error.strerror or error})", file=file) from error
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:
         reason = _in_short(error)
+        if "MaxDepth" in reason:
+            raise BadModel(f"bodies stand too deep in one another: {DEEPEST}", file=file) from error
         raise BadModel(f"is no ONNX model, or is cut short ({reason})", file=file) from error
     except (json_format.ParseError, text_format.ParseError, ValueError) as error:
         reason = _in_short(error)

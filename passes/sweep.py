@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from passes import scope as scoping
@@ -13,6 +14,7 @@ from passes.dequantized import with_dequantized_apart
 from passes.errors import BadModel, ChosenByCaller
 from passes.fitting_types import with_fitting_types
 from passes.names import Names
+from passes.nesting import fitting_depth, too_deep
 from passes.own_strings import with_own_strings
 from passes.rounds import Refusal, Rewritten, Round
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
@@ -178,17 +180,26 @@ class Sweep:
         return edit
 
     def _fitting(self, rule: Rule, place: Place) -> Edit:
-        """The Edit of a rule, without what onnxruntime would trip over."""
-        edit = rule.rewrite(self._site(place))
-        if not isinstance(edit, Edit):
-            raise TypeError(
-                f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
-            )
-        proven = edit
-        for without_trap in _TRAPS:
-            edit = without_trap(self._site(place), edit)
+        """The Edit of a rule, without what onnxruntime would trip over.
+
+        Raises:
+            Refused: what the rule refuses with; `too-deep` where no file could hold the Edit.
+        """
+        site = self._site(place)
+        try:
+            edit = rule.rewrite(site)
+            if not isinstance(edit, Edit):
+                raise TypeError(
+                    f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
+                )
+            proven = edit
+            for without_trap in _TRAPS:
+                edit = without_trap(site, edit)
+        except DecodeError as error:  # protobuf copies no message that is nested too deep
+            raise too_deep(site) from error
         # a proof speaks of what the rule wrote
-        return edit if edit is proven else replace(edit, proof="")
+        edit = edit if edit is proven else replace(edit, proof="")
+        return fitting_depth(site, edit)
 
     def _site(self, place: Place) -> Site:
         return Site(
