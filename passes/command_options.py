@@ -84,6 +84,10 @@ Assume = Annotated[
         "on which the old one fails; `non-empty` what handles a batch, time or length of 0."
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Report every rewrite, and how it was verified."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")]
 MaxNodes = Annotated[
     int,
@@ -217,6 +221,7 @@ class CommonOptions:
     allow_unverified: AllowUnverified = False
     assume: Assume = None
     force: Force = False
+    verbose: Verbose = False
 
     def for_library(self, progress: Progress | None) -> WithOpset:
         """What the library's functions take of them."""

@@ -71,13 +71,13 @@ def rewrite(task: Task) -> None:
         _run_and_write(task)
     except session.Mismatch as error:
         with suppress(typer.Exit):  # whether the report can be written or not
-            show(error.report, report)
+            show(error.report, report, verbose=task.common.verbose)
         folder = target.with_name(f"{target.name}.reproducer")
         reproduce(folder, error.sides, error.failure, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
         with suppress(typer.Exit):
-            show(error.report, report)
+            show(error.report, report, verbose=task.common.verbose)
         fail(f"{error}", NOT_PRODUCED)
     except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches) as error:
         fail(f"{error}", USAGE)
@@ -99,9 +99,10 @@ def _run_and_write(task: Task) -> None:
             save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
     if refused:
         with suppress(typer.Exit):
-            show(result.report, common.json)
+            show(result.report, common.json, verbose=common.verbose)
         fail(f"{refused}, and --strict was given", NOT_PRODUCED)
-    show(result.report, common.json, "" if idle else f"wrote {target}")
+    last = "" if idle else f"wrote {target}"
+    show(result.report, common.json, last, verbose=common.verbose)
     for warning in result.report.warnings:
         complain(f"warning: {warning}")
 
@@ -146,9 +147,9 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def show(report: Report, json: Path | None, last: str = "") -> None:
+def show(report: Report, json: Path | None, last: str = "", *, verbose: bool = False) -> None:
     """Print the report and a last line, and write it where it is wanted as JSON."""
-    tell("\n".join(filter(None, (report.to_text(), last))))
+    tell("\n".join(filter(None, (report.to_text(verbose=verbose), last))))
     if json is not None:
         write(json, report.to_json())
 

@@ -10,8 +10,7 @@ from onnx import ModelProto
 from passes.check import check
 from passes.input_hints import model_hints
 from passes.model import Model
-from passes.report import Checked, Report
-from passes.scope import walk_model
+from passes.report import Checked, Report, Size
 from passes.verify.installed import executors
 from passes.verify.verdicts import Verification
 from passes.verify.verification import verify
@@ -55,6 +54,6 @@ def compare_files(
             given=given,
         )
     opsets = (sides[0].opset(), sides[1].opset())
-    nodes = sum(1 for _ in walk_model(sides[0].proto))
-    report = Report("verify", str(before), opsets, nodes, checked=Checked.of(verification))
+    sizes = (Size.of(sides[0].proto), Size.of(sides[1].proto))
+    report = Report("verify", str(before), opsets, sizes, checked=Checked.of(verification))
     return (sides[0].proto, sides[1].proto), verification, report

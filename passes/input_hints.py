@@ -10,7 +10,7 @@ from onnx import NodeProto, ValueInfoProto
 from passes import scope as scoping
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
-from passes.operators import op_of
+from passes.places import is_loop
 from passes.scope import Place
 from passes.value_types import Dim, dims_of
 from passes.verify.draw import Hint
@@ -26,7 +26,7 @@ def hints_for(
     seen: Sequence[Mapping[str, Value]] = (),
 ) -> dict[str, Hint]:
     """Hints for drawing the inputs of a region around `node`, which is any node."""
-    dims = _loop_dims(LoopForm.from_node(node, opset), inputs) if _is_loop(node) else {}
+    dims = _loop_dims(LoopForm.from_node(node, opset), inputs) if is_loop(node) else {}
     lengths, time = _lengths(node, opset, dims)
     hints = {}
     for value in inputs:
@@ -50,7 +50,7 @@ def model_hints(model: Model) -> dict[str, Hint]:
     hints: dict[str, Hint] = {}
     inputs = {value.name: value for value in model.proto.graph.input}
     for place in scoping.walk(next(scoping.scopes(model.proto))):
-        if _is_loop(place.node):
+        if is_loop(place.node):
             read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
             for name, hint in hints_for(place.node, model.opset(), read).items():
                 first = hints.setdefault(name, hint)
@@ -66,13 +66,9 @@ def _reads_of(model: Model, place: Place) -> list[str]:
     return [name for name in names if not any(model.defines(owner, name) for owner in inner)]
 
 
-def _is_loop(node: NodeProto) -> bool:
-    return op_of(node) in ("Scan", "Loop")
-
-
 def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:
     """The input that holds sequence_lens, and the dim that bounds it."""
-    if not _is_loop(node):
+    if not is_loop(node):
         return "", None
     form = LoopForm.from_node(node, opset)
     if not form.lengths:

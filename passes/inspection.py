@@ -23,6 +23,7 @@ from passes.model import Model
 from passes.names import Names
 from passes.operators import op_of
 from passes.pipelines import PIPELINES
+from passes.places import is_loop
 from passes.plugins import load_rules, rule
 from passes.releases import Release
 from passes.rounds import Round
@@ -65,15 +66,11 @@ def inspect_model(
     model = Model.load(source)
     found = check(model)
     check_reachable(model, asked, release)
-    if not any(map(_is_loop, found.places)):
+    if not any(is_loop(place.node) for place in found.places):
         return []
-    places = [place for place in scoping.walk_model(model.proto) if _is_loop(place)]
+    places = [place for place in scoping.walk_model(model.proto) if is_loop(place.node)]
     said = _by_place(_rounds(model, target_opset(model, asked), options))
     return [_loop(model, place, said[(*place.scope.key, place.index)]) for place in places]
-
-
-def _is_loop(place: Place) -> bool:
-    return op_of(place.node) in ("Scan", "Loop")
 
 
 def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round]:

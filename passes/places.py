@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-from passes.operators import called_key
+from passes.operators import called_key, op_of
 
 Owner = GraphProto | FunctionProto
 _GRAPH = AttributeProto.GRAPH
@@ -100,6 +100,21 @@ class Place:
     def path(self) -> str:
         """What people call it."""
         return path_of(self.scope, self.node, self.index)
+
+
+def is_loop(node: NodeProto) -> bool:
+    """Whether a node is a Scan or a Loop."""
+    return op_of(node) in ("Scan", "Loop")
+
+
+def loop_of(place: Place) -> str:
+    """The path of the innermost loop that a place is or lies in; else of the main graph or
+    function."""
+    node, index, scope = place.node, place.index, place.scope
+    while not is_loop(node) and scope.outer is not None:
+        index, scope = int(scope.key[-2]), scope.outer
+        node = scope.owner.node[index]
+    return path_of(scope, node, index) if is_loop(node) else scope.path
 
 
 def scopes(model: ModelProto) -> Iterator[Scope]:

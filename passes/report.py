@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from onnx import ModelProto
+
 from passes.operators import op_of
-from passes.places import path_of
+from passes.places import is_loop, loop_of, path_of, walk_model
 from passes.purposes import Extra
 from passes.rounds import Refusal, Rewritten
 from passes.rule import Edit
@@ -64,7 +66,8 @@ class Checked:
 
 @dataclass(frozen=True)
 class Record:
-    """One site that a rule considered."""
+    """One site that a rule considered; `loop` is the path of the innermost loop that it is or lies
+    in, else that of the main graph or function."""
 
     rule: str
     path: str
@@ -77,6 +80,7 @@ class Record:
     optional: bool = False
     checked: Checked | None = None
     extras: Sequence[Extra] = ()
+    loop: str = ""
 
     @classmethod
     def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
@@ -90,6 +94,7 @@ class Record:
             written.note,
             checked=checked,
             extras=written.extras if isinstance(written, Edit) else (),
+            loop=loop_of(one.place),
         )
 
     @classmethod
@@ -105,15 +110,32 @@ class Record:
             sentence=reason.sentence,
             culprits=reason.culprits,
             optional=one.rule.optional,
+            loop=loop_of(place),
         )
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a model is, bodies and functions included; `operators` counts each of them."""
+
+    nodes: int
+    loops: int
+    operators: Mapping[str, int]
+
+    @classmethod
+    def of(cls, model: ModelProto) -> Size:
+        """Count."""
+        nodes = [place.node for place in walk_model(model)]
+        operators = Counter(map(op_of, nodes))
+        return cls(len(nodes), sum(map(is_loop, nodes)), dict(sorted(operators.items())))
 
 
 @dataclass(frozen=True)
 class Report:
     """What a command did to a model.
 
-    `opsets` are the versions before and after. `nodes` counts all nodes of the model as it was
-    read; those without a record were left as they are. `checked` is the verdict on the whole
+    `opsets` are the versions before and after, `sizes` how large the model was and is; nodes
+    without a record were left as they are. `checked` is the verdict on the whole
     model, None where verification was off. `failure`: why there is no outcome, where no record
     says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
     read.
@@ -122,7 +144,7 @@ class Report:
     command: str
     file: str
     opsets: tuple[int, int]
-    nodes: int
+    sizes: tuple[Size, Size]
     records: Sequence[Record] = ()
     checked: Checked | None = None
     failure: str = ""
@@ -143,14 +165,12 @@ class Report:
         """The report as JSON; the same model and options give the same text."""
         return json.dumps(asdict(self), indent=2, ensure_ascii=False, default=_plain) + "\n"
 
-    def to_text(self) -> str:
-        """The report for people: a line a rewrite, steps of the same kind counted."""
+    def to_text(self, *, verbose: bool = False) -> str:
+        """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite."""
         lines = [self._headline(), *(f"  note: {note}" for note in self.notes)]
-        lines += _loop_lines(self.records)
+        lines += _rewrite_lines(self.records) if verbose else _summary_lines(self.records)
         lines += _step_lines(self.records)
-        for record in self.refusals:
-            lines.append(f"  refused {record.path} ({record.op}): {record.sentence}")
-            lines.append(f"          rule {record.rule}, code {record.code}")
+        lines += _refusal_lines(self.refusals, verbose)
         if self.checked is not None:
             lines.append(f"  whole model {self.checked}")
             lines += [f"          note: {note}" for note in self.checked.notes]
@@ -167,17 +187,71 @@ class Report:
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
         versions = f"{before}" if before == after else f"{before} -> {after}"
-        return f"{name}: opset {versions}, {self.nodes} nodes"
+        return f"{name}: opset {versions}, {self._sizes()}"
+
+    def _sizes(self) -> str:
+        kinds = [
+            ("node", [size.nodes for size in self.sizes]),
+            ("loop", [size.loops for size in self.sizes]),
+            ("operator", [len(size.operators) for size in self.sizes]),
+        ]
+        return ", ".join(
+            f"{before if before == after else f'{before} -> {after}'} {kind}{'s' * (after != 1)}"
+            for kind, (before, after) in kinds
+        )
 
 
-def _loop_lines(records: Sequence[Record]) -> list[str]:
-    return [
-        f"  {record.rule}: {record.path} ({record.op}), {record.note}"
-        + (f"\n          {record.checked}" if record.checked else "")
-        + "".join(f"\n          {extra}" for extra in record.extras)
-        for record in records
-        if record.outcome == "rewritten" and record.rule != "opset"
-    ]
+def _rewrite_lines(records: Sequence[Record]) -> list[str]:
+    """A rewrite, how it was verified, and what its extra nodes are for."""
+    lines = []
+    for record in records:
+        if record.outcome == "rewritten" and record.rule != "opset":
+            lines.append(f"  {record.rule}: {record.path} ({record.op}), {record.note}")
+            lines += [f"          {one}" for one in (record.checked, *record.extras) if one]
+    return lines
+
+
+def _summary_lines(records: Sequence[Record]) -> list[str]:
+    """What a rule did to a loop, in a line, and behind them what extra nodes are for."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    extras: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        if record.outcome == "rewritten" and record.rule != "opset":
+            groups.setdefault((record.rule, record.loop), []).append(record)
+            for extra in record.extras:
+                extras[extra.purpose, extra.option] += extra.nodes
+    lines = [_group_line(rule, loop, group) for (rule, loop), group in groups.items()]
+    return lines + [f"  {Extra(count, *purpose)}" for purpose, count in extras.items()]
+
+
+def _group_line(rule: str, loop: str, group: Sequence[Record]) -> str:
+    first, *others = group
+    if not others:
+        done = f"{first.path} ({first.op}), {first.note}"
+    elif all(record.path == loop for record in group):
+        done = f"{loop} ({first.op}), {len(group)} times"
+    else:
+        done = f"{loop}, {len(group)} nodes"
+    verdicts = Counter(record.checked.verdict for record in group if record.checked is not None)
+    if len(verdicts) < 2:
+        return f"  {rule}: {done}" + "".join(f"; {verdict}" for verdict in verdicts)
+    return f"  {rule}: {done}; " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.items())
+
+
+def _refusal_lines(refusals: Sequence[Record], verbose: bool) -> list[str]:
+    """A refusal; those of one code, rule and loop are one unless it is `verbose`."""
+    groups: dict[tuple[str | int, ...], list[Record]] = {}
+    for number, record in enumerate(refusals):
+        key = (number,) if verbose else (record.rule, record.loop, record.code)
+        groups.setdefault(key, []).append(record)
+    lines = []
+    for first, *others in groups.values():
+        more = f" (and {len(others)} more)" if others else ""
+        lines.append(
+            f"  refused {first.path} ({first.op}): {first.sentence}{more} "
+            f"[rule {first.rule}, code {first.code}]"
+        )
+    return lines
 
 
 def _step_lines(records: Sequence[Record]) -> list[str]:

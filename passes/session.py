@@ -26,7 +26,7 @@ from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
 from passes.pipelines import stages_of
 from passes.releases import Release
-from passes.report import Checked, Record, Report
+from passes.report import Checked, Record, Report, Size
 from passes.rounds import Round
 from passes.selection import marked, unmark
 from passes.stage import Stage, rules_of
@@ -113,9 +113,9 @@ class Session:
             check_reachable(model, self.target, self.release)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
-            raise _failed(
-                f"{error}", Report(self.command, model.file, opsets, found.nodes)
-            ) from error
+            size = Size.of(model.proto)
+            report = Report(self.command, model.file, opsets, (size, size))
+            raise _failed(f"{error}", report) from error
         sizes = dict(self.options.get("dims", ()))
         if sizes:
             model = with_fixed_dims(model, sizes)
@@ -189,9 +189,8 @@ class Session:
             # what was asked for, also where it was refused
             after = max(after, target_opset(model, self.target))
         opsets = (before, after)
-        return Report(
-            self.command, model.file, opsets, found.nodes, records, notes=tuple(found.notes)
-        )
+        sizes = (Size.of(model.proto), Size.of(proto))
+        return Report(self.command, model.file, opsets, sizes, records, notes=tuple(found.notes))
 
     def _verified(
         self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report

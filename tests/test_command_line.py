@@ -114,6 +114,12 @@ class TestDone:
         assert record["checked"]["verdict"] == report["checked"]["verdict"] == "verified"
         assert record["checked"]["compared"]["reference"] > 10
 
+    def test_details_are_for_who_asks(self, folder: Path) -> None:
+        short = run("upgrade", "m.onnx", *FAST).stdout
+        assert "  scan-8: main/scan_0 (Scan), nest; verified\n" in short
+        long = run("upgrade", "m.onnx", *FAST, "--force", "-v").stdout
+        assert "  scan-8: main/scan_0 (Scan), nest\n          verified: " in long
+
     def test_inputs_of_the_user(self, folder: Path) -> None:
         np.savez(
             "in.npz",

@@ -4,19 +4,38 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
+import onnx
 from onnx import helper
 
-from passes.report import Checked, Record, Report
+from passes.places import loop_of, walk_model
+from passes.purposes import Extra
+from passes.report import Checked, Record, Report, Size
 from passes.rounds import Refusal, Rewritten
 from passes.rule import Edit, Refused, Rule
 from passes.scope import Place, Scope
 from passes.verify.compare import Errors
 from passes.verify.verdicts import Tally, Verification
 
+NESTED = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (int64 n, bool c, float[2] h) => (float[2] y) {
+   x = Neg (h)
+   [outer] y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go)
+      t = If (c) <then_branch = yes () => (float[2] p) {
+         p = Loop <body = d (int64 j, bool more, float[2] q) => (bool also, float[2] r) {
+            also = Identity (more) r = Neg (q) }> (n, "", s) },
+         else_branch = no () => (float[2] e) { e = Identity (s) }>
+   }> (n, "", x)
+}
+"""
 GRAPH = helper.make_graph([helper.make_node("Scan", ["x"], ["y"], name="cell")], "g", [], [])
 PLACE = Place(GRAPH.node[0], 0, Scope("main", (0,), GRAPH))
 RULE = Rule("scan-8", lambda site: Edit(()), lambda *_: True)
+SIZE = Size(5, 1, {"Add": 2, "Scan": 1, "Tanh": 2})
+GROWN = Size(8, 1, {"Add": 2, "Identity": 3, "Scan": 1, "Tanh": 2})
 VERIFIED = Checked("verified", "", {"reference": 12, "onnxruntime": 9})
 
 
@@ -91,40 +110,107 @@ def test_text_of_an_upgrade() -> None:
         "upgrade",
         "a.onnx",
         (8, 13),
-        5,
+        (SIZE, GROWN),
         [rewritten(checked=VERIFIED), *steps, rewritten("opset", "Abs-6 to opset 13")],
         checked=VERIFIED,
     )
-    assert report.to_text().splitlines() == [
-        "a.onnx: opset 8 -> 13, 5 nodes",
-        "  scan-8: main/cell (Scan), nest",
-        f"          {VERIFIED}",
+    behind = [
         "  opset: 1 x Abs-6 to opset 13",
         "  opset: 3 x Add-7 to opset 13",
         f"  whole model {VERIFIED}",
     ]
-
-
-def test_text_of_a_refusal() -> None:
-    report = Report("upgrade", "", (8, 9), 1, [refused()])
-    assert report.refusals == report.records
     assert report.to_text().splitlines() == [
-        "model: opset 8 -> 9, 1 nodes",
-        "  refused main/cell (Scan): the rank of 'h' is not known",
-        "          rule scan-8, code unknown-rank",
+        "a.onnx: opset 8 -> 13, 5 -> 8 nodes, 1 loop, 3 -> 4 operators",
+        "  scan-8: main/cell (Scan), nest; verified",
+        *behind,
+    ]
+    assert report.to_text(verbose=True).splitlines() == [
+        "a.onnx: opset 8 -> 13, 5 -> 8 nodes, 1 loop, 3 -> 4 operators",
+        "  scan-8: main/cell (Scan), nest",
+        f"          {VERIFIED}",
+        *behind,
     ]
 
 
+def test_text_has_a_line_a_rule_and_loop() -> None:
+    unknown = Checked("not-compared", "no inputs")
+    outside = replace(rewritten("fold-constants", checked=VERIFIED), path="main/a_1", loop="main")
+    inside = replace(rewritten("fold-constants", checked=VERIFIED), path="main/cell.body/b_2")
+    again = rewritten("prune-loop", checked=VERIFIED)
+    other = replace(inside, checked=unknown)
+    records = [inside, outside, again, inside, outside, again, other]
+    report = Report("optimize", "a.onnx", (13, 13), (SIZE, SIZE), records)
+    assert report.to_text().splitlines()[1:] == [
+        "  fold-constants: main/cell, 3 nodes; 2 verified, 1 not-compared",
+        "  fold-constants: main, 2 nodes; verified",
+        "  prune-loop: main/cell (Scan), 2 times; verified",
+    ]
+    assert len(report.to_text(verbose=True).splitlines()) == 1 + 2 * len(records)
+
+
+def test_text_says_what_extra_nodes_are_for() -> None:
+    guards = (Extra(9, "guard the lengths", "--assume valid-inputs"), Extra(2, "count the rows"))
+    first = replace(rewritten(), extras=guards)
+    second = replace(first, path="main/other", loop="main/other", extras=guards[:1])
+    report = Report("upgrade", "a.onnx", (8, 9), (SIZE, GROWN), [first, second])
+    assert report.to_text().splitlines()[1:] == [
+        "  scan-8: main/cell (Scan), nest",
+        "  scan-8: main/other (Scan), nest",
+        "  18 nodes guard the lengths; --assume valid-inputs leaves them out",
+        "  2 nodes count the rows",
+    ]
+    assert report.to_text(verbose=True).splitlines()[1:4] == [
+        "  scan-8: main/cell (Scan), nest",
+        "          9 nodes guard the lengths; --assume valid-inputs leaves them out",
+        "          2 nodes count the rows",
+    ]
+    told = json.loads(report.to_json())["records"][1]["extras"]
+    option = "--assume valid-inputs"
+    assert told == [{"nodes": 9, "purpose": "guard the lengths", "option": option}]
+
+
+def test_the_loop_of_a_record() -> None:
+    model = onnx.parser.parse_model(NESTED)
+    loops = {place.path: loop_of(place) for place in walk_model(model)}
+    assert loops == {
+        "main/neg_0": "main",
+        "main/outer": "main/outer",
+        "main/outer.body/identity_0": "main/outer",
+        "main/outer.body/if_1": "main/outer",
+        "main/outer.body/if_1.then_branch/loop_0": "main/outer.body/if_1.then_branch/loop_0",
+        "main/outer.body/if_1.then_branch/loop_0.body/identity_0": (
+            "main/outer.body/if_1.then_branch/loop_0"
+        ),
+        "main/outer.body/if_1.then_branch/loop_0.body/neg_1": (
+            "main/outer.body/if_1.then_branch/loop_0"
+        ),
+        "main/outer.body/if_1.else_branch/identity_0": "main/outer",
+    }
+    assert Size.of(model) == Size(8, 2, {"Identity": 3, "If": 1, "Loop": 2, "Neg": 2})
+
+
+def test_text_of_a_refusal() -> None:
+    report = Report("upgrade", "", (8, 9), (SIZE, GROWN), [refused()])
+    assert report.refusals == report.records
+    assert report.to_text().splitlines() == [
+        "model: opset 8 -> 9, 5 -> 8 nodes, 1 loop, 3 -> 4 operators",
+        "  refused main/cell (Scan): the rank of 'h' is not known [rule scan-8, code unknown-rank]",
+    ]
+    twice = replace(report, records=[refused(), refused()])
+    assert "is not known (and 1 more) [rule" in twice.to_text()
+    assert twice.to_text(verbose=True).splitlines()[1:] == report.to_text().splitlines()[1:] * 2
+
+
 def test_text_where_there_was_nothing_to_do() -> None:
-    report = Report("upgrade", "a.onnx", (9, 9), 4)
+    report = Report("upgrade", "a.onnx", (9, 9), (SIZE, GROWN))
     assert report.unchanged
     assert report.to_text() == "a.onnx: nothing to do, it is at opset 9"
-    assert not Report("upgrade", "a.onnx", (9, 9), 4, [rewritten()]).unchanged
+    assert not Report("upgrade", "a.onnx", (9, 9), (SIZE, GROWN), [rewritten()]).unchanged
 
 
 def test_text_of_a_comparison_with_what_was_left_out() -> None:
     checked = Checked("verified", "", {"reference": 1}, not_run=("large",), notes=("it is slow",))
-    report = Report("verify", "a.onnx", (8, 9), 4, checked=checked)
+    report = Report("verify", "a.onnx", (8, 9), (SIZE, GROWN), checked=checked)
     assert report.to_text().splitlines() == [
         "a.onnx: opset 8, against opset 9",
         "  whole model verified: 1 cases in reference, bit-equal",
@@ -139,14 +225,16 @@ def test_text_of_a_comparison_with_what_was_left_out() -> None:
 def test_json_holds_everything_and_is_the_same_each_time() -> None:
     def made() -> Report:
         records = [rewritten(checked=VERIFIED), refused()]
-        return Report("upgrade", "ä.onnx", (8, 9), 4, records, checked=VERIFIED)
+        return Report("upgrade", "ä.onnx", (8, 9), (SIZE, GROWN), records, checked=VERIFIED)
 
     text = made().to_json()
     assert text == made().to_json()
     assert text.endswith("}\n")
     assert "ä.onnx" in text
     told = json.loads(text)
-    assert (told["command"], told["opsets"], told["nodes"]) == ("upgrade", [8, 9], 4)
+    assert (told["command"], told["opsets"]) == ("upgrade", [8, 9])
+    assert [(size["nodes"], size["loops"]) for size in told["sizes"]] == [(5, 1), (8, 1)]
+    assert told["sizes"][1]["operators"]["Identity"] == 3
     assert told["records"][0]["checked"]["compared"] == {"reference": 12, "onnxruntime": 9}
     assert told["records"][1]["culprits"] == ["h"]
     assert told["checked"]["verdict"] == "verified"
@@ -159,6 +247,6 @@ def test_json_of_an_infinite_error_is_json() -> None:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    text = Report("verify", "", (8, 8), 0, checked=checked).to_json()
+    text = Report("verify", "", (8, 8), (SIZE, GROWN), checked=checked).to_json()
     told = json.loads(text, parse_constant=refuse)
     assert told["checked"]["max_absolute_error"] > 1e308
