@@ -72,13 +72,13 @@ def _row(inner: Author, inputs: _Inputs, scan: BatchedScan, lengths: Lengths | N
         inputs.add(one.initial, f"{one.body_input}/row", state.value_info(""))
         for one, state in zip(scan.form.carried, scan.states, strict=True)
     ]
-    if lengths is None or not lengths.may_be_zero:
+    if lengths is None or not lengths.rows:
         sequences = [_sequence(inputs, scan, index) for index in range(len(scan.sequences))]
         if lengths is None:
             return Row(own, sequences)
-        length = inputs.scalar(lengths.vector, "length")
+        length = inputs.scalar(lengths.ends, "length")
         return Row(own, sequences, spelling.unsqueeze(inner, length, 0), lengths.time)
-    length = inputs.scalar(lengths.vector, "length")
+    length = inputs.scalar(lengths.ends, "length")
     borrowed = inputs.scalar(lengths.rows, "runs_on")
     with inner.serving(HANDLE_LENGTH_0):
         initials, sequences = rows_at(inner, scan, borrowed)

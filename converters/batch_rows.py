@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from onnx import GraphProto
 
-from converters.batched_scan import BatchedScan
+from converters.batched_scan import BatchedScan, RowType
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.purposes import HANDLE_LENGTH_0
+from passes.purposes import END_ROWS, HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Row:
     """Values of one row, without the batch axis.
 
     It runs on `initials` and `sequences` ([time, ...]), `count` (int64 [1]) iterations or all.
-    `own_initials` are what the final states are where `count` is 0; given only where it may be.
+    `time` is a scalar. `own_initials` are what the final states are where `count` is 0; given only
+    where the row then runs on those of another one.
     """
 
     initials: Sequence[str]
@@ -44,10 +45,11 @@ def run_row(
         with author.serving(HANDLE_LENGTH_0):
             runs = author.op("Greater", row.count, author.ints(0))
             count = author.op("Where", runs, row.count, author.ints(1))
-    sequences = [
-        spelling.prefix(author, value, count, elem_type)
-        for value, elem_type in zip(row.sequences, scan.sequence_types, strict=True)
-    ]
+    with author.serving(END_ROWS):
+        sequences = [
+            spelling.prefix(author, value, count, elem_type)
+            for value, elem_type in zip(row.sequences, scan.sequence_types, strict=True)
+        ]
     finals, collected = _loop(author, scan, body, row.initials, sequences, name)
     if may_be_zero:
         with author.serving(HANDLE_LENGTH_0):
@@ -60,16 +62,18 @@ def run_row(
                 spelling.prefix(author, value, row.count, element.elem_type)
                 for value, element in zip(collected, scan.elements, strict=True)
             ]
-    return finals, [
-        _padded(author, value, row, element.elem_type)
-        for value, element in zip(collected, scan.elements, strict=True)
-    ]
+    with author.serving(END_ROWS):
+        return finals, [
+            _padded(author, value, row, element)
+            for value, element in zip(collected, scan.elements, strict=True)
+        ]
 
 
-def _padded(author: Author, value: str, row: Row, elem_type: int) -> str:
-    missing = author.op("Sub", row.time, row.count)
-    rest = spelling.rest_of_shape(author, value, 1)
-    padding = spelling.zeros(author, author.op("Concat", missing, rest, axis=0), elem_type)
+def _padded(author: Author, value: str, row: Row, element: RowType) -> str:
+    shape = author.op("Sub", row.time, row.count)
+    if element.dims:
+        shape = author.op("Concat", shape, element.shape(author, value, 1), axis=0)
+    padding = spelling.zeros(author, shape, element.elem_type)
     return author.op("Concat", value, padding, axis=0)
 
 

@@ -46,8 +46,8 @@ def _row(author: Author, scan: BatchedScan, lengths: Lengths | None, index: int,
     own_initials, own_sequences = _own(author, scan, index, batch)
     if lengths is None:
         return Row(own_initials, own_sequences)
-    count = author.op("Gather", lengths.vector, author.ints(index), axis=0)
-    if not lengths.may_be_zero:
+    count = lengths.ends if batch == 1 else author.op("Gather", lengths.ends, author.ints(index))
+    if not lengths.rows:
         return Row(own_initials, own_sequences, count, lengths.time)
     source = author.op("Gather", lengths.rows, author.int(index), axis=0)
     initials, sequences = rows_at(author, scan, source)

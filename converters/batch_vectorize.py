@@ -34,30 +34,46 @@ def vectorize(
     lengths: Lengths | None,
     outputs: Sequence[str],
     name: str,
+    *,
+    may_be_empty: bool,
+    safe: bool,
 ) -> None:
-    """Write the Scan; the batch is not empty where it runs, and all inputs agree on it.
+    """Write the Scan; all inputs agree on the batch, which may be empty only in a runtime that
+    does not mind, if at all. `safe`: every op of the body may run on any values.
 
     Raises:
         Refused: the target opset is below 13, or an op of the body has no rule for the batch.
+        NeedsRows: the batch may be empty, and an op of the body has a rule for some rows only.
     """
     if site.target < OLDEST:
         raise Refused(
             "opset-too-old", f"`vectorize` needs opset {OLDEST}, the target is {site.target}"
         )
     rows = _rows(site, scan)
-    axis = Axis(_batch_size(author, scan), scan.batch, nonempty=True, symbol=_symbol(site, rows))
+    axis = Axis(
+        _batch_size(author, scan),
+        scan.batch,
+        nonempty=True,
+        unguarded=may_be_empty,
+        symbol=_symbol(site, rows),
+    )
     inner = author.inside(f"{author.prefix}/batch")
     carrying = set(scoping.input_names(rows.graph))
     at = Vectorizer(rows, axis, inner, carrying, site.path)
     if lengths is None:
         _write(author, at, scan, outputs, name)
         return
-    safe = lengths.padded or not speculatable(rows.graph, rows.constants)
     ragged = Ragged(author, at, scan, lengths, safe)
     if safe and may_run_on(scan):
         RunOn(ragged).write(outputs, name)
     else:
         _write_ragged(ragged, outputs, name)
+
+
+def runs_on(site: Site, scan: BatchedScan) -> bool:
+    """Whether every op of the body may run on any values, so that rows may run on."""
+    rows = _rows(site, scan)
+    return not speculatable(rows.graph, rows.constants)
 
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
@@ -146,9 +162,10 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
             Scanned(mask, inputs[-1]),
         ),
         collected=tuple(
-            Collected(inside, result) for inside, result in zip(names[count:], results, strict=True)
+            Collected(inside, result, 1)
+            for inside, result in zip(names[count:], results, strict=True)
         ),
     )
     write_scan(author, form, name=name, rows=1)
     for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
-        ragged.rows.padded(result, element.elem_type, output)
+        ragged.rows.write(result, element, output)

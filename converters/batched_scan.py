@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from onnx import GraphProto, TypeProto, ValueInfoProto, helper
 
 from passes import scope as scoping
+from passes import spelling
+from passes.author import Author
 from passes.loop_form import LoopForm
 from passes.rule import Refused, Site
+from passes.rules.integers import Integers
 from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 
@@ -24,23 +27,38 @@ class RowType:
         """The value called `name`, with more axes in front."""
         return helper.make_value_info(name, tensor_type(self.elem_type, (*leading, *self.dims)))
 
+    def shape(self, author: Author, name: str, leading: int) -> str:
+        """The dims of one row of `name`, which has so many axes in front: int64 vector."""
+        known = [dim for dim in self.dims if isinstance(dim, int)]
+        if len(known) == len(self.dims):
+            return author.ints(*known)
+        return spelling.rest_of_shape(author, name, leading)
+
 
 @dataclass(frozen=True)
 class BatchedScan:
     """A Scan-8, taken apart, with the types that its upgrade needs.
 
-    `body` is ready to stand in a Scan-9+. `batch` and `time` are the sizes where some input
-    tells them; `same_batch` and `same_time` say that all inputs provably agree on them.
+    `body` is ready to stand in a Scan-9+. `batches` and `times` are the sizes that the inputs have,
+    those that are proven to be equal once: numbers, or an input to measure.
     """
 
     form: LoopForm
     body: GraphProto
     states: tuple[RowType, ...]
     elements: tuple[RowType, ...]
-    batch: int | None
-    time: int | None
-    same_batch: bool
-    same_time: bool
+    batches: tuple[int | str, ...]
+    times: tuple[int | str, ...]
+
+    @property
+    def batch(self) -> int | None:
+        """The size of the batch, where some input tells it."""
+        return _known(self.batches)
+
+    @property
+    def time(self) -> int | None:
+        """The number of steps, where some input tells it."""
+        return _known(self.times)
 
     @property
     def sequence_types(self) -> list[int]:
@@ -65,14 +83,6 @@ class BatchedScan:
         )
         return replace(self, form=replace(self.form, scanned=scanned))
 
-    def starting(self, initials: Sequence[str]) -> BatchedScan:
-        """The same, from other initial states."""
-        carried = tuple(
-            replace(one, initial=initial)
-            for one, initial in zip(self.form.carried, initials, strict=True)
-        )
-        return replace(self, form=replace(self.form, carried=carried))
-
     @classmethod
     def of(cls, site: Site) -> BatchedScan:
         """Read a site.
@@ -84,41 +94,32 @@ class BatchedScan:
         form = LoopForm.from_node(site.node, site.opset)
         states = tuple(_row_type(site, (one.body_output, one.body_input)) for one in form.carried)
         elements = tuple(_row_type(site, (one.body_output,)) for one in form.collected)
-        fed = [site.type_of(one.initial) for one in form.carried]
-        sequences = [site.type_of(one.tensor) for one in form.scanned]
-        lengths = [site.type_of(form.lengths)] if form.lengths else []
-        batches = [_size(type_proto, 0) for type_proto in (*sequences, *fed, *lengths)]
-        times = [_size(type_proto, 1) for type_proto in sequences]
+        sequences = [one.tensor for one in form.scanned]
+        initials = [one.initial for one in form.carried]
+        lengths = [form.lengths] if form.lengths else []
+        integers = Integers(site)
         return cls(
             form=form,
             body=_ready_body(site, form, (*states, *elements)),
             states=states,
             elements=elements,
-            batch=_known(batches),
-            time=_known(times),
-            same_batch=_all_known_equal(batches),
-            same_time=len(set(_sources(form))) == 1 or _all_known_equal(times),
+            batches=_different(integers, [*sequences, *initials, *lengths], 0),
+            times=_different(integers, sequences, 1),
         )
 
 
-def _sources(form: LoopForm) -> list[str]:
-    return [one.tensor for one in form.scanned]
+def _different(integers: Integers, names: Sequence[str], axis: int) -> tuple[int | str, ...]:
+    """The sizes of an axis, but for those that are proven to be that of one in front."""
+    found: dict[object, int | str] = {}
+    for name in names:
+        size = integers.size(name, axis)
+        number = None if size is None else size.number
+        found.setdefault(name if size is None else size, name if number is None else number)
+    return tuple(found.values())
 
 
-def _size(type_proto: TypeProto | None, axis: int) -> int | None:
-    dims = dims_of(type_proto)
-    if dims is None or axis >= len(dims):
-        return None
-    dim = dims[axis]
-    return dim if isinstance(dim, int) else None
-
-
-def _known(sizes: Sequence[int | None]) -> int | None:
-    return next((size for size in sizes if size is not None), None)
-
-
-def _all_known_equal(sizes: Sequence[int | None]) -> bool:
-    return len(set(sizes)) == 1 and sizes[0] is not None
+def _known(sizes: Sequence[int | str]) -> int | None:
+    return next((size for size in sizes if isinstance(size, int)), None)
 
 
 def _row_type(site: Site, names: Sequence[str]) -> RowType:

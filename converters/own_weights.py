@@ -2,7 +2,8 @@
 
 onnxruntime packs the weights of a body only where they are defined in the body or right around the
 loop. In the branch of an If, or in a loop over the batch, the loop would stand one level deeper,
-which costs up to half of the speed.
+which costs up to half of the speed. And each value that a body captures costs some time in every
+iteration, up to a sixth in a small cell.
 """
 
 from __future__ import annotations

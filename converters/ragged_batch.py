@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
 from converters.batched_scan import BatchedScan
@@ -18,7 +19,7 @@ from converters.ragged_rows import RaggedRows
 from converters.sequence_lens import Lengths
 from passes import spelling
 from passes.author import Author
-from passes.purposes import HANDLE_LENGTH_0
+from passes.purposes import END_ROWS, HANDLE_LENGTH_0
 from passes.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.selection import choose, row_mask
@@ -36,11 +37,13 @@ class Ragged:
 
     @cached_property
     def longest(self) -> str:
-        """The longest length, int64 [1], above 0 where the loop runs."""
-        longest = self.author.op("ReduceMax", self.lengths.vector, keepdims=1)
-        if self.lengths.padded:
-            longest = self.author.op("Max", longest, self.author.ints(1))
-        return longest
+        """The longest length, int64 [1]. Where all are 0, bodies that may take one step: a Scan
+        over nothing fails in onnxruntime."""
+        author = self.author
+        least = author.constant(np.full((1, 1), int(self.safe), np.int64), "least")
+        with author.serving(END_ROWS):
+            lengths = author.op("Concat", self.lengths.ends, least, axis=0)
+            return spelling.greatest(author, lengths, 0)
 
     @cached_property
     def rows(self) -> RaggedRows:
@@ -50,8 +53,9 @@ class Ragged:
     def scanned_mask(self) -> str:
         """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of
         the loop, for the state of the highest rank."""
-        by_time = self.author.op("Transpose", self._mask, perm=[1, 0])
-        return row_mask(self.author, by_time, self._state_rank, 2)
+        with self.author.serving(END_ROWS):
+            by_time = self.author.op("Transpose", self._mask, perm=[1, 0])
+            return row_mask(self.author, by_time, self._state_rank, 2)
 
     @property
     def _state_rank(self) -> int:
@@ -67,30 +71,31 @@ class Ragged:
     @cached_property
     def _mask(self) -> str:
         """Whether row b still runs in iteration t, bool [batch, longest]."""
-        steps = spelling.arange(self.author, self.longest)
-        ends = spelling.unsqueeze(self.author, self.lengths.vector, 1)
-        return self.author.op("Less", steps, ends)
+        author = self.author
+        steps = spelling.count_to(author, self.lengths.time)
+        run = author.op("Slice", steps, author.ints(0), self.longest)
+        return author.op("Less", run, self.lengths.ends)
 
     def sequences(self) -> list[str]:
         """The scanned tensors as the loop reads them, [batch, longest, ...], all forwards."""
-        return [
-            self._sequence(one.tensor, one.reversed, elem_type, index)
-            for index, (one, elem_type) in enumerate(
-                zip(self.scan.form.scanned, self.scan.sequence_types, strict=True)
-            )
-        ]
+        with self.author.serving(END_ROWS):
+            return [
+                self._sequence(one.tensor, one.reversed, elem_type, index)
+                for index, (one, elem_type) in enumerate(
+                    zip(self.scan.form.scanned, self.scan.sequence_types, strict=True)
+                )
+            ]
 
     def _sequence(self, tensor: str, backwards: bool, elem_type: int, index: int) -> str:
         author = self.author
         one = author.ints(1)
         value = author.op("Slice", tensor, author.ints(0), self.longest, one)
         if backwards:
-            # A length of 0 reverses nothing, which 1 says, too.
-            ends = author.op("Max", self.lengths.vector, one)
+            ends = self.scan.form.lengths
             value = author.op("ReverseSequence", value, ends, batch_axis=0, time_axis=1)
         if self.safe:
             return value
-        if self.lengths.may_be_zero:
+        if self.lengths.rows:
             value = self._borrowed(value)
         first = author.op("Slice", value, author.ints(0), one, one)
         rank = self._slice_rank(index)
@@ -105,8 +110,7 @@ class Ragged:
     def _borrowed(self, value: str) -> str:
         """For each row the row that it runs on; GatherND is right for strings, too."""
         with self.author.serving(HANDLE_LENGTH_0):
-            index = spelling.unsqueeze(self.author, self.lengths.rows, 1)
-            return self.author.op("GatherND", value, index)
+            return self.author.op("GatherND", value, self.lengths.rows)
 
     def body(self) -> GraphProto:
         """The body for the whole batch, with one more input: which rows still run."""
@@ -145,7 +149,7 @@ class Ragged:
         kept = []
         for name, initial, state in zip(carried, self.scan.initials, self.scan.states, strict=True):
             own = inner.fresh(f"{name}/kept")
-            first = self._borrowed(initial) if self.lengths.may_be_zero else initial
+            first = self._borrowed(initial) if self.lengths.rows else initial
             shaped = self._for_rank(mask, len(state.dims))
             fed = choose(inner, shaped, own, first, state.elem_type)
             inner.op("Identity", fed, outputs=[name])

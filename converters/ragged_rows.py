@@ -1,7 +1,6 @@
-"""What a loop over time has collected, by row: from [longest, batch, ...] to [batch, time, ...].
+"""What a loop over time has collected, by row: from [batch, longest, ...] to [batch, time, ...].
 
-Rows are looked up, for onnxruntime's Where takes several passes over them and loses -0.0; that
-brings time behind batch, too.
+Rows are looked up, for onnxruntime's Where takes several passes over them and loses -0.0.
 """
 
 from __future__ import annotations
@@ -9,52 +8,75 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from converters.batched_scan import RowType
 from converters.sequence_lens import Lengths
 from passes import spelling
 from passes.author import Author
+from passes.element_types import runs
+from passes.purposes import END_ROWS, HANDLE_LENGTH_0
+
+
+@dataclass(frozen=True)
+class Final:
+    """A final state to write: the state after the last valid iteration, or else the initial one."""
+
+    initial: str
+    output: str
 
 
 @dataclass(frozen=True)
 class RaggedRows:
-    """Rows that end one by one; `longest` (int64 [1], above 0) is how long the loop runs."""
+    """Rows that end one by one; `longest` (int64 [1]) is how long the loop runs."""
 
     author: Author
     lengths: Lengths
     longest: str
 
-    def padded(self, run: str, elem_type: int, output: str) -> None:
-        """Zero behind the length of each row, up to the full time."""
-        author, one = self.author, self.author.ints(1)
-        shape = author.op("Concat", one, spelling.rest_of_shape(author, run, 1), axis=0)
-        nothing = spelling.zeros(author, shape, elem_type)
-        known = author.op("Concat", run, nothing, axis=0)
-        author.op("GatherND", known, self._places, outputs=[output])
-
-    def last(self, run: str) -> str:
-        """What the last valid iteration of each row gave; at length 0 what its first one gave."""
-        return self.author.op("GatherND", run, self._last_places)
-
-    @cached_property
-    def _rows(self) -> str:
-        """The number of each row, int64 [batch, 1]."""
+    def write(
+        self, run: str, element: RowType, output: str = "", final: Final | None = None
+    ) -> None:
+        """Write what the loop collected as `run`: `output` with zeros behind the length of each
+        row, up to the full time, and a final state of which it is the history."""
         author = self.author
-        rows = spelling.arange(author, author.op("Shape", self.lengths.vector))
-        return spelling.unsqueeze(author, rows, 1)
+        behind = ""
+        if final is not None and self.lengths.may_be_zero:
+            with author.serving(HANDLE_LENGTH_0):
+                behind = spelling.unsqueeze(author, final.initial, 1)
+                run = run if output else author.op("Concat", run, behind, axis=1)
+        with author.serving(END_ROWS):
+            if output:
+                run = self._with_zeros(run, behind, element)
+                index = spelling.unsqueeze(author, self._iterations, 2)
+                author.op("GatherND", run, index, outputs=[output], batch_dims=1)
+            if final is not None:
+                author.op("GatherND", run, self._last, outputs=[final.output], batch_dims=1)
 
-    @cached_property
-    def _last_places(self) -> str:
-        """Iteration and row, int64 [batch, 2]."""
-        author, one = self.author, self.author.ints(1)
-        before = author.op("Sub", author.op("Max", self.lengths.vector, one), one)
-        return author.op("Concat", spelling.unsqueeze(author, before, 1), self._rows, axis=1)
-
-    @cached_property
-    def _places(self) -> str:
-        """Iteration and row, or behind the last iteration, int64 [batch, time, 2]."""
+    def _with_zeros(self, run: str, behind: str, element: RowType) -> str:
+        """`run` with one iteration of zeros at its end, and `behind` that, if there is anything."""
         author = self.author
-        steps = spelling.arange(author, self.lengths.time)
-        runs = author.op("Less", steps, spelling.unsqueeze(author, self.lengths.vector, 1))
-        iteration = author.op("Where", runs, steps, self.longest)
-        row = author.op("Expand", self._rows, author.op("Shape", iteration))
-        pair = [spelling.unsqueeze(author, one, 2) for one in (iteration, row)]
-        return author.op("Concat", *pair, axis=2)
+        leading = [0] * (2 + len(element.dims))
+        paddable = runs("Pad", author.opset, element.elem_type)
+        if paddable and behind:
+            first = [0, 1, *leading[2:]]
+            zeros_too = author.op("Pad", behind, author.ints(*first, *leading))
+            return author.op("Concat", run, zeros_too, axis=1)
+        if paddable:
+            return author.op("Pad", run, author.ints(*leading, 0, 1, *leading[2:]))
+        shape = author.op("Shape", self.lengths.ends)  # [batch, 1]
+        if element.dims:
+            shape = author.op("Concat", shape, element.shape(author, run, 2), axis=0)
+        parts = filter(None, [run, spelling.zeros(author, shape, element.elem_type), behind])
+        return author.op("Concat", *parts, axis=1)
+
+    @cached_property
+    def _last(self) -> str:
+        """The last valid iteration of each row, int64 [batch, 1]; -1 where there is none."""
+        return self.author.op("Sub", self.lengths.ends, self.author.int(1))
+
+    @cached_property
+    def _iterations(self) -> str:
+        """The iterations, int64 [batch, time]; behind the last valid one of a row that of zeros."""
+        author = self.author
+        steps = spelling.count_to(author, self.lengths.time)
+        runs = author.op("Less", steps, self.lengths.ends)
+        return author.op("Where", runs, steps, self.longest)

@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 from onnx import GraphProto, helper
 
 from converters.batched_scan import BatchedScan, RowType
 from converters.ragged_batch import Ragged
+from converters.ragged_rows import Final
 from passes import scope as scoping
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.operators import op_of
-from passes.purposes import HANDLE_LENGTH_0
 from passes.scan_axes import write_scan
-from passes.vectorize.selection import choose, row_mask
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
 _MOST_ELEMENTS = 1 << 16
@@ -45,6 +43,7 @@ class RunOn:
         """Write the Scan, then final states and collected values under the names in `outputs`."""
         ragged = self.ragged
         author, count = ragged.author, len(ragged.scan.states)
+        collected = ragged.scan.elements
         fed = ragged.sequences()
         graph, histories = self._with_histories(ragged.at.rows.graph)
         body = ragged.at.whole(graph, scoping.output_names(graph)).graph
@@ -64,17 +63,22 @@ class RunOn:
                 for tensor, inside in zip(fed, inputs[count:], strict=True)
             ),
             collected=tuple(
-                Collected(result, kept) for result, kept in zip(results[count:], raw, strict=True)
+                Collected(result, kept, 1)
+                for result, kept in zip(results[count:], raw, strict=True)
             ),
         )
         write_scan(author, form, name=name, rows=1)
-        for index, state in enumerate(ragged.scan.states):
-            self._last(raw[histories[index]], index, state, outputs[index])
-        elements = ragged.scan.elements
-        for result, output, element in zip(
-            raw[: len(elements)], outputs[count:], elements, strict=True
-        ):
-            ragged.rows.padded(result, element.elem_type, output)
+        finals: dict[int, Final] = {}
+        for index, history in enumerate(histories):
+            final = Final(ragged.scan.initials[index], outputs[index])
+            if finals.setdefault(history, final) is not final:  # two states that are the same
+                ragged.rows.write(raw[history], ragged.scan.states[index], final=final)
+        of_states = [
+            ragged.scan.states[histories.index(at)] for at in range(len(collected), len(raw))
+        ]
+        for at, element in enumerate([*collected, *of_states]):
+            output = outputs[count + at] if at < len(collected) else ""
+            ragged.rows.write(raw[at], element, output, finals.get(at))
 
     def _with_histories(self, body: GraphProto) -> tuple[GraphProto, list[int]]:
         """The body, with every state collected, too, and where among the collected values.
@@ -102,16 +106,3 @@ class RunOn:
                 graph.node.append(helper.make_node("Identity", [value.name], [own.name]))
             places.append(collected.index(source(value.name)))
         return graph, places
-
-    def _last(self, history: str, index: int, state: RowType, output: str) -> None:
-        """The state after the last valid iteration of each row; the initial one at length 0."""
-        ragged, author = self.ragged, self.ragged.author
-        final = ragged.rows.last(history)
-        if ragged.lengths.may_be_zero:
-            with author.serving(HANDLE_LENGTH_0):
-                zero = author.constant(np.zeros(1, np.int64), "ints")
-                ran = author.op("Greater", ragged.lengths.vector, zero)
-                mask = row_mask(author, ran, len(state.dims))
-                initial = ragged.scan.initials[index]
-                final = choose(author, mask, final, initial, state.elem_type)
-        author.op("Identity", final, outputs=[output])

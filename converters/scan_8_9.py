@@ -13,6 +13,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
+from passes.vectorize import NeedsRows
 
 _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batch is the answer
 
@@ -44,7 +45,11 @@ def upgrade_scan_8(site: Site) -> Edit:
         }> (h0, x, lens)
 
     Each row runs exactly as many iterations as its length says, on the values that the original
-    saw; positions behind the length are zero. Lengths outside 0..T fail, as in the original.
+    saw; positions behind the length are zero. Lengths outside 0..T fail, as in the original, and
+    so do sizes that disagree, unless the model's inputs declare them with one symbol; `--assume
+    valid-inputs` leaves these guards out. Where there is nothing to run the Scan does nothing, as
+    the Scan-8 did; onnxruntime fails on it there, as on most such Scan-8: `--robust` writes an If
+    around it.
 
     Refuses:
     - `unknown-type`: the element type of a state or collected value is not declared or inferred
@@ -63,11 +68,11 @@ def upgrade_scan_8(site: Site) -> Edit:
     scan = BatchedScan.of(site)
     strategy = _strategy(site, scan)
     if strategy != "auto":
-        return _edit(site, scan, strategy, strategy)
+        return _written(site, scan, strategy, strategy)
     try:
-        return _edit(site, scan, "vectorize", "vectorize")
+        return _written(site, scan, "vectorize", "vectorize")
     except Refused as reason:
-        return _edit(site, scan, "nest", f"nest, since vectorize refused: {reason.sentence}")
+        return _written(site, scan, "nest", f"nest, since vectorize refused: {reason.sentence}")
 
 
 def _strategy(site: Site, scan: BatchedScan) -> str:
@@ -97,10 +102,19 @@ def _automatic(site: Site, scan: BatchedScan) -> str:
     return "auto" if site.target >= OLDEST else "nest"
 
 
-def _edit(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
+def _written(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
+    try:
+        return _edit(site, scan, strategy, note)
+    except NeedsRows:
+        return _edit(site, scan, strategy, note, needs_rows=True)
+
+
+def _edit(
+    site: Site, scan: BatchedScan, strategy: str, note: str, *, needs_rows: bool = False
+) -> Edit:
     author = Author(site.target, site.names, site.node.name or "scan")
     outputs = [name or author.fresh("unused") for name in scan.form.outputs]
-    UpgradedScan(author, site, scan, strategy, outputs).write()
+    UpgradedScan(author, site, scan, strategy, outputs, needs_rows).write()
     nodes = author.read(outputs)
     _inherit(nodes[-1], site.node, set(_node_names(nodes)))
     exact = strategy != "vectorize"  # a batched product sums in another order

@@ -1,8 +1,7 @@
 """sequence_lens of Scan-8: what is known of the lengths, and the guards they need.
 
-A row runs exactly as many iterations as its length says, so nothing is ever computed on values
-that the original did not see. Only a row of length 0 borrows the inputs of a row that ran, for
-one iteration that nobody reads, since a Scan over nothing fails in onnxruntime.
+A row runs exactly as many iterations as its length says; where the whole batch runs at once its
+loop may run on, but nothing that the original did not give is kept.
 """
 
 from __future__ import annotations
@@ -21,17 +20,15 @@ from passes.rule import Site
 
 @dataclass(frozen=True)
 class Lengths:
-    """`vector` is int64 [batch]; `rows` the row whose inputs each row runs on, empty if its own."""
+    """`ends` is int64 [batch], or [batch, 1] where the whole batch runs at once; `time` a scalar.
 
-    vector: str
-    time: str  # int64 [1]
+    `rows`, shaped as `ends`, is the row whose inputs each row runs on, empty if its own.
+    """
+
+    ends: str
+    time: str
+    may_be_zero: bool
     rows: str = ""
-    padded: bool = False  # some of it stands in for nothing, and any row may have length 0
-
-    @property
-    def may_be_zero(self) -> bool:
-        """Whether a row may have length 0."""
-        return bool(self.rows) or self.padded
 
 
 @dataclass(frozen=True)
@@ -49,7 +46,7 @@ class KnownLengths:
         if value is None:
             return cls(None)
         fixed = tuple(int(length) for length in value.ravel())
-        everything = scan.same_time and scan.same_batch and len(fixed) == scan.batch
+        everything = scan.times == (scan.time,) and scan.batches == (len(fixed),)
         if everything and all(length == scan.time for length in fixed):
             return None
         return cls(fixed)
@@ -73,84 +70,73 @@ class KnownLengths:
         )
 
 
-def checked_lengths(
-    author: Author, scan: BatchedScan, known: KnownLengths, assume_valid: bool
-) -> tuple[str, str]:
-    """The lengths and the time, guarded: the model fails where the original does.
+def time_of(author: Author, scan: BatchedScan) -> str:
+    """The number of steps, a scalar."""
+    if scan.time is not None:
+        return author.int(scan.time)
+    return spelling.scalar_size(author, scan.sequences[0], 1)
 
-    That is where a length lies outside 0..time, or where batch or time sizes disagree.
-    """
-    lengths = scan.form.lengths
-    time = spelling.size_of_axis(author, scan.sequences[0], 1)
-    if assume_valid:
-        return lengths, time
-    conditions = []
+
+def guarded_ends(author: Author, ends: str, lengths: str, time: str) -> str:
+    """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time."""
     with author.serving(GUARD_LENGTHS):
-        if not (known.in_range(scan.time) and scan.same_time):
-            conditions.append(_in_range(author, lengths, time))
-        conditions += same_sizes(author, scan)
-        if conditions:
-            lengths = spelling.must_count(author, lengths, spelling.both(author, conditions))
-    return lengths, time
-
-
-def same_sizes(author: Author, scan: BatchedScan) -> list[str]:
-    """Conditions (scalar bools) that batch and time sizes agree, where that is not proven."""
-    with author.serving(GUARD_SIZES):
-        return _same_sizes(author, scan)
-
-
-def _same_sizes(author: Author, scan: BatchedScan) -> list[str]:
-    conditions = []
-    everything = [*scan.sequences, *scan.initials]
-    if scan.form.lengths:
-        everything.append(scan.form.lengths)
-    if not scan.same_batch:
-        conditions += _agree(author, everything, 0, scan.batch)
-    if not scan.same_time:
-        conditions += _agree(author, scan.sequences, 1, scan.time)
-    return conditions
-
-
-def _agree(author: Author, values: list[str], axis: int, size: int | None) -> list[str]:
-    """Conditions that all values have the same size, and `size` where one is declared."""
-    sizes = [
-        spelling.squeeze(author, spelling.size_of_axis(author, value, axis), 0)
-        for value in dict.fromkeys(values)
-    ]
-    if size is not None:
-        sizes.insert(0, author.int(size))
-    return [author.op("Equal", sizes[0], other) for other in sizes[1:]]
+        return spelling.must_all(author, ends, _in_range(author, lengths, time))
 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:
-    negative = author.op("Less", lengths, author.ints(0))
-    wrong = author.op("Or", negative, author.op("Greater", lengths, time))
-    count = spelling.total(author, author.op("Cast", wrong, to=TensorProto.INT64))
-    return author.op("Equal", count, author.int(0))
+    """Which lengths lie in 0..time, a bool vector."""
+    if author.opset >= _CLIP_TAKES_INTS:
+        clipped = author.op("Clip", lengths, author.int(0), time)
+        return author.op("Equal", lengths, clipped)
+    wrong = author.op("Less", lengths, author.int(0))
+    return author.op("Not", author.op("Or", wrong, author.op("Greater", lengths, time)))
 
 
-def any_row_runs(author: Author, lengths: str) -> str:
+_CLIP_TAKES_INTS = 12
+
+
+def same_sizes(author: Author, scan: BatchedScan, *, times: bool) -> list[str]:
+    """Conditions (scalar bools) that batch sizes agree, and `times`, where that is not proven."""
+    with author.serving(GUARD_SIZES):
+        conditions = _agree(author, scan.batches, 0)
+        return [*conditions, *_agree(author, scan.times, 1)] if times else conditions
+
+
+def _agree(author: Author, sizes: tuple[int | str, ...], axis: int) -> list[str]:
+    """Conditions that sizes, numbers or those of inputs, are all the same."""
+    if len(sizes) == 1:
+        return []
+    first, *others = (
+        author.int(size) if isinstance(size, int) else spelling.scalar_size(author, size, axis)
+        for size in sizes
+    )
+    return [author.op("Equal", first, other) for other in others]
+
+
+def any_row_runs(author: Author, ends: str) -> str:
     """Whether any length is above 0, a scalar bool."""
     with author.serving(HANDLE_NOTHING):
-        runs = author.op("Cast", _runs(author, lengths), to=TensorProto.INT64)
+        runs = author.op("Cast", _runs(author, ends), to=TensorProto.INT64)
         return author.op("Greater", spelling.total(author, runs), author.int(0))
 
 
-def borrowed_rows(author: Author, lengths: str) -> str:
-    """For each row the one whose inputs it runs on: itself, or the first row that runs.
+def borrowed_rows(author: Author, lengths: str, ends: str, *, column: bool) -> str:
+    """For each row the one whose inputs it runs on: itself, or else the first of the longest.
 
-    Only where at least one row runs.
+    That one runs, if any does. `column`: `ends` is [batch, 1].
     """
     with author.serving(HANDLE_LENGTH_0):
-        runs = _runs(author, lengths)
-        # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
-        flags = author.op("Cast", runs, to=TensorProto.INT32)
-        first = author.op("ArgMax", flags, axis=0, keepdims=1)
         everyone = spelling.arange(author, author.op("Shape", lengths))
-        return author.op("Where", runs, everyone, first)
+        if column:
+            everyone = spelling.unsqueeze(author, everyone, 1)
+        # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
+        known = author.op("Cast", lengths, to=TensorProto.INT32)
+        # With one more, there is a longest one in an empty batch, too.
+        nothing = author.constant(np.zeros(1, np.int32), "nothing")
+        first = author.op("ArgMax", author.op("Concat", known, nothing, axis=0), axis=0, keepdims=1)
+        return author.op("Where", _runs(author, ends), everyone, first)
 
 
-def _runs(author: Author, lengths: str) -> str:
-    nought = author.constant(np.zeros(1, np.int64), "ints")
-    return author.once(("runs", lengths), lambda: author.op("Greater", lengths, nought))
+def _runs(author: Author, ends: str) -> str:
+    nought = author.int(0)
+    return author.once(("runs", ends), lambda: author.op("Greater", ends, nought))

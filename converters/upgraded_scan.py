@@ -1,128 +1,170 @@
-"""The Scan-9 that takes the place of a Scan-8, and the way around it where nothing may run."""
+"""The Scan-9 that takes the place of a Scan-8, with the guards that it needs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from onnx import GraphProto
 
 from converters.batch_nest import nest
 from converters.batch_unroll import unroll
-from converters.batch_vectorize import vectorize
+from converters.batch_vectorize import runs_on, vectorize
 from converters.batched_scan import BatchedScan
 from converters.idle_scan import has_elements, idle_outputs
 from converters.own_weights import with_own_weights
-from converters.padded_batch import Padded, may_pad
 from converters.sequence_lens import (
     KnownLengths,
     Lengths,
     any_row_runs,
     borrowed_rows,
-    checked_lengths,
+    guarded_ends,
     same_sizes,
+    time_of,
 )
 from passes import spelling
 from passes.author import Author
 from passes.purposes import GUARD_SIZES, HANDLE_NOTHING
 from passes.rule import Site
+from passes.rules.readers import readers_around
 from passes.value_types import Dims
 
 
 @dataclass(frozen=True)
 class UpgradedScan:
-    """One site, one strategy."""
+    """One site, one strategy.
+
+    Where nothing is to be run, in a batch, a time or lengths of 0, the documents of both versions
+    say the same, and no runtime has to be helped that failed on the original, too: see `_apart`.
+    `needs_rows`: the body for the whole batch would be wrong for no rows.
+    """
 
     author: Author
     site: Site
     scan: BatchedScan
     strategy: str
     outputs: Sequence[str]
+    needs_rows: bool = False
 
     def write(self) -> None:
-        """Write the rows, and the way around them where possibly no iteration runs at all."""
+        """Write the loops, in an If where they do not run on nothing."""
         known = KnownLengths.of(self.site, self.scan)
-        if known is None:
-            self._write_full(self._guarded())
-        else:
-            self._write_ragged(known)
+        axes = self._apart(known)
+        scan = self._guarded(times=bool(axes) or known is not None)
+        lengths = None if known is None else self._lengths(scan, known)
+        if axes:
+            self._choose(scan, axes, lengths)
+            return
+        if lengths is not None and lengths.may_be_zero and self._borrows:
+            lengths = self._borrowing(self.author, lengths)
+        self._rows(self.author, self._owning(scan), lengths, self.outputs)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether the whole batch runs at once."""
+        return self.strategy == "vectorize"
 
     def _assumed(self, assumption: str) -> bool:
         return assumption in self.site.options.get("assume", ())
 
-    def _write_full(self, scan: BatchedScan) -> None:
-        """All rows run to the end."""
-        if (scan.batch and scan.time) or self._assumed("non-empty"):
-            self._rows(self.author, scan, None, self.outputs)
-            return
-        if self._may_pad() and self._owning(scan) is None:
-            with self.author.serving(HANDLE_NOTHING):
-                padded = Padded.of(self.author, scan)
-            self._padded(padded)
-            return
-        compared = scan is not self.scan or self._assumed("valid-inputs")
-        condition = has_elements(self.author, scan)
-        self._choose(scan, condition, None, compared)
+    def _apart(self, known: KnownLengths | None) -> list[int]:
+        """The axes, batch (0) and time (1), of which no loop may run on a size of 0.
 
-    def _guarded(self) -> BatchedScan:
-        """The loops of `nest` compare the sizes themselves; the other strategies do not."""
+        A Scan over nothing is one for `--robust` to avoid: onnxruntime fails on it, as it does on a
+        Scan-8 with an empty batch or a length of 0. Only over no time steps its Scan-8 does answer,
+        with final states that are uninitialised memory: where nobody reads these, it is right.
+        """
+        sizes = self.scan.batch, self.scan.time
+        open_axes = [axis for axis in (0, 1) if not sizes[axis]]
+        if self._assumed("non-empty") or (known and not known.may_all_be_zero):
+            return []
+        if self.site.options.get("robust") or (known and self._borrows and not self._sized):
+            return open_axes if known is None else [0, 1]
+        needed = {0} if self.needs_rows else set()
+        if known is None and not self._answers_states:
+            needed.add(1)
+        return [axis for axis in open_axes if axis in needed]
+
+    @property
+    def _answers_states(self) -> bool:
+        """Whether somebody reads a final state."""
+        readers = readers_around(self.site)
+        return any(one.final and readers.get(one.final) for one in self.scan.form.carried)
+
+    @property
+    def _sized(self) -> bool:
+        """Whether the sizes of what is collected are known where nothing is."""
+        return all(isinstance(dim, int) for one in self.scan.elements for dim in one.dims)
+
+    @property
+    def _borrows(self) -> bool:
+        """Whether a row of length 0 is to run on the inputs of another one."""
+        if self._whole:
+            return not self._runs_on
+        return bool(self.site.options.get("robust")) or not self._sized
+
+    @cached_property
+    def _runs_on(self) -> bool:
+        """Whether rows may run on behind their end, for the whole batch at once."""
+        return runs_on(self.site, self.scan)
+
+    def _guarded(self, *, times: bool) -> BatchedScan:
+        """The Scan, failing where sizes disagree; the loops of `nest` compare batches themselves,
+        and each loop the times of what it scans."""
         scan = self.scan
-        if self.strategy == "nest" or scan.same_batch or self._assumed("valid-inputs"):
+        if self._assumed("valid-inputs") or (self.strategy == "nest" and not times):
             return scan
-        conditions = same_sizes(self.author, scan)
-        if not conditions:  # a single input agrees with itself
+        conditions = same_sizes(self.author, scan, times=times)
+        if not conditions:
             return scan
-        with self.author.serving(GUARD_SIZES):
-            agree = spelling.both(self.author, conditions)
-            first = scan.sequences[0]
-            return scan.reading({first: spelling.must(self.author, first, agree)})
+        author, first = self.author, scan.sequences[0]
+        with author.serving(GUARD_SIZES):
+            agree = spelling.both(author, conditions)
+            if self.strategy == "unroll" and scan.batch == 1:  # a Squeeze will read it
+                known = spelling.guarded(author, first, agree, scan.sequence_types[0])
+            else:
+                known = spelling.must(author, first, agree)
+        return scan.reading({first: known})
 
-    def _write_ragged(self, known: KnownLengths) -> None:
-        """Rows of different lengths."""
-        author, scan = self.author, self.scan
-        vector, time = checked_lengths(author, scan, known, self._assumed("valid-inputs"))
-        if not known.may_all_be_zero or self._assumed("non-empty"):
-            borrow = known.may_be_zero and not self._assumed("non-empty")
-            rows = borrowed_rows(author, vector) if borrow else ""
-            self._rows(author, scan, Lengths(vector, time, rows), self.outputs)
-            return
-        if self._may_pad() and self._owning(scan) is None:
-            with author.serving(HANDLE_NOTHING):
-                padded = Padded.of(author, scan, vector, time)
-            self._padded(padded)
-            return
-        condition = any_row_runs(author, vector)
-        self._choose(scan, condition, Lengths(vector, time), compared=True)
+    def _lengths(self, scan: BatchedScan, known: KnownLengths) -> Lengths:
+        """The lengths, failing where one lies outside of 0..time."""
+        author, lengths = self.author, scan.form.lengths
+        time = time_of(author, scan)
+        ends = spelling.unsqueeze(author, lengths, 1) if self._whole else lengths
+        if not self._assumed("valid-inputs") and not known.in_range(scan.time):
+            ends = guarded_ends(author, ends, lengths, time)
+        return Lengths(ends, time, known.may_be_zero and not self._assumed("non-empty"))
 
-    def _owning(self, scan: BatchedScan) -> BatchedScan | None:
-        """The Scan with its weights in its body; None where they stay, or would be copied."""
+    def _borrowing(self, author: Author, lengths: Lengths) -> Lengths:
+        """The lengths, and whose inputs a row of length 0 runs on."""
+        vector = self.scan.form.lengths
+        rows = borrowed_rows(author, vector, lengths.ends, column=self._whole)
+        return replace(lengths, rows=rows)
+
+    def _owning(self, scan: BatchedScan) -> BatchedScan:
+        """The Scan with its weights in its body, but where they stay, or would be copied."""
         if self.strategy == "unroll" and scan.batch != 1:
-            return None
-        return with_own_weights(self.site, scan)
+            return scan
+        return with_own_weights(self.site, scan) or scan
 
-    def _may_pad(self) -> bool:
-        return self.strategy == "vectorize" and may_pad(self.site, self.scan)
-
-    def _padded(self, padded: Padded) -> None:
-        """Run the loop in any case, over a row and a step of zeros where there is nothing."""
-        results = padded.outputs(len(self.outputs))
-        self._rows(self.author, padded.scan, padded.lengths, results)
-        with self.author.serving(HANDLE_NOTHING):
-            padded.cut(results, self.outputs)
-
-    def _choose(
-        self, scan: BatchedScan, condition: str, lengths: Lengths | None, compared: bool
-    ) -> None:
-        """Run the loops only if some iteration does: an empty Scan fails in onnxruntime."""
+    def _choose(self, scan: BatchedScan, axes: Sequence[int], lengths: Lengths | None) -> None:
+        """Run the loops only if some iteration does."""
+        if lengths is None:
+            condition = has_elements(self.author, scan, axes)
+        else:
+            condition = any_row_runs(self.author, lengths.ends)
         running = self.author.inside(f"{self.author.prefix}/some")
         results = [running.fresh(output) for output in self.outputs]
-        if lengths is not None and scan.batch != 1:
-            # With one row, "some row runs" is "the row runs".
-            lengths = replace(lengths, rows=borrowed_rows(running, lengths.vector))
-        self._rows(running, self._owning(scan) or scan, lengths, results)
+        # With one row, "some row runs" is "the row runs".
+        if lengths is not None and scan.batch != 1 and lengths.may_be_zero and self._borrows:
+            lengths = self._borrowing(running, lengths)
+        elif lengths is not None and scan.batch == 1:
+            lengths = replace(lengths, may_be_zero=False)
+        self._rows(running, self._owning(scan), lengths, results)
         with self.author.serving(HANDLE_NOTHING):
             idle = self.author.inside(f"{self.author.prefix}/none")
-            untouched = idle_outputs(idle, self.site, scan, checked=compared)
+            untouched = idle_outputs(idle, self.site, scan)
             self.author.op(
                 "If",
                 condition,
@@ -139,8 +181,12 @@ class UpgradedScan:
         outputs: Sequence[str],
     ) -> None:
         name = self.site.node.name
-        if self.strategy == "vectorize":
-            vectorize(author, self.site, scan, lengths, outputs, name)
+        if self._whole:
+            empty = not (scan.batch or self.needs_rows)
+            safe = lengths is None or self._runs_on
+            vectorize(
+                author, self.site, scan, lengths, outputs, name, may_be_empty=empty, safe=safe
+            )
         elif self.strategy == "unroll":
             assert scan.batch is not None
             unroll(author, scan, lengths, scan.batch, outputs, name)

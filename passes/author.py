@@ -37,6 +37,7 @@ class Author:
         self._written: list[gs.Node | NodeProto | Draft] = []
         self._fresh: set[str] = set()  # what nodes give that no caller named
         self._once: dict[Hashable, str] = {}
+        self._shared: set[str] = set()  # what it holds
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._tensors: dict[str, TensorProto] = {}
         self._purpose: Purpose | None = None
@@ -108,6 +109,19 @@ class Author:
         self._written.append(node)
         return written[0]
 
+    def name_as(self, value: str, output: str) -> None:
+        """Let `value` be called `output`: whoever wrote it last goes by the old name no more."""
+        last = self._written[-1] if self._written else None
+        if isinstance(last, gs.Node) and value in self._fresh and value not in self._shared:
+            names = [one.name for one in last.outputs]
+            if value in names:
+                last.outputs = [self._variable(output if one == value else one) for one in names]
+                self._fresh.discard(value)
+                if value in self._serving:
+                    self._serving[output] = self._serving.pop(value)
+                return
+        self.op("Identity", value, outputs=[output])
+
     def once(self, key: Hashable, write: Callable[[], str]) -> str:
         """What `write` answers, which is called for the first one of equal keys.
 
@@ -116,6 +130,7 @@ class Author:
         """
         if key not in self._once:
             self._once[key] = write()
+            self._shared.add(self._once[key])
         else:
             self._share(self._once[key])
         return self._once[key]

@@ -88,6 +88,14 @@ Verbose = Annotated[
     bool,
     typer.Option("--verbose", "-v", help="Report every rewrite, and how it was verified."),
 ]
+Robust = Annotated[
+    bool,
+    typer.Option(
+        "--robust",
+        help="Where a Scan-8 is upgraded: go around its loops where a batch, a time or all lengths "
+        "are 0. The Scan does nothing there, but onnxruntime fails on it, as on most such Scan-8.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Write over OUT if it exists.")]
 MaxNodes = Annotated[
     int,
@@ -220,6 +228,7 @@ class CommonOptions:
     strict: Strict = False
     allow_unverified: AllowUnverified = False
     assume: Assume = None
+    robust: Robust = False
     force: Force = False
     verbose: Verbose = False
 
@@ -235,5 +244,6 @@ class CommonOptions:
             "seed": self.seed,
             "allow_unverified": self.allow_unverified,
             "assume": [one.value for one in self.assume or []],
+            "robust": self.robust,
             "progress": progress,
         }

@@ -53,7 +53,7 @@ def model_hints(model: Model) -> dict[str, Hint]:
         if is_loop(place.node):
             read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
             for name, hint in hints_for(place.node, model.opset(), read).items():
-                first = hints.setdefault(name, hint)
+                first = hints.setdefault(name, replace(hint, chosen=True))
                 if first.length_of is None:
                     hints[name] = replace(first, length_of=hint.length_of)
     return hints

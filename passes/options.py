@@ -26,9 +26,10 @@ class Options(TypedDict, total=False):
     runs both models on `inputs` (an .npz or a folder of test data) and on inputs drawn from
     `seed`, for at most `verify_budget` seconds (60). `allow_unverified` lets rewrites pass that
     could not be compared. `assume=["valid-inputs"]` leaves out the guards that make the new
-    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `for_`, as
-    `"onnxruntime==1.22"`, names the newest opset that this release loads. `progress` is told what
-    goes on.
+    model fail where the old one would have, `"non-empty"` what handles sizes of 0. `robust` goes
+    around the loops of an upgraded Scan-8 where there is nothing to run, for runtimes that fail on
+    that. `for_`, as `"onnxruntime==1.22"`, names the newest opset that this release loads.
+    `progress` is told what goes on.
     """
 
     verify: bool
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     allow_unverified: bool
     assume: Sequence[str]
     for_: str | None
+    robust: bool
     progress: Progress | None
 
 
@@ -145,10 +147,9 @@ def session_of(
     assume = tuple(options.get("assume", ()))
     if not set(assume) <= set(Assumption):
         raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
+    own = {**own, "assume": assume, "robust": options.get("robust", False)}
     progress = options.get("progress")
-    return Session(
-        command, opset, {**own, "assume": assume}, _verifying(options), progress, release
-    )
+    return Session(command, opset, own, _verifying(options), progress, release)
 
 
 def _verifying(options: Options) -> Verifying | None:

@@ -36,4 +36,5 @@ _VALID, _NON_EMPTY = "--assume valid-inputs", "--assume non-empty"
 GUARD_LENGTHS = Purpose("guard the lengths", _VALID)
 GUARD_SIZES = Purpose("guard the sizes of the inputs", _VALID)
 HANDLE_NOTHING = Purpose("handle an empty batch or time", _NON_EMPTY)
+END_ROWS = Purpose("end each row at its length")
 HANDLE_LENGTH_0 = Purpose("handle rows of length 0", _NON_EMPTY)

@@ -10,7 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from passes.author import Author
 from passes.element_types import runs
 
-_AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum; the other reducers follow at 18
+_AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
+_REDUCED_AXES_ARE_INPUTS = 18  # of reducers but ReduceSum
 _SLICE_HAS_INPUTS = 10
 _SPLIT_COUNTS_OUTPUTS = 18
 #: Of these onnxruntime's Where turns -0.0 of its second input into 0.0.
@@ -53,6 +54,13 @@ def true(author: Author, rank: int = 0) -> str:
     return author.constant(np.ones((1,) * rank, np.bool_), "true")
 
 
+def greatest(author: Author, value: str, axis: int) -> str:
+    """The greatest elements along an axis, which goes."""
+    if author.opset < _REDUCED_AXES_ARE_INPUTS:
+        return author.op("ReduceMax", value, axes=[axis], keepdims=0)
+    return author.op("ReduceMax", value, author.ints(axis), keepdims=0)
+
+
 def total(author: Author, value: str) -> str:
     """The sum of all elements, a scalar; 0 for none."""
     return author.op("ReduceSum", value, keepdims=0)
@@ -66,6 +74,16 @@ def size_of_axis(author: Author, value: str, axis: int) -> str:
         return author.op("Gather", shape, author.ints(axis), axis=0)
 
     return author.once(("size", value, axis), measured)
+
+
+def scalar_size(author: Author, value: str, axis: int) -> str:
+    """The size of one axis (0 or more), a scalar."""
+
+    def measured() -> str:
+        shape = author.once(("Shape", value), lambda: author.op("Shape", value))
+        return author.op("Gather", shape, author.int(axis), axis=0)
+
+    return author.once(("scalar size", value, axis), measured)
 
 
 def rest_of_shape(author: Author, value: str, first: int) -> str:
@@ -126,6 +144,15 @@ def arange(author: Author, length: str) -> str:
         return squeeze(author, author.op("NonZero", ones), 0)
 
     return author.once(("arange", length), counted)
+
+
+def count_to(author: Author, number: str) -> str:
+    """0, 1, ..., `number` - 1 as an int64 vector; `number` is a scalar. From opset 11 on."""
+
+    def counted() -> str:
+        return author.op("Range", author.int(0), number, author.int(1))
+
+    return author.once(("count to", number), counted)
 
 
 def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
@@ -190,6 +217,16 @@ def must_count(author: Author, value: str, condition: str) -> str:
     What is guarded is a 0 that is added: onnxruntime fuses a Reshape with the Squeeze behind it.
     """
     return author.op("Add", value, must(author, author.ints(0), condition))
+
+
+def must_all(author: Author, value: str, conditions: str) -> str:
+    """`value` (int64), or a failure of the whole model where one of the conditions is false.
+
+    There is one for each element; those that hold are as many as there are, or do not make the
+    shape. Who reads it must not be another reshape, see `must`.
+    """
+    shape = author.op("Shape", value)
+    return author.op("Reshape", author.op("Compress", value, conditions), shape)
 
 
 def guarded(

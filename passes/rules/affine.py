@@ -141,7 +141,8 @@ def _sum(constant: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
 def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -> Affine:
     """The size of an axis: its number, or the atom of this very axis.
 
-    That two tensors are declared with one symbol is no proof: nothing holds a caller to it.
+    That two tensors inside of a model are declared with one symbol is no proof: such declarations
+    may be wrong. Of the inputs of a model it is one, see `symbol_atom`.
     """
     if isinstance(dim, int):
         return Affine(dim)
@@ -151,7 +152,8 @@ def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -
 
 
 def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
-    """The size that a symbol is in one graph, where declarations may be trusted."""
+    """The size that a symbol is in one graph, where declarations may be trusted: those of a model's
+    inputs, and all where the user says so."""
     key = ("size", scope_key, symbol)
     return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
 

@@ -10,10 +10,11 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
-from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm, Scanned
+from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lowered_body import LoweredBody
+from passes.rules.time_length import told_length
 from passes.value_types import dims_of, elem_type_of
 
 _LOOP_MAY_CARRY_NOTHING = 11
@@ -106,36 +107,8 @@ class _Lowering:
 
     def _count(self) -> str:
         """The scanned length, int64 [1], guarded where the lengths may differ."""
-        author = self.author
-        sizes = [self._size(one) for one in self.form.scanned]
-        known = [size for size in sizes if isinstance(size, int)]
-        same = (
-            len({one.tensor for one in self.form.scanned}) == 1
-            and len({one.axis for one in self.form.scanned}) == 1
-        )
-        if known and (same or (len(known) == len(sizes) and len(set(known)) == 1)):
-            return author.ints(known[0])
-        computed = [
-            spelling.size_of_axis(author, one.tensor, one.axis) for one in self.form.scanned
-        ]
-        computed = list(dict.fromkeys(computed))
-        if same or self.valid_inputs or len(computed) == 1:
-            return computed[0]
-        conditions = [
-            author.op(
-                "Equal",
-                spelling.squeeze(author, computed[0], 0),
-                spelling.squeeze(author, other, 0),
-            )
-            for other in computed[1:]
-        ]
-        return spelling.must_count(author, computed[0], spelling.both(author, conditions))
-
-    def _size(self, one: Scanned) -> int | str | None:
-        dims = dims_of(self.site.type_of(one.tensor))
-        if dims is None or not -len(dims) <= one.axis < len(dims):
-            return None
-        return dims[one.axis]
+        told = told_length(self.site, self.author, self.form.scanned)
+        return spelling.must_count(self.author, told.size, told.agree) if told.agree else told.size
 
     def _renamed_body(self) -> GraphProto:
         """The body, no name of which means something outside: scanned inputs become nodes'

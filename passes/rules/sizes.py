@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy.typing as npt
-from onnx import NodeProto
+from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
 from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
@@ -81,9 +81,18 @@ class Sizes(BodyView):
                 self._sizes[key] = self._followed(home, name, position, depth + 1)
             if (found := self._sizes[key]) is not None:
                 return found
-        if isinstance(dim, str) and "valid-inputs" in self.site.options.get("assume", ()):
+        if isinstance(dim, str) and (self._is_signature(home, name) or self._trusts_all):
             return symbol_atom(home.key, name, position, dim)
         return size_atom(home.key, name, position, dim)
+
+    def _is_signature(self, home: Scope, name: str) -> bool:
+        """Whether a value is an input of the model: sizes of one symbol are equal among these."""
+        main = home.outer is None and isinstance(home.owner, GraphProto)
+        return main and name in self.site.model.input_names(home.owner)
+
+    @property
+    def _trusts_all(self) -> bool:
+        return "valid-inputs" in self.site.options.get("assume", ())
 
     def _followed(self, home: Scope, name: str, axis: int, depth: int) -> Affine | None:
         """The size of an axis of what a graph itself defines, from what that is made of."""

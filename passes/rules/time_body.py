@@ -148,7 +148,7 @@ class TimeBody:
 
     def axis(self, size: str) -> Axis:
         """Time, whose length `size` names."""
-        return Axis(size, self.trips, not self.may_be_empty, self._symbol)
+        return Axis(size, self.trips, not self.may_be_empty, symbol=self._symbol)
 
     @property
     def _symbol(self) -> str | None:

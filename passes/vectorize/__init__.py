@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from passes.vectorize.rows import Captured, Rows, prepare
-from passes.vectorize.rows_writer import Axis
+from passes.vectorize.rows_writer import Axis, NeedsRows
 from passes.vectorize.table import TABLE
 from passes.vectorize.vectorizer import Body, Vectorizer
 
@@ -21,4 +21,14 @@ _FILES = """
 """
 FAMILIES = tuple(import_module(f"passes.vectorize.{name}") for name in _FILES.split())
 
-__all__ = ["FAMILIES", "TABLE", "Axis", "Body", "Captured", "Rows", "Vectorizer", "prepare"]
+__all__ = [
+    "FAMILIES",
+    "TABLE",
+    "Axis",
+    "Body",
+    "Captured",
+    "NeedsRows",
+    "Rows",
+    "Vectorizer",
+    "prepare",
+]

@@ -28,7 +28,7 @@ def group_normalization(node: NodeProto, at: Vectorizer) -> None:
     Inference of onnx does not tell the output's shape. The op is defined by nodes that fail on
     no images at all.
     """
-    if not (at.axis.nonempty or at.axis.static):
+    if not at.has_rows():
         at.refuse("may-be-empty", "GroupNormalization needs an image", *node.output)
     at.note(node.output[0], at.elem_type(node.input[0]), at.dims(node.input[0]))
     over_batch(node, at)

@@ -22,9 +22,9 @@ def reshape(node: NodeProto, at: Vectorizer) -> None:
     at.only_rows(node, 1)
     x, shape = node.input
     fixed = _fixed(node, at)
-    if fixed is not None and (at.axis.nonempty or _INFERRED not in fixed):
+    if fixed is not None and (_INFERRED not in fixed or at.has_rows()):
         _to_constant(node, at, fixed)
-    elif at.axis.nonempty:
+    elif at.has_rows():
         exact = attribute(node, "allowzero", 0)
         lead = at.axis.size if exact else at.author.ints(0)
         at.again(node, [x, at.op("Concat", lead, shape, axis=0)])
@@ -38,7 +38,7 @@ def _fixed(node: NodeProto, at: Vectorizer) -> list[int] | None:
     if known is None:
         return None
     sizes = [int(size) for size in known]
-    if _INFERRED in sizes and not at.axis.nonempty:
+    if _INFERRED in sizes and (at.axis.unguarded or not at.axis.nonempty):
         told = at.dims(node.output[0])[sizes.index(_INFERRED)]
         if isinstance(told, int) and told > 0:
             sizes[sizes.index(_INFERRED)] = told

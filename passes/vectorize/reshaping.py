@@ -33,7 +33,7 @@ def grouped(at: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:
     dims = at.dims(value)
     known = [_known_product([dims[axis] for axis in group]) for group in groups]
     vague = known.count(None)
-    if not vague or (vague == 1 and at.axis.nonempty):
+    if not vague or (vague == 1 and at.has_rows()):
         sizes = [-1 if size is None else size for size in known]
         return at.op("Reshape", value, at.author.ints(0, *sizes))
     products = [_product(at, [row_size(at, value, axis) for axis in group]) for group in groups]

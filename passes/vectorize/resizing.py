@@ -64,7 +64,7 @@ def _write_sizes(node: NodeProto, at: Vectorizer, inputs: Sequence[str]) -> None
     if at.author.opset >= _AXES and stretched and not roi:
         _write(node, at, [x, "", "", rest], axes=list(range(1, at.rank(x))))
         return
-    if not (at.axis.nonempty or at.axis.static):
+    if not at.has_rows():
         at.refuse("may-be-empty", "no images cannot be resized to given sizes", *node.output)
     merging = Merging.like(at, x)
     merged = merging.merged(x)

@@ -23,19 +23,25 @@ class Axis:
     """The new leading axis: `size` names its size (int64 [1]) where the body can read it.
 
     `static` is the size where it is known; `nonempty` says that it is never 0 where the body
-    runs. `symbol` is what the model calls the size: runtimes join the nodes of nested bodies
-    where they see that sizes are equal.
+    runs in onnxruntime, `unguarded` that it may be 0 there in other runtimes. `symbol` is what the
+    model calls the size: runtimes join the nodes of nested bodies where they see that sizes are
+    equal.
     """
 
     size: str
     static: int | None = None
     nonempty: bool = False
+    unguarded: bool = False
     symbol: str | None = None
 
     @property
     def dim(self) -> Dim:
         """The size, as far as types tell it."""
         return self.symbol if self.static is None else self.static
+
+
+class NeedsRows(Exception):
+    """What was to be written for an axis that may be empty would be wrong there."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,18 @@ class RowsWriter:
     spread_types: dict[str, TypeProto] = field(default_factory=dict)
 
     # --- what is known ---
+
+    def has_rows(self) -> bool:
+        """Whether the axis is never empty, for what would else be wrong, in any runtime.
+
+        Raises:
+            NeedsRows: it may be, although it is not where onnxruntime is concerned.
+        """
+        if self.axis.static:
+            return True
+        if self.axis.nonempty and self.axis.unguarded:
+            raise NeedsRows
+        return self.axis.nonempty
 
     def carries(self, name: str) -> bool:
         """Whether a value has the new axis."""
@@ -158,7 +176,7 @@ class RowsWriter:
 
     def name_as(self, value: str, output: str) -> None:
         """Give `value` the name that the body knows it by."""
-        self.author.op("Identity", value, outputs=[output])
+        self.author.name_as(value, output)
 
     def raised(self, name: str, rank: int) -> str:
         """A carrying value with axes of size 1 behind the new one, up to `rank` of a row, so

@@ -7,7 +7,7 @@ from typing import Literal
 
 from passes.verify.compare import Comparison, with_nan
 from passes.verify.draw import Case
-from passes.verify.executor import CANNOT_LOAD, CRASHED
+from passes.verify.executor import CANNOT_LOAD, CRASHED, Outcome
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
 from passes.verify.steadiness import Steadiness
@@ -15,6 +15,7 @@ from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
 
 _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
 _NAN_ALONE = "every element is NaN"
+_NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
 _MISFED = "a loop without iterations is fed other sizes than its body declares"
 
@@ -41,6 +42,12 @@ class Booking:
                 return
             if original.misfed:
                 self._book_broken(name, case, trial, _MISFED)
+                return
+            if self._is_idle(name, original, trial, reference):
+                said = trial.after.failed or trial.after.unable
+                self.ledger.note(f"{name} {_NOTHING_TO_RUN}", said)
+                trial = replace(trial, status="not run", sentence=_NOTHING_TO_RUN)
+                self.ledger.add(name, case, trial)
                 return
         if trial.sentence == KEPT_FROM_ANSWERING:
             self.ledger.note(f"{name} {KEPT_FROM_ANSWERING}", trial.after.failed)
@@ -73,6 +80,18 @@ class Booking:
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self.ledger.add(name, case, trial)
+
+    @staticmethod
+    def _is_idle(name: str, original: Outcome, trial: Trial, reference: Trial) -> bool:
+        """Whether the rewritten model alone fails, where the original has a Scan with nothing to
+        scan, and is right by the reference executor.
+
+        No runtime has to run that: onnxruntime's Scan-8 leaves final states uninitialised there,
+        and its later ones fail.
+        """
+        settled = original.idle_scan and reference.status == "compared"
+        alone = trial.before.outcome is not None and trial.after.outcome is None
+        return name != AUTHORITY and settled and alone
 
     def _book_broken(self, name: str, case: Case, trial: Trial, why: str) -> None:
         """Book a case that a promise of the user, or of the model, rules out, and that shows

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -38,13 +37,15 @@ class Hint:
     `dims` overrides the declared shape, axis by axis: a name, a size, or None to leave it.
     `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
     `index_below`: int values from 0 to that size less one. `natural`: values really observed;
-    those of several inputs belong together by position.
+    those of several inputs belong together by position. `chosen`: a caller chooses its sizes, and
+    may choose others than `dims` asks for, unless its declaration says so, too.
     """
 
     dims: tuple[str | int | None, ...] | None = None
     length_of: str | int | None = None
     index_below: str | None = None
     natural: tuple[Value, ...] = ()
+    chosen: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,15 +80,22 @@ class Drawer:
         )
 
     def _shared(self, dims: Dims) -> list[str]:
-        """The symbols on which hints make several inputs agree."""
-        hinted = {dim for hint in self.hints.values() for dim in hint.dims or ()}
-        bearers = Counter(dim for axes in dims.of.values() for dim in set(axes))
-        return [one for one in dims.symbols() if one in hinted and bearers[one] > 1]
+        """The symbols on which hints make several inputs agree that are not declared to."""
+        return [one for one in dims.symbols() if self._skewed(one, dims)]
 
-    def _skewed(self, name: str, dims: Dims, plan: Plan) -> bool:
-        """Whether this input disagrees: the last one that bears the symbol."""
-        bearers = [one for one, axes in dims.of.items() if plan.skew in axes]
-        return bool(plan.skew) and bearers[-1:] == [name]
+    def _skewed(self, symbol: str, dims: Dims) -> list[str]:
+        """The inputs that disagree on a symbol where some do: the last one that is declared
+        otherwise, and those that are declared as it is."""
+        bearers = {
+            value.name: _declared_as(value, dims.of[value.name].index(symbol))
+            for value in self.inputs
+            if symbol in dims.of[value.name]
+        }
+        *_, last = ("", *(one for one in bearers if bearers[one] != symbol))
+        if not last or not self._hint(last).chosen:
+            return []
+        alike = [one for one in bearers if one == last or bearers[one] == bearers[last] is not None]
+        return alike if len(alike) < len(bearers) else []
 
     def observed(self) -> int:
         """How many cases were observed."""
@@ -133,7 +141,7 @@ class Drawer:
         sizes: Mapping[str, int],
     ) -> Value:
         hint = self._hint(value.name)
-        if self._skewed(value.name, dims, plan):
+        if plan.skew and value.name in self._skewed(plan.skew, dims):
             sizes = {**sizes, plan.skew: sizes[plan.skew] + 1}
         shape = dims.shape(value.name, sizes)
         reason = why_not(value)
@@ -177,6 +185,12 @@ def draw(
         yield drawer.natural(index)
     for plan in drawer.plans():
         yield drawer.case(plan)
+
+
+def _declared_as(value: ValueInfoProto, axis: int) -> str | int | None:
+    """What an input's declaration calls the size of an axis."""
+    known = draw_dims.declared(value.type)
+    return known[axis] if known is not None and axis < len(known) else None
 
 
 def why_not(value: ValueInfoProto) -> str | None:

@@ -202,7 +202,7 @@ class _Trials:
             )
             if before.executor.name == AUTHORITY:
                 reference = trial
-            elif trial.status == "mismatch" and self._witness is not None:
+            elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):
                 reference = self._witnessed(case)
             self._booking.book(before.executor.name, case, trial, reference)
             statuses.add(_what_became(trial))
@@ -229,6 +229,11 @@ def _likeness(case: Case, original: Ran) -> str:
     idle = original.outcome is not None and original.outcome.idle
     empty = any(getattr(value, "size", 1) == 0 for value in case.feeds.values())
     return "odd" if idle or empty or original.failed else "ordinary"
+
+
+def _ends_alone(trial: Trial) -> bool:
+    """Whether the rewritten model cannot run where the original does."""
+    return trial.before.outcome is not None and bool(trial.after.unable)
 
 
 def _what_became(trial: Trial) -> str:

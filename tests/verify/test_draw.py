@@ -90,7 +90,7 @@ def test_a_negative_size_is_none() -> None:
 
 
 def test_hints_complete_and_override_the_declared_shape() -> None:
-    hints = {"x": Hint(dims=("B", "T", None)), "y": Hint(dims=("T", 4))}
+    hints = {"x": Hint(dims=("B", "T", None)), "y": Hint(dims=("T", 4), chosen=True)}
     unknown = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     skewed = 0
     for case in draw([*inputs("float[?,?,2] x"), unknown], hints=hints):
@@ -100,6 +100,20 @@ def test_hints_complete_and_override_the_declared_shape() -> None:
         assert tensor(case, "x").shape[2] == 2
         assert tensor(case, "y").shape == (time + disagrees, 4)
     assert skewed == 1
+
+
+def test_inputs_disagree_only_where_they_are_not_declared_to_agree() -> None:
+    hints = {name: Hint(dims=("B", None), chosen=True) for name in ("x", "y", "z")}
+
+    def skewed(declared: str) -> list[dict[str, int]]:
+        drawn = draw(inputs(declared), hints=hints)
+        sizes = [{name: tensor(one, name).shape[0] for name in one.feeds} for one in drawn]
+        return [one for one in sizes if len(set(one.values())) > 1]
+
+    assert not skewed("float[B,2] x, float[B,3] y")
+    assert not skewed("float[N,2] x, float[N,3] y")
+    (one,) = skewed("float[B,2] x, float[N,2] y, float[N,3] z")
+    assert one["y"] == one["z"] == one["x"] + 1
 
 
 def test_an_unknown_rank_is_tried_from_0_to_3() -> None:
