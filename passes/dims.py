@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from onnx import FunctionProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import (
+    FunctionProto,
+    ModelProto,
+    NodeProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
 
 from passes import scope as scoping
-from passes.errors import PassesError
+from passes.check import check
+from passes.errors import BadModel, PassesError
+from passes.full_check import full_objection
+from passes.inference import ValueTypes
 from passes.model import Model
-from passes.scope import Owner
+from passes.operators import op_of
+from passes.scope import Scope
+from passes.type_tables import every_scope
+from passes.value_types import Dim, dims_of
 
 
 class UnknownDim(PassesError):
@@ -31,6 +45,9 @@ def parsed(text: str) -> tuple[str, int]:
 def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
     """A model with these symbolic dims fixed everywhere, in bodies and functions too.
 
+    What the inputs declare holds. All other declarations are hints, for exporters mistake dims in
+    bodies: those of a graph in which one contradicts the sizes are inferred anew, or left open.
+
     Raises:
         UnknownDim: no input of the model has a dim of that name; those that there are are named.
     """
@@ -47,25 +64,173 @@ def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
             raise UnknownDim(f"no input has a dim called {name!r}; there are: {there}")
     proto = ModelProto()
     proto.CopyFrom(model.proto)
-    for _, top in scoping.owners(proto):
-        for owner in scoping.graphs_below(top):
-            for value in _declared(owner):
-                _fix(value.type, sizes)
+    for one in _named(proto.graph.input, sizes):
+        one.dim.dim_value = sizes[one.name]
+    hints = [hint for hint in _hints(proto, sizes) if hint.dims]
+    for hint in hints:
+        hint.write([None] * len(hint.dims))
+    types = ValueTypes(proto)
+    inferred = [hint.inferred(types) for hint in hints]
+    for hint, found in zip(hints, inferred, strict=True):
+        hint.write(found)
+    objections = _Objections(model)
+    objections.known.add(objections.of(proto))  # no hint is to blame for that
+    likely = [
+        (hint, found)
+        for hint, found in zip(hints, inferred, strict=True)
+        if hint.agrees(found, sizes, known) and hint.agrees(hint.initial(types), sizes, known)
+    ]
+    _write_sizes(proto, likely, sizes, objections)
     return Model(proto, model.path)
 
 
-def _declared(owner: Owner) -> Iterator[ValueInfoProto]:
-    yield from owner.value_info
-    if not isinstance(owner, FunctionProto):
-        yield from owner.input
-        yield from owner.output
+def _write_sizes(
+    proto: ModelProto,
+    hints: Sequence[tuple[_Hints, Sequence[Dim]]],
+    sizes: Mapping[str, int],
+    objections: _Objections,
+) -> None:
+    """Write the sizes where that contradicts nothing, elsewhere what was inferred; most often
+    nothing is contradicted."""
+    for hint, _ in hints:
+        hint.write([sizes[one.name] for one in hint.dims])
+    if not objections.new(proto):
+        return
+    for hint, found in hints:
+        hint.write(found)
+    for hint, found in hints:
+        hint.write([sizes[one.name] for one in hint.dims])
+        if objections.new(proto):
+            hint.write(found)
 
 
-def _fix(type_proto: TypeProto, sizes: Mapping[str, int]) -> None:
-    for shape in _shapes(type_proto):
-        for dim in shape.dim:
-            if dim.dim_param in sizes:
-                dim.dim_value = sizes[dim.dim_param]
+def as_given(original: Model, fixed: Model) -> Model:
+    """The model as it was read, but for the sizes in its signature, which are those of `fixed`."""
+    proto = ModelProto()
+    proto.CopyFrom(original.proto)
+    for mine, other in (
+        (proto.graph.input, fixed.proto.graph.input),
+        (proto.graph.output, fixed.proto.graph.output),
+    ):
+        del mine[:]
+        mine.extend(other)
+    return Model(proto, original.path)
+
+
+@dataclass(frozen=True)
+class _NamedDim:
+    """A dim that is declared with a `name`: the one at `position` of a tensor `value`, if it is a
+    tensor."""
+
+    dim: TensorShapeProto.Dimension
+    name: str
+    value: str
+    position: int
+
+    def of(self, kind: TypeProto | None) -> Dim:
+        """The dim at its position in another type."""
+        dims = dims_of(kind) or ()
+        return dims[self.position] if self.position < len(dims) else None
+
+
+@dataclass(frozen=True)
+class _Hints:
+    """What a graph declares of dims that are to be fixed. `signature`: users see it; `fed`: for the
+    states of a Loop, of which onnx infers no shape, their initial values in the scope around."""
+
+    scope: Scope
+    dims: Sequence[_NamedDim]
+    signature: bool = False
+    fed: Mapping[str, str] = field(default_factory=dict)
+
+    def inferred(self, types: ValueTypes) -> list[Dim]:
+        """What inference knows of each dim."""
+        return [one.of(types.within(self.scope, one.value)) for one in self.dims]
+
+    def initial(self, types: ValueTypes) -> list[Dim]:
+        """What a dim is in the first iteration."""
+        around, fed = self.scope.outer, self.fed
+        return [
+            one.of(types.of(around, fed[one.value])) if around and one.value in fed else None
+            for one in self.dims
+        ]
+
+    def agrees(self, found: Sequence[Dim], sizes: Mapping[str, int], names: Container[str]) -> bool:
+        """Whether nothing else was found, such as another one of the `names` of dims."""
+        pairs = zip(self.dims, found, strict=True)
+        return all(
+            one.name == dim or sizes[one.name] == dim
+            for one, dim in pairs
+            if isinstance(dim, int) or dim in names
+        )
+
+    def write(self, dims: Sequence[Dim]) -> None:
+        """Declare these sizes; others are left open, but keep their names in a signature."""
+        for one, known in zip(self.dims, dims, strict=True):
+            one.dim.Clear()
+            if isinstance(known, int):
+                one.dim.dim_value = known
+            elif self.signature:
+                one.dim.dim_param = one.name
+
+
+def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
+    """What declares such dims beside the inputs: outputs and values of the main graph, each body,
+    each function."""
+    fed = {
+        place.scope.inner(place.index)[0].key: place.node
+        for place in scoping.walk_model(proto)
+        if op_of(place.node) == "Loop"
+    }
+    for top in scoping.scopes(proto):
+        for scope in every_scope(top):
+            owner = scope.owner
+            values = list(owner.value_info)
+            if owner is proto.graph:
+                yield _Hints(scope, _named(proto.graph.output, sizes), signature=True)
+            elif not isinstance(owner, FunctionProto):
+                values += [*owner.input, *owner.output]
+            loop = fed.get(scope.key)
+            initial = {} if loop is None else _initial_values(loop)
+            yield _Hints(scope, _named(values, sizes), fed=initial)
+
+
+def _initial_values(loop: NodeProto) -> dict[str, str]:
+    """By the states' names in the body."""
+    ((_, body),) = scoping.subgraphs(loop)
+    return dict(zip(scoping.input_names(body)[2:], loop.input[2:], strict=False))
+
+
+def _named(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> list[_NamedDim]:
+    """The dims with such names."""
+    return [
+        _NamedDim(dim, dim.dim_param, value.name, position)
+        for value in values
+        for shape in _shapes(value.type)
+        for position, dim in enumerate(shape.dim)
+        if dim.dim_param in sizes
+    ]
+
+
+@dataclass
+class _Objections:
+    """What is wrong with a model by its types; `known` is not held against it."""
+
+    original: Model
+    known: set[str] = field(default_factory=lambda: {""})
+
+    def __post_init__(self) -> None:
+        self.known.add(self.of(self.original.proto))
+
+    def new(self, proto: ModelProto) -> bool:
+        return self.of(proto) not in self.known
+
+    def of(self, proto: ModelProto) -> str:
+        try:
+            check(Model(proto, self.original.path))
+        except BadModel as error:
+            return str(error)
+        return full_objection(proto)
 
 
 def _shapes(type_proto: TypeProto) -> Iterator[TensorShapeProto]:

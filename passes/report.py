@@ -181,7 +181,7 @@ class Report:
     def _headline(self) -> str:
         before, after = self.opsets
         name = self.file or "model"
-        if self.unchanged and self.checked is None:
+        if self.unchanged and self.command != "verify":
             because = f", it is at opset {before}" if self.command == "upgrade" else ""
             return f"{name}: nothing to do{because}"
         if self.command == "verify":

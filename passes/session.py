@@ -16,7 +16,7 @@ from passes.check import Survey, check, check_outcome
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.collector import collector_held_back
 from passes.constant_nodes import constant_tensor
-from passes.dims import with_fixed_dims
+from passes.dims import as_given, with_fixed_dims
 from passes.engine import Engine
 from passes.front_axes import with_front_axes
 from passes.full_check import invalidated
@@ -88,23 +88,26 @@ class Session:
         """
         converting = all(stage.converts for stage in self._stages())
         with collector_held_back() if converting else nullcontext():
-            model, found = self._loaded(source)
+            original, found = self._loaded(source)
+            sizes = dict(self.options.get("dims", ()))
+            model = with_fixed_dims(original, sizes) if sizes else original
             rounds, proto = self._rewritten(model, found)
             report = self._report(model, proto, rounds, found)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
-        if proto is not model.proto:
+        if proto is not original.proto:
             added = str(self.options.get("check_output") or "")
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
             check_outcome(Model(proto, model.path))
-            if sentence := invalidated(model.proto, rounds, proto):
+            if sentence := invalidated(original.proto, rounds, proto):
                 raise _failed(sentence, report)
-            report = self._verified(model, rounds, proto, report)
+            given = as_given(original, model) if sizes else original
+            report = self._verified(given, rounds, proto, report)
         return Result(proto, report, model.base_dir)
 
     def _loaded(self, source: Source) -> tuple[Model, Survey]:
-        """The valid model, with the dims that are to be fixed, and what was found in it."""
+        """The valid model, and what was found in it."""
         self._say("loading")
         check_known(self.target)
         model = Model.load(source)
@@ -116,9 +119,6 @@ class Session:
             size = Size.of(model.proto)
             report = Report(self.command, model.file, opsets, (size, size))
             raise _failed(f"{error}", report) from error
-        sizes = dict(self.options.get("dims", ()))
-        if sizes:
-            model = with_fixed_dims(model, sizes)
         added = str(self.options.get("check_output") or "")
         if added:
             refuse_taken(model.proto, added)
@@ -212,8 +212,11 @@ class Session:
         if verdicts.mismatch is not None:
             path, sentence, sides, failure = verdicts.mismatch
             raise Mismatch(f"{path}: {sentence}", report, sides, failure)
-        if verdicts.unverified and not self.verifying.allow_unverified:
-            raise NotVerified(_not_verified(verdicts.unverified), report)
+        unverified = verdicts.unverified
+        if self.options.get("dims") and verdicts.whole and verdicts.whole.verdict != "verified":
+            unverified = [*unverified, ("main", verdicts.whole)]  # sizes were fixed everywhere
+        if unverified and not self.verifying.allow_unverified:
+            raise NotVerified(_not_verified(unverified), report)
         if verdicts.unloadable is None:
             return report
         version, sentence = verdicts.unloadable

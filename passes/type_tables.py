@@ -69,17 +69,18 @@ def look_up(tables: Tables, scope: Scope, name: str) -> TypeProto | None:
 
 
 def tabulate(model: ModelProto, path: str, position: int, tables: dict[Key, Table]) -> None:
-    for scope in _every_scope(Scope(path, (position,), model.graph)):
+    for scope in every_scope(Scope(path, (position,), model.graph)):
         assert isinstance(scope.owner, GraphProto)
         tables[scope.key] = Table(scope.owner)
 
 
-def _every_scope(scope: Scope) -> Iterator[Scope]:
+def every_scope(scope: Scope) -> Iterator[Scope]:
+    """The scope and those of all bodies below."""
     yield scope
     for index, node in enumerate(scope.owner.node):
         if scoping.holds_graphs(node):
             for inner in scope.inner(index):
-                yield from _every_scope(inner)
+                yield from every_scope(inner)
 
 
 _GIVES_UP = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import onnx
+import onnxruntime
 import pytest
 from typer.testing import CliRunner
 
@@ -69,3 +71,93 @@ def test_the_command_takes_dims(tmp_path: Path) -> None:
     assert [sizes(one) for one in onnx.load(out).graph.input] == [[1, 2], [2, 1, 2]]
     assert CliRunner().invoke(app, [*call, "--force", "--dim", "T"]).exit_code == 2
     assert CliRunner().invoke(app, [*call, "--force", "--dim", "U=2"]).exit_code == 2
+
+
+#: An exporter took the dims of another value for those of the state.
+MISTAKEN = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[T,B,3] x, float[B,3] h) => (float[B,3] y, float[T,B,3] z)
+<float[3,3] w = {0.5, 0.25, 1, 0.5, -1, 0.5, -0.5, -1, 0.25}> {
+   y, z = Scan <num_scan_inputs = 1,
+      body = step (float[T,B] s, float[B,3] e) => (float[T,B] t, float[T,B] o) <float[T,B] m> {
+         m = MatMul (s, w)
+         t = Add (m, e)
+         o = Identity (t)
+      }> (h, x)
+}"""
+#: Here inference knows nothing of the state: the branch is what tells.
+MISTAKEN_LOOP = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[B,3] h, float[3,3] w, int64[T] lengths, bool c) => (float[B,3] y) {
+   n = Size (lengths)
+   y = Loop (n, c, h) <body = step (int64 i, bool go, float[T,B] s) => (bool on, float[T,B] t) {
+      on = Identity (go)
+      t = MatMul (s, w)
+   }>
+}"""
+
+
+def loads(model: onnx.ModelProto) -> bool:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return True
+
+
+@pytest.mark.parametrize("dims", [{"T": 5, "B": 4}, {"T": 5}, {"B": 4}, {"T": 1, "B": 3}])
+@pytest.mark.parametrize("command", [passes.unroll, passes.optimize])
+@pytest.mark.parametrize("text", [MISTAKEN, MISTAKEN_LOOP])
+def test_what_a_body_mistakes_is_inferred_anew(
+    text: str, command: Callable[..., passes.Result], dims: dict[str, int]
+) -> None:
+    model = as_model(text)
+    result = command(model, dims=dims, verify_budget=10)
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+    assert result.report.checked.compared["onnxruntime"] > 0
+    onnx.checker.check_model(result.model, full_check=True)
+    assert loads(result.model)
+
+
+def test_a_state_that_grows_is_not_given_the_size_it_begins_with() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[N,2] x, int64 n) => (float[K,2] y) <bool on = {1}, float[0,2] none = {}> {
+       y = Loop (n, on, none) <
+          body = step (int64 i, bool go, float[N,2] s) => (bool stays, float[N,2] t) {
+             stays = Identity (go)
+             t = Concat <axis = 0> (s, x)
+          }>
+    }"""
+    result = passes.unroll(as_model(text), dims={"N": 3}, verify_budget=10)
+    (loop,) = result.model.graph.node
+    first, _ = loop.attribute[0].g.input[2].type.tensor_type.shape.dim
+    assert first.WhichOneof("value") is None
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+
+
+def test_a_body_that_is_right_says_the_sizes() -> None:
+    model = passes.lower(as_model(SUM), verify=False).model
+    fixed = passes.hoist(passes.unroll(model, dims={"B": 4}, verify=False).model, verify=False)
+    assert "[B" not in onnx.printer.to_text(fixed.model)
+    (loop,) = [node for node in fixed.model.graph.node if node.op_type == "Loop"]
+    states = [sizes(one) for one in loop.attribute[0].g.input[2:]]
+    assert [4, 2] in states
+
+
+def test_the_sizes_are_verified_where_nothing_is_rewritten(tmp_path: Path) -> None:
+    report = passes.unroll(as_model(SUM), dims={"B": 4}, verify_budget=10).report
+    assert report.checked is not None
+    assert report.checked.verdict == "verified"
+    with pytest.raises(passes.NotVerified):
+        passes.unroll(as_model(SUM), dims={"B": 4}, verify_budget=0)
+
+
+def test_sizes_that_the_model_does_not_take_are_refused() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[N,3] x) => (float[N,3] y) <float[4,3] w = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}> {
+       y = Add (x, w)
+    }"""
+    assert passes.unroll(as_model(text), dims={"N": 4}, verify=False)
+    with pytest.raises(passes.NotProduced, match="with its dims fixed, the outcome is no valid"):
+        passes.unroll(as_model(text), dims={"N": 3}, verify=False)
