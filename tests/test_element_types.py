@@ -150,9 +150,10 @@ def commands(**options: Any) -> dict[str, Command]:
     }
     for target in ("onnxruntime", "scan-only", "loop-only", "no-control-flow"):
         found[f"optimize for {target}"] = partial(api.optimize, target=target, **options)
-    verifying = None if not options.get("verify", True) else Verifying(budget=20)
+    verifying = Verifying(options.get("executor", "both"), 20.0)
+    checked = verifying if options.get("verify", True) else None
     for alone in ("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"):
-        found[alone] = Session(alone, None, {}, verifying).run
+        found[alone] = Session(alone, None, {}, checked).run
     return found
 
 
@@ -240,6 +241,8 @@ def test_all_upgrades_are_valid_and_load(name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_what_is_written_agrees(name: str) -> None:
     options: dict[str, Any] = {"verify_budget": 20.0}
+    if name == "STRING":  # onnxruntime's Gather and Loop lose strings of the original itself
+        options["executor"] = "reference"
     assert not list(faults(MODELS, commands(**options), KINDS[name], 25))
     assert not list(faults(MODELS_8, commands_8(**options), KINDS[name], 8))
 
