@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from onnx import GraphProto, NodeProto, helper
 
+from passes import facts
 from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
 from passes.operators import op_of
-from passes.rule import Edit, Site, register
+from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.context import context_of
 from passes.rules.counter import Counter
 from passes.rules.integers import Integers
@@ -88,6 +89,9 @@ def count_loop(site: Site) -> Edit:
     - `unknown-type`: the type of the counter is not known
     """
     form = LoopForm.from_node(site.node, site.opset)
+    unconditional = form.condition is None or not form.condition.initial
+    if form.trip_count and unconditional and facts.condition_always_true(site, form):
+        raise NothingToDo  # it is counted already
     author = Author(site.target, site.names, site.node.name or "loop")
     count, note = Counter(site, form, author).count()
     counted = replace(_uncontrolled(site, form, author), trip_count=count)

@@ -364,3 +364,11 @@ def test_a_bound_that_the_body_reads_off_a_row_is_read_off_it_in_front() -> None
     made = counted(model)
     assert not nodes(made, "Loop")
     assert not nodes(made, "Where")
+
+
+def test_a_loop_that_only_its_trip_count_ends_is_counted_already() -> None:
+    condition = "go_out = Identity (always)"
+    model = counting(trips="n", initial="", condition=condition, constants="bool always = {1}")
+    report = Engine([rule("count-loop")]).round(Model(as_model(model.replace("go0", '""'))))
+    assert not report.rewritten
+    assert not report.refused
