@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from onnx import GraphProto, NodeProto, helper
 
-from passes import facts
+from passes import facts, spelling
 from passes import scope as scoping
-from passes import spelling
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
 from passes.operators import op_of
