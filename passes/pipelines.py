@@ -47,11 +47,20 @@ _MOVED = (
     *(replace(_HOIST[1], then=(_FOLD, _HOIST[1])), _FOLD),
 )
 _LAST = (_HOIST[-1], _SIMPLIFY)
-_BY_SIZE = (("by_size", True),)  # what is quicker may only show when the model runs
-_OPTIMIZE_SIZED = tuple(
-    replace(stage, options=_BY_SIZE) if "dissolve-map" in stage.rules else stage
-    for stage in (*_OPTIMIZE, *_MOVED)
-)
+#: What is quicker may only show when the model runs; a Loop of a few iterations may be as it is.
+_BY_SIZE, _QUICKER = ("by_size", True), ("quicker", True)
+
+
+def _timed(stage: Stage) -> Stage:
+    """A stage whose rules ask what takes less time in onnxruntime."""
+    options = (
+        *([_BY_SIZE] if "dissolve-map" in stage.rules else ()),
+        *([_QUICKER] if not {"raise-loop", "inline-loop"}.isdisjoint(stage.rules) else ()),
+    )
+    return replace(stage, options=options) if options else stage
+
+
+_OPTIMIZE_SIZED = tuple(map(_timed, (*_OPTIMIZE, *_MOVED)))
 _AT_CELLS = _OPTIMIZE_SIZED.index(_BATCH[-1])  # products still stand in the body
 _ONNXRUNTIME = (
     *_OPTIMIZE_SIZED[:_AT_CELLS],
@@ -78,10 +87,10 @@ PIPELINES: dict[str, tuple[Stage, ...]] = {
     "optimize": (
         _UPGRADE_FIRST,
         *_ONNXRUNTIME,
-        _once_more(_RAISE, _ONNXRUNTIME),
+        _once_more(_timed(_RAISE), _ONNXRUNTIME),
         _once_more(_FLATTEN, _ONNXRUNTIME),
         _HOIST_NEAR,
-        _SIMPLIFY,
+        _timed(_SIMPLIFY),
         Stage(("sink-weights",)),
     ),
     "optimize-scan-only": (

@@ -362,6 +362,35 @@ def test_a_while_stays_which_some_targets_may_have(
     assert run("optimize", path, "--target", target, "-o", out, "--force")[0] == 0
 
 
+@pytest.mark.parametrize("case", ["while", "while_steps", "while_and_limit"])
+def test_a_while_that_a_few_iterations_do_not_pay_for_stays(tmp_path: Path, case: str) -> None:
+    path, out = GOLDEN / "raise" / f"{case}.before.onnxtxt", tmp_path / "new.onnx"
+    code, output = run("optimize", path, "--strict", "--no-verify", "-o", out)
+    assert code == 0, output
+    assert "code few-iterations" in output
+    assert ops(onnx.load(out)) & {"Loop", "Scan", "If"} == {"Loop"}
+    scans = passes.optimize(onnx.load(path), target="scan-only", verify=False).model
+    assert {"Scan"} == ops(scans) & {"Loop", "Scan"}
+
+
+@pytest.mark.parametrize(
+    ("case", "trips", "left"),
+    [("while", 3, set()), ("while", 12, {"Scan"}), ("no_reads", 3, set())],
+)
+def test_few_iterations_are_written_out_where_a_scan_takes_longer(
+    case: str, trips: int, left: set[str]
+) -> None:
+    model = onnx.load(GOLDEN / "raise" / f"{case}.before.onnxtxt")
+    (count,) = (one for one in model.graph.input if one.name in ("m", "n"))
+    model.graph.input.remove(count)
+    model.graph.initializer.append(onnx.helper.make_tensor(count.name, 7, [], [trips]))
+    result = passes.optimize(model, verify_budget=10)
+    assert ops(result.model) & {"Loop", "Scan", "If"} == left
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+    assert passes.optimize(result.model, verify=False).model is result.model
+
+
 def test_a_rule_that_was_named_may_not_refuse_under_strict(file: Path) -> None:
     assert run("optimize", file, "--rule", "dissolve-map", "--strict")[0] == 0  # no Scan carries
     both = ("--rule", "raise-loop", "--rule", "dissolve-map")

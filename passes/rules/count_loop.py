@@ -14,6 +14,7 @@ from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.context import context_of
 from passes.rules.counter import Counter
+from passes.rules.few_iterations import expected, refuse_few
 from passes.rules.integers import Integers
 from passes.rules.leftovers import leftovers
 from passes.rules.raised_body import RaisedBody
@@ -86,17 +87,21 @@ def count_loop(site: Site) -> Edit:
       compared as a float, and neither where it starts nor its bound is fixed
     - `overflow`: the counter wraps, or that it might and then come back is not disproven
     - `unknown-type`: the type of the counter is not known
+    - `few-iterations`: in `optimize`: only the run tells the trip count, and a few iterations take
+      less time than the nodes in front of the loop
     """
     form = LoopForm.from_node(site.node, site.opset)
     unconditional = form.condition is None or not form.condition.initial
     if form.trip_count and unconditional and facts.condition_always_true(site, form):
         raise NothingToDo  # it is counted already
     author = Author(site.target, site.names, site.node.name or "loop")
-    count, note = Counter(site, form, author).count()
+    count, note, sizes = Counter(site, form, author).count()
     counted = replace(_uncontrolled(site, form, author), trip_count=count)
     author.adopt([counted.to_node()])
     nodes = author.nodes
     covered = leftovers(site, Integers(site), (), nodes)
+    if any(size.number is None for size in sizes):  # else all that is written is folded
+        refuse_few(site, nodes, covered, expected(sizes))
     return Edit(
         tuple(nodes),
         tuple(author.constants),

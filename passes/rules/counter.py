@@ -28,8 +28,9 @@ class Counter:
     form: LoopForm
     author: Author
 
-    def count(self) -> tuple[str, str]:
-        """The name of the trip count, written, and how the report calls it."""
+    def count(self) -> tuple[str, str, tuple[Affine, ...]]:
+        """The name of the trip count, written, how the report calls it, and what is known of the
+        numbers of iterations of which the least ends the loop."""
         reader = Comparisons.of(self.site, self.form)
         condition = reader.truth.condition
         outside = reader.truth.outside
@@ -43,14 +44,16 @@ class Counter:
         if fixed is not None:
             count = self.author.int(fixed)
             count = self._if_started(count) if starts else count
-            return self._limited(count, None), f"{fixed} iterations by a float counter"
+            known = (Affine(fixed),)
+            return self._limited(count, None), f"{fixed} iterations by a float counter", known
         comparisons = list(dict.fromkeys(reader.in_body(part) for part in parts))
         ending = [one for one in comparisons if not one.lasts(self.limit)]
         if not ending:
             count, note = self._unconditional(starts)
-            return self._told_apart(count, comparisons), note
+            return self._told_apart(count, comparisons), note, self._limits
         note = "counts while " + " and ".join(map(str, ending))
-        return self._told_apart(self._ended(reader, ending, starts), comparisons), note
+        count = self._told_apart(self._ended(reader, ending, starts), comparisons)
+        return count, note, (*(_roughly(one) for one in ending), *self._limits)
 
     @property
     def limit(self) -> Affine | None:
@@ -58,6 +61,10 @@ class Counter:
         name = self.form.trip_count
         known = Integers(self.site).outside(name) if name else None
         return None if known is None else known.single
+
+    @property
+    def _limits(self) -> tuple[Affine, ...]:
+        return () if self.limit is None else (self.limit,)
 
     def _ended(
         self,
@@ -139,6 +146,12 @@ class Counter:
         if dims_of(self.site.type_of(name)) == ():
             return name
         return self.author.op("Reshape", name, self.author.ints())
+
+
+def _roughly(one: Comparison) -> Affine:
+    """How often a comparison holds, where it is a number; else what that depends on."""
+    number = one.room.number
+    return one.room if number is None else Affine(number // abs(one.step))
 
 
 def _matches(

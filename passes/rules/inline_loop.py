@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from onnx import NodeProto
@@ -11,7 +12,10 @@ from passes.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.bounds import bound_of
 from passes.rules.context import context_of
+from passes.rules.few_iterations import may_be_written_out, starts
 from passes.rules.known_failure import refuse_known_failure
+from passes.rules.raise_loop import raise_loop
+from passes.rules.randomness import first_random
 from passes.rules.unrolling import Unrolling
 
 
@@ -36,7 +40,8 @@ def inline_loop(site: Site) -> Edit:
 
     A loop that never runs hands on its initial values, and collects nothing. It is `unroll` for
     just these loops, with its guards: where scanned lengths may differ the new model fails as the
-    Scan does, unless inputs are taken for valid.
+    Scan does, unless inputs are taken for valid. In `optimize`, a Loop of a few iterations is
+    written out, too, where that is quicker than a Scan: see `passes/rules/few_iterations.py`.
 
     Refuses:
     - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
@@ -46,8 +51,11 @@ def inline_loop(site: Site) -> Edit:
     """
     form = LoopForm.from_node(site.node, site.opset)
     trips = _trips(site, form)
+    note = f"{trips or 'no'} iteration{'s' if trips > 1 else ''}"
     try:
-        edit = _Inlining(site, form, trips).edit("1 iteration" if trips else "no iteration")
+        edit = _Inlining(site, form, trips).edit(note)
+        if trips > 1 and starts(edit.nodes, trips) >= starts(_as_scan(site), trips):
+            raise NothingToDo
         refuse_known_failure(site, edit)
         return replace(edit, context=context_of(site))  # maybe it tells the trip count
     except Refused as refused:
@@ -56,12 +64,20 @@ def inline_loop(site: Site) -> Edit:
         raise Refused("unknown-rank-of-nothing", refused.sentence, refused.culprits) from refused
 
 
+def _as_scan(site: Site) -> Sequence[NodeProto]:
+    """What the loop becomes where it is not written out."""
+    try:
+        return raise_loop(site).nodes
+    except Refused:
+        return [site.node]
+
+
 class _Inlining(Unrolling):
     careful = True
 
 
 def _trips(site: Site, form: LoopForm) -> int:
-    """0 or 1.
+    """How many iterations are written out.
 
     Raises:
         NothingToDo: the loop may run more often, or it is not known which.
@@ -70,7 +86,10 @@ def _trips(site: Site, form: LoopForm) -> int:
         bound = bound_of(site, form)
     except Refused:
         raise NothingToDo from None
-    if bound.promised or bound.size > 1 or not (bound.exact or _starts(site, form)):
+    few = site.options.get("quicker") and bound.exact and may_be_written_out(site, form, bound.size)
+    if bound.promised or not (bound.exact or _starts(site, form)):
+        raise NothingToDo
+    if bound.size > 1 and (not few or first_random(site.model, form.body.node) is not None):
         raise NothingToDo
     return bound.size
 

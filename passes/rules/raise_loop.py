@@ -8,6 +8,7 @@ from passes.author import Author
 from passes.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.context import context_of
+from passes.rules.few_iterations import expected, refuse_few
 from passes.rules.leftovers import leftovers
 from passes.rules.raised_scan import RaisedScan
 from passes.rules.raising import Raising
@@ -67,18 +68,27 @@ def raise_loop(site: Site) -> Edit:
     - `old-if`: before opset 11 an If has one shape, and a tensor of known size is scanned or not
     - `sequence-initial`: a collected sequence may not be empty at first
     - `sequence-read`: a collected sequence is used as one behind the loop
+    - `few-iterations`: in `optimize`: only the run tells the trip count, and a few iterations take
+      less time than what the Scan needs around it
     """
     raising = Raising.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")
     scan = RaisedScan(raising, author)
     scan.write()
     nodes = author.nodes
-    covered = {position for rows in scan.rows for position in rows.covered}
+    covered = leftovers(
+        site,
+        raising.integers,
+        {position for rows in scan.rows for position in rows.covered},
+        nodes,
+    )
+    if not raising.accumulators:
+        refuse_few(site, nodes, covered, expected([raising.trips.size]))
     return Edit(
         tuple(nodes),
         tuple(author.constants),
         note=_note(scan),
-        covered=leftovers(site, raising.integers, covered, nodes),
+        covered=covered,
         context=context_of(site),
         tidies=True,
     )

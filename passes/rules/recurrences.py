@@ -28,7 +28,7 @@ class Kind(StrEnum):
     LAST = "last"  # v
 
 
-_KINDS = {
+KINDS = {
     "Add": Kind.SUM,
     "Sub": Kind.SUM,
     "Mul": Kind.PRODUCT,
@@ -88,7 +88,7 @@ def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
         return Recurrence(carried, Kind.LAST, elem_type, carried.body_output)
     own = body.origin(node.input[0]) == carried.body_input
     value = node.input[1] if own else node.input[0]
-    kind = _KINDS[op_of(node)]
+    kind = KINDS[op_of(node)]
     if kind is Kind.SUM and elem_type in _COUNTERS and value not in body.varying:
         kind = Kind.COUNTER
     return Recurrence(carried, kind, elem_type, value, at, op_of(node) == "Sub")
@@ -96,7 +96,7 @@ def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
 
 def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
     """Whether a node makes the next value of the last one and another value."""
-    known = op_of(node) in _KINDS
+    known = op_of(node) in KINDS
     if not known or len(node.input) != 2:
         return False
     first, second = (body.origin(name) == state for name in node.input)
