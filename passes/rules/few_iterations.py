@@ -26,7 +26,7 @@ from passes.operators import is_onnx_domain, op_of
 from passes.rule import Refused, Site
 from passes.rules.affine import Affine
 from passes.rules.recurrences import FLOATS, KINDS
-from passes.rules.time_cost import PRODUCTS, UNKNOWN_TRIPS
+from passes.rules.time_cost import PRODUCTS, UNKNOWN_TRIPS, is_worth_it
 from passes.value_types import elem_type_of
 
 #: How often a loop is taken to run whose trip count is no size, and only known in the run.
@@ -35,6 +35,8 @@ FEW = 3
 MOST_NODES = 32
 #: What a loop takes in itself, in nodes.
 _ENTERED = 3
+#: What each iteration of a Loop takes in itself, for its number and its condition.
+_NUMBERED = 1
 _FREE = ("Constant", "Identity")
 #: Of what these cost, most may be saved; the last ones collect, which a loop copies each time.
 # fmt: off
@@ -87,7 +89,7 @@ def _expected(size: Affine) -> int:
 def starts(nodes: Iterable[NodeProto], trips: int) -> int:
     """How many nodes start where loops run so many times, and of branches the longer one.
 
-    Of a Scan, what is no step from state to state runs once, outside.
+    Of a Scan, what computes something and is no step from state to state runs once, outside.
     """
     found = 0
     for node in nodes:
@@ -101,20 +103,23 @@ def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
     if op_of(node) == "If":
         return starts(graph.node, trips)
     if op_of(node) == "Loop":
-        return starts(graph.node, trips) * trips
+        return (starts(graph.node, trips) + _NUMBERED) * trips
     form = LoopForm.from_node(node, opset=9)  # a Scan is read alike from there on
     late = {one.body_input for one in form.carried}
     needed = {one.body_output for one in form.carried}
-    stepping = []
     for one in graph.node:
         if not late.isdisjoint(scoping.free_names(one)):
             late.update(one.output)
-            stepping.append(one)
-    for one in reversed(stepping):
+    for one in reversed(graph.node):
         if not needed.isdisjoint(one.output):
             needed.update(scoping.free_names(one))
-    steps = [one for one in stepping if not needed.isdisjoint(one.output)]
-    return starts(graph.node, trips) + starts(steps, trips) * (trips - 1)
+    stay = [
+        one
+        for one in graph.node
+        if not (late.isdisjoint(one.output) or needed.isdisjoint(one.output))
+        or not is_worth_it(one)
+    ]
+    return starts(graph.node, trips) + starts(stay, trips) * (trips - 1)
 
 
 def only_steps(site: Site, form: LoopForm) -> bool:
