@@ -391,6 +391,11 @@ def test_few_iterations_are_written_out_where_a_scan_takes_longer(
     assert passes.optimize(result.model, verify=False).model is result.model
 
 
+def test_few_iterations_that_fail_are_not_written_out() -> None:
+    model = onnx.load(GOLDEN / "raise" / "one_iteration_more.refused.onnxtxt")
+    assert "Loop" in ops(passes.optimize(model, verify=False).model)
+
+
 def test_a_rule_that_was_named_may_not_refuse_under_strict(file: Path) -> None:
     assert run("optimize", file, "--rule", "dissolve-map", "--strict")[0] == 0  # no Scan carries
     both = ("--rule", "raise-loop", "--rule", "dissolve-map")

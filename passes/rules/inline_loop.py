@@ -65,10 +65,16 @@ def inline_loop(site: Site) -> Edit:
 
 
 def _as_scan(site: Site) -> Sequence[NodeProto]:
-    """What the loop becomes where it is not written out."""
+    """What the loop becomes where it is not written out.
+
+    Raises:
+        NothingToDo: its iterations fail.
+    """
     try:
         return raise_loop(site).nodes
-    except Refused:
+    except Refused as refused:
+        if refused.code == "out-of-range":
+            raise NothingToDo from None
         return [site.node]
 
 
