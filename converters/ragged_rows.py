@@ -59,7 +59,8 @@ class RaggedRows:
         if paddable and behind:
             first = [0, 1, *leading[2:]]
             zeros_too = author.op("Pad", behind, author.ints(*first, *leading))
-            return author.op("Concat", run, zeros_too, axis=1)
+            with author.serving(HANDLE_LENGTH_0):
+                return author.op("Concat", run, zeros_too, axis=1)
         if paddable:
             return author.op("Pad", run, author.ints(*leading, 0, 1, *leading[2:]))
         shape = author.op("Shape", self.lengths.ends)  # [batch, 1]

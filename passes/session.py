@@ -18,6 +18,7 @@ from passes.collector import collector_held_back
 from passes.constant_nodes import constant_tensor
 from passes.dims import as_given, with_fixed_dims
 from passes.engine import Engine
+from passes.finish import finish
 from passes.front_axes import with_front_axes
 from passes.full_check import invalidated
 from passes.model import Model
@@ -99,6 +100,7 @@ class Session:
             added = str(self.options.get("check_output") or "")
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
+            finish(proto, model.proto, rounds)
             check_outcome(Model(proto, model.path))
             if sentence := invalidated(original.proto, rounds, proto):
                 raise _failed(sentence, report)

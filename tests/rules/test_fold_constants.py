@@ -198,7 +198,7 @@ def test_below_opset_9_a_constant_holds_floats_alone() -> None:
 def test_sizes_that_are_known_are_written(node: str, value: object) -> None:
     branch = f"{node} f = Cast <to = 1> (k) a = ReduceSum <keepdims = 0> (f) y = Mul (x, a)"
     found = folded(sized(branch))
-    np.testing.assert_array_equal(found["k"], np.array(value, np.int64))
+    np.testing.assert_array_equal(found["f"], np.array(value, np.float32))
 
 
 @pytest.mark.parametrize(
