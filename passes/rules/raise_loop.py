@@ -48,7 +48,8 @@ def raise_loop(site: Site) -> Edit:
     from end to end. A Transpose or reversal behind the loop becomes the axis or direction of the
     output, a Transpose only where no size of an element may be 0. Where the trip count may exceed
     a tensor, the new model fails as the read would have. `--assume non-empty` leaves out the If;
-    `--assume valid-inputs` takes sizes that inputs and bodies declare with one symbol for equal.
+    `--assume valid-inputs` takes sizes that bodies declare with one symbol for equal, as those are
+    that the model's inputs declare so.
 
     Refuses:
     - `condition`: the body computes whether the loop goes on
