@@ -92,6 +92,15 @@ def has(node: onnx.NodeProto, first: int, second: int) -> bool:
     return ranks == [first, second]
 
 
+def ends_unasked(node: onnx.NodeProto) -> bool:
+    """Whether a Loop without a condition has a body that does not hand on what it got."""
+    if node.op_type != "Loop" or node.domain or node.input[1]:
+        return False
+    (body,) = (one.g for one in node.attribute if one.name == "body")
+    makers = {name: one for one in body.node for name in one.output}
+    return list(makers[body.output[0].name].input) != [body.input[1].name]
+
+
 #: What shows that a model has some of a kind.
 SIGNS: dict[str, Callable[[scope.Place], bool]] = {
     "counters": lambda at: "9223372036854775807" in str(at.node) or at.node.op_type == "Cast",
@@ -103,7 +112,7 @@ SIGNS: dict[str, Callable[[scope.Place], bool]] = {
     "negative": lambda at: any(
         one.name.endswith("_axes") and min(one.ints) < 0 for one in at.node.attribute
     ),
-    "no-cond": lambda at: at.node.op_type == "Loop" and at.node.input[1:2] == [""],
+    "no-cond": lambda at: ends_unasked(at.node),
     "ones": lambda at: has(at.node, 1, 1),
     "rare": lambda at: any(one.name == "to" and one.i in RARE for one in at.node.attribute),
     "unknown": lambda at: at.node.op_type == "Slice",

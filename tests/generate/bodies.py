@@ -107,6 +107,8 @@ def body_of(b: Block, inputs: Sequence[Value]) -> tuple[Block, list[Value]]:
 
 def updated(b: Block, state: Value) -> Value:
     """What a body makes of a state: something of its type, from it by preference."""
+    if b.odd("foreign", 3):  # what looks as if it were only handed on
+        return b.estranged(b.op("Identity", state), 1)
     made = [one for one in made_by(b) if _can_follow(one, state)]
     if made and b.choices.one_in(2):
         return b.pick(made.__contains__)

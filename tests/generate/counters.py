@@ -17,14 +17,34 @@ _UINT32, _UINT64 = TensorProto.UINT32, TensorProto.UINT64
 _HALF = TensorProto.FLOAT16
 #: By how often they are drawn.
 _TYPES = (
-    *(INT64, INT64, INT32, INT32, FLOAT, _INT8, _UINT8, _INT16, _UINT16, _UINT32, _UINT64),
+    *(
+        INT64,
+        INT64,
+        INT64,
+        INT64,
+        INT32,
+        INT32,
+        INT32,
+        INT32,
+        FLOAT,
+        _INT8,
+        _UINT8,
+        _INT16,
+        _UINT16,
+        _UINT32,
+        _UINT64,
+    ),
     *(_DOUBLE, _HALF),
 )
 _EDGES = (0, 1, 2**7, 2**8, 2**15, 2**16, 2**31, 2**32, 2**63, 2**64, 2**24, 2**53)
 _FLOAT_STARTS = (0.0, 1.0, -1.0, 0.1, 2.0**24 - 2, -(2.0**24), 2.0**31 - 4, 3e38, 2048.0 - 2)
 _FLOAT_STEPS = (1.0, 0.5, 0.1, -1.0, 3.0, 1e-9, 0.0)
 _STEPS = (1, 1, 1, 2, 3, 0, -1, 100, 2**31 - 1, 2**31)
-_COMPARISONS = ("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Equal")
+_COMPARISONS = (
+    *("Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Less", "Greater", "LessOrEqual"),
+    *("GreaterOrEqual", "Equal"),
+)
+_WORDS = {INT32: 32, _INT16: 16, _INT8: 8, _UINT8: 8}
 #: Loops that run longer get a bound.
 _LONGEST = 9
 _HUGE = (2**63 - 1, 2**31, 2**32 + 3, 2**31 - 1)
@@ -56,10 +76,14 @@ class Counter:
         self._step = _step(b, self._type)
         self._op = "Sub" if choices.one_in(4) else "Add"
         #: The type it is computed in, and the one it is compared in, if others.
-        self._wide = choices.pick([0, 0, INT64, INT32])
-        self._seen = choices.pick([0, 0, 0, INT64, INT32, _INT8, FLOAT, _DOUBLE, _UINT8])
+        self._wide = choices.pick([0] * 5 + [INT64, INT32])
+        self._seen = choices.pick([0] * 8 + [INT64, INT32, INT32, _INT8, FLOAT, _DOUBLE, _UINT8])
         self._compared = choices.pick(_COMPARISONS)
         self._negated = choices.one_in(4)
+        if self._nears("Greater") and choices.below(3):  # else it ends at once, or by wrapping
+            self._compared = self._compared.replace("Greater", "Less")
+        elif self._nears("Less") and choices.below(3):
+            self._compared = self._compared.replace("Less", "Greater")
         self._early = bool(choices.below(2))  # what came in is compared, not what goes out
         limit = start
         for _ in range(choices.below(6)):
@@ -69,8 +93,11 @@ class Counter:
             self._limit = _number(b, self._limit.dtype)
         self.held = Value("", self.elem, self._shape)
         self.initial = b.constant(np.full([int(dim) for dim in self._shape], start))
+        self._bound = self._read_bound(b)
         ends = self._ends(start)
         self.trips, self.start = _bounds(b, ends, self._shape)
+        if self.start is not None and choices.one_in(3):  # a while: asked in front of it, too
+            self.start = self._says_so(b, self.initial)
 
     def write(self, b: Block, held: Value) -> tuple[Value, Value]:
         """What it becomes, and whether to go on."""
@@ -81,11 +108,31 @@ class Counter:
         after = b.estranged(b.op(self._op, *_swapped(b, self._op, known, step)))
         if self._wide:
             after = b.op("Cast", after, to=self.elem)
-        seen = held if self._early else after
+        return after, self._says_so(b, held if self._early else after)
+
+    def _says_so(self, b: Block, seen: Value) -> Value:
         if self._seen:
             seen = b.op("Cast", seen, to=self._seen)
-        going = b.estranged(b.op(self._compared, seen, b.constant(self._limit)))
-        return after, b.op("Not", going) if self._negated else going
+        bound = self._bound or b.constant(self._limit)
+        going = b.estranged(b.op(self._compared, seen, bound))
+        return b.op("Not", going) if self._negated else going
+
+    def _read_bound(self, b: Block) -> Value | None:
+        """The bound where it is no constant: an input, perhaps cut to its lower bits."""
+        elem = self._seen or self.elem
+        if b.function or elem not in (INT64, INT32, _INT16, _INT8, _UINT8) or b.choices.below(3):
+            return None
+        number = int(self._limit)
+        if elem == INT64:
+            return b.input(INT64, (), f"exactly {number}")
+        number += 2 ** _WORDS[elem] * b.choices.pick((0, 1, -1))
+        return b.op("Cast", b.input(INT64, (), f"exactly {number}"), to=elem)
+
+    def _nears(self, compared: str) -> bool:
+        """Whether a comparison holds ever more as the counter counts on."""
+        up = (float(self._step) > 0) == (self._op == "Add")
+        grows = "Greater" if up else "Less"
+        return compared in self._compared and (compared == grows) != self._negated
 
     def _next(self, value: npt.NDArray[Any]) -> npt.NDArray[Any]:
         wide = self._wide or self.elem
@@ -132,7 +179,7 @@ class Counter:
 def _bounds(b: Block, ends: bool, shape: Shape) -> tuple[Value | None, Value | None]:
     """A trip count and a first condition: not both may be left out, none but where it ends."""
     start = b.constant(np.ones([int(dim) for dim in shape], bool))
-    if b.odd("foreign") or not ends:
+    if "foreign" in b.program.odd or not ends:
         trips: Value | None = b.scalar(b.choices.below(5))
     else:
         trips = b.choices.pick([None, b.constant(np.int64(b.choices.pick(_HUGE)))])

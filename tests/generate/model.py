@@ -24,7 +24,7 @@ from tests.generate.block import Block
 from tests.generate.bodies import fill
 from tests.generate.choices import Choices
 from tests.generate.functions import DOMAIN, FUNCTIONS_SINCE_IR
-from tests.generate.odd import KINDS, templates
+from tests.generate.odd import KINDS, OPSETS, templates
 from tests.generate.program import Program
 from tests.generate.values import FLOAT, INNER, INT64, Value
 
@@ -83,9 +83,12 @@ def generate(choices: Choices, odd: Collection[str] | None = None) -> Generated:
 
 def _program(choices: Choices, odd: Collection[str] | None) -> Program:
     drawn = {kind for kind, count in KINDS.items() if choices.one_in(count)}
-    opset = choices.pick(_OPSETS)
+    kinds = drawn if odd is None else set(odd)
+    opsets = [one for one in _OPSETS if all(one in OPSETS.get(kind, (one,)) for kind in kinds)]
+    opset = choices.pick(opsets if opsets and choices.below(4) else _OPSETS)
     (smallest,) = {ir for _, ir, one, *_ in helper.VERSION_TABLE if one == opset} or {8}
-    ir = smallest if choices.one_in(2) else max(smallest, choices.pick((4, 8, 10)))
+    irs = (8, 10) if "foreign" in kinds else (4, 8, 10)
+    ir = smallest if choices.one_in(2) else max(smallest, choices.pick(irs))
     return Program(
         choices,
         opset,
@@ -93,7 +96,7 @@ def _program(choices: Choices, odd: Collection[str] | None) -> Program:
         reuses_names=choices.one_in(2),
         careless=choices.one_in(8),
         budget=10 + choices.size(60),
-        odd=frozenset(drawn if odd is None else odd),
+        odd=frozenset(kinds),
     )
 
 

@@ -20,6 +20,15 @@ KINDS = {
     "rare": 8,  # bfloat16, float8, int4 and the like
     "unknown": 8,  # states of a size that inference cannot know
 }
+#: The opsets in which something of a kind can be written; mostly one of these is taken.
+OPSETS = {
+    "counters": range(10, 27),
+    "deep": range(9, 27),
+    "foreign": range(13, 27),
+    "negative": (9, 10),
+    "rare": range(19, 27),
+    "unknown": range(10, 27),
+}
 #: Ways of writing something with a body, or a call, of such a kind.
 ODD: dict[str, list[Template]] = {}
 
