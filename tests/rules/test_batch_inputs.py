@@ -141,7 +141,7 @@ def test_a_map_disappears() -> None:
     assert ops(moved(text)) == ["Exp", "Neg", "Transpose"]
 
 
-TWO = f"""{HEAD} g (float[3] h, float[T,3] x, float[T,3] z) => (float[3] y) {{
+TWO = f"""{HEAD} g (float[3] h, float[T,3] x, float[S,3] z) => (float[3] y) {{
     y = Scan <num_scan_inputs = 2, body = one (float[3] s, float[3] n, float[3] m) => (float[3] t)
         {{ p = Mul (n, m) a = Exp (p) t = Sub (a, s) }}> (h, x, z) }}"""
 

@@ -121,7 +121,7 @@ def test_counters_of_any_shape(time: str, elem: str) -> None:
     dissolved(text)
 
 
-TWO = f"""{HEAD} g (float[3] k0, float[T,3] x, float[T,3] z) => (float[3] k, float[T,3] y) {{
+TWO = f"""{HEAD} g (float[3] k0, float[T,3] x, float[S,3] z) => (float[3] k, float[T,3] y) {{
     k, y = Scan <num_scan_inputs = 2, body = one (float[3] s, float[3] n, float[3] m)
         => (float[3] t, float[3] o) {{ t = Identity (s) o = Mul (n, m) }}> (k0, x, z) }}"""
 

@@ -185,14 +185,20 @@ def test_rows_that_are_not_there_need_not_be_as_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "inputs"), [("z = Neg (x)", ""), ("z = Identity (x)", ""), ("z = Add (x, x)", "")]
+    ("made", "inputs"),
+    [
+        ("z = Neg (x)", ""),
+        ("z = Identity (x)", ""),
+        ("z = Add (x, x)", ""),
+        ("", ", float[T,N] z"),
+    ],
 )
 def test_lengths_that_are_proven_to_agree_have_no_guard(made: str, inputs: str) -> None:
     assert "Where" not in ops(flattened(two(made, inputs)))
 
 
-@pytest.mark.parametrize("inputs", [", float[T,N] z", ", float[T,4] z", ", float[64,N] z"])
-def test_a_symbol_is_no_proof(inputs: str) -> None:
+@pytest.mark.parametrize("inputs", [", float[S,N] z", ", float[T,4] z", ", float[64,N] z"])
+def test_another_size_is_guarded(inputs: str) -> None:
     assert "Where" in ops(flattened(two(inputs=inputs)))
     assert "Where" not in ops(flattened(two(inputs=inputs), assume="valid-inputs"))
 

@@ -204,8 +204,9 @@ def test_no_time_gives_the_initial_states(step: str, time: int) -> None:
 
 
 def test_a_batch_that_is_broadcast_keeps_the_loop() -> None:
-    """One row of elements for several states, whose sizes are declared by one symbol."""
+    """One row of elements for several states."""
     before = cell(LSTM, batch="B")
+    before.graph.input[2].type.tensor_type.shape.dim[1].dim_param = "C"
     after = assert_rewrite(before, pipeline="recognize-cell").model
     feeds = {
         "h0": np.ones((4, WIDTH), np.float32),

@@ -91,14 +91,14 @@ def test_a_row_is_as_long_as_all(made: str) -> None:
     ("made", "inputs"),
     [
         ("x_b = Gather <axis = 1> (x, now)", "float[B,T,2,3] x"),
-        ("x_b = Gather (z, now)", "float[B,T,2,3] x, float[B,T,2,3] z"),  # a symbol is no proof
+        ("x_b = Gather (z, now)", "float[B,T,2,3] x, float[B,U,2,3] z"),
         ("g = Gather (x, now)  x_b = Slice (g, k, many, zero)", "float[B,T,2,3] x, int64[1] k"),
         ("x_b = Reshape (x, any)", "float[B,T,2,3] x"),
         ("x_b = Expand (h0, s)", "float[B,T,2,3] x, int64[3] s"),
         ("g = Gather (x, now)  x_b = Compress <axis = 0> (g, c)", "float[B,T,2,3] x, bool[T] c"),
         ("g = Gather (x, now)  x_b = If (c) <then_branch = a () => (float[P,2,3] p) "
          "{ p = Identity (g) }, else_branch = b () => (float[Q,2,3] q) { q = Tanh (z) }>",
-         "float[B,T,2,3] x, float[T,2,3] z, bool c"),
+         "float[B,T,2,3] x, float[U,2,3] z, bool c"),
     ],
 )  # fmt: skip
 def test_a_row_that_may_be_of_another_length_is_guarded(made: str, inputs: str) -> None:
@@ -134,7 +134,7 @@ def hidden(inner: str, outer: str) -> str:
     """
     return f"""
     <ir_version: 8, opset_import: ["" : 18]>
-    hidden (float[B,T,3] x, float[B,T,3] z) => (float[3] h)
+    hidden (float[B,T,3] x, float[B,V,3] z) => (float[3] h)
     <int64[1] zero = {{0}}, int64 nought = {{0}}, int64 two = {{2}}, float[3] h0 = {{1,2,3}}>
     {{
         full = Shape <start = 1, end = 2> (x)
@@ -260,12 +260,12 @@ def test_a_loop_collects_as_often_as_it_runs(between: str) -> None:
     ("between", "inputs"),
     [
         ("w = Slice (y, m, many, zero)", ", int64[1] m"),
-        (chosen("Identity (c)", "y", "v"), ", bool c, float[T,3] v"),
+        (chosen("Identity (c)", "y", "v"), ", bool c, float[V,3] v"),
         (chosen("Identity (c)", "y", "nothing"), ", bool c"),
         (chosen("Greater (t, one)", "y", "nothing"), ""),
         (chosen("Less (t, one)", "nothing", "y"), ""),
         (chosen("Greater (m, nought)", "y", "nothing"), ", int64 m"),
-        (chosen("Greater (t, nought)", "v", "nothing"), ", float[T,3] v"),
+        (chosen("Greater (t, nought)", "v", "nothing"), ", float[V,3] v"),
         ("""v = Scan <num_scan_inputs = 1, scan_output_axes = [1], body = b (float[3] r)
             => (float[3] q) { q = Exp (r) }> (y)
             w = Concat <axis = 0> (v, u)""", ", float[U,T] u"),
