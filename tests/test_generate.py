@@ -98,7 +98,8 @@ def ends_unasked(node: onnx.NodeProto) -> bool:
         return False
     (body,) = (one.g for one in node.attribute if one.name == "body")
     makers = {name: one for one in body.node for name in one.output}
-    return list(makers[body.output[0].name].input) != [body.input[1].name]
+    maker = makers.get(body.output[0].name)
+    return maker is not None and list(maker.input) != [body.input[1].name]
 
 
 #: What shows that a model has some of a kind.

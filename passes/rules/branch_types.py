@@ -14,20 +14,25 @@ SHAPES_MAY_DIFFER = 11  # between the branches of an If
 
 
 def state_type(site: Site, one: Carried) -> TypeProto | None:
-    """A type that a state has before and behind every iteration, None where none is known."""
+    """A type that a state has before and behind every iteration, None where none is known.
+
+    A size that only the body declares may be another one when the model runs: a loop takes that,
+    where an If fails in onnxruntime.
+    """
     before = site.body_type_of("body", one.body_input)
     after = site.body_type_of("body", one.body_output)
     elem_type = elem_type_of(before) or elem_type_of(after)
     if not elem_type:
         return before
-    these, those = dims_of(before), dims_of(after)
-    if these is None or those is None or len(these) != len(those):
+    fed = site.type_of(one.initial)
+    shapes = [dims for dims in map(dims_of, (fed, before, after)) if dims is not None]
+    if len(shapes) < 3 or len({len(dims) for dims in shapes}) > 1:
         return tensor_type(elem_type, None)
-    pairs = zip(these, those, strict=True)
-    return tensor_type(elem_type, tuple(_size(a) if a == b else None for a, b in pairs))
+    sizes = zip(*shapes, strict=True)
+    return tensor_type(elem_type, tuple(_size(a) if a == b == c else None for a, b, c in sizes))
 
 
-def rows_type(site: Site, one: Collected) -> TypeProto | None:
+def rows_type(site: Site, form: LoopForm, one: Collected) -> TypeProto | None:
     """The type of collected rows, however many; None where it is not known."""
     known = site.body_type_of("body", one.body_output)
     dims = dims_of(known)
@@ -35,9 +40,19 @@ def rows_type(site: Site, one: Collected) -> TypeProto | None:
         return None
     if dims is None:
         return tensor_type(elem_type_of(known), None)
-    sizes = [_size(dim) for dim in dims]
+    told = all(_is_fed_what_it_declares(site, state) for state in form.carried)
+    sizes = [_size(dim) if told else None for dim in dims]
     sizes.insert(one.axis % (len(sizes) + 1), None)
     return tensor_type(elem_type_of(known), tuple(sizes))
+
+
+def _is_fed_what_it_declares(site: Site, one: Carried) -> bool:
+    """Whether every size of a state that the body declares is known outside, too."""
+    said = dims_of(site.body_type_of("body", one.body_input))
+    fed = dims_of(site.type_of(one.initial))
+    if said is None or fed is None or len(said) != len(fed):
+        return not any(isinstance(dim, int) for dim in said or ())
+    return all(a == b for a, b in zip(said, fed, strict=True) if isinstance(a, int))
 
 
 def _size(dim: Dim) -> Dim:

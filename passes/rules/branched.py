@@ -85,7 +85,7 @@ class Branched(Bounded):
     def _types_given(self) -> list[TypeProto | None]:
         """The types of what a branch gives: states, rows and whether the loop goes on."""
         types = [state_type(self.site, one) for one in self.form.carried]
-        types += [rows_type(self.site, one) for one in self.form.collected]
+        types += [rows_type(self.site, self.form, one) for one in self.form.collected]
         return [*types, *([tensor_type(TensorProto.BOOL, ())] if self.ends else [])]
 
 

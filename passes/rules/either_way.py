@@ -32,7 +32,7 @@ class EitherWay(Unrolling):
     ) -> Given:
         """Either of two ways to give states and rows."""
         types = [state_type(self.site, one) for one in self.form.carried]
-        types += [rows_type(self.site, one) for one in self.form.collected]
+        types += [rows_type(self.site, self.form, one) for one in self.form.collected]
         graphs = []
         for label, write in ((name, then), (f"not_{name}", other)):
             inner = author.inside(f"{author.prefix}/{label}")

@@ -221,7 +221,7 @@ class Peeling(EitherWay):
         size = spelling.squeeze(author, spelling.size_of_axis(author, loop, one.axis), 0)
         together, alone = author.inside(f"{author.prefix}/all"), author.inside(author.prefix)
         both = together.op("Concat", *ordered, axis=one.axis)
-        types = [rows_type(self.site, one)]
+        types = [rows_type(self.site, self.form, one)]
         return author.op(
             "If",
             author.op("Less", self.author.int(0), size),
