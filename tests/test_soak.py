@@ -116,11 +116,11 @@ def test_over_many_seeds_every_command_is_dealt() -> None:
 
 
 def test_small_models_are_small_and_made_again_from_their_decisions() -> None:
-    small = [generate(Choices.of_seed(seed, small=True)) for seed in range(50)]
-    usual = [generate(Choices.of_seed(seed)) for seed in range(50)]
+    small = [generate(Choices.of_seed(seed, small=True), []) for seed in range(50)]
+    usual = [generate(Choices.of_seed(seed), []) for seed in range(50)]
     assert 3 * sum(map(_size, small)) < 2 * sum(map(_size, usual))
     for one in small:
-        assert generate(Choices(one.drawn)).model == one.model
+        assert generate(Choices(one.drawn), []).model == one.model
 
 
 def _size(generated: Generated) -> int:
