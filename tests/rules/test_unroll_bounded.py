@@ -415,8 +415,8 @@ def test_the_whole_model_is_compared_where_another_loop_stays() -> None:
 
 def _wrong_session() -> Session:
     class Wrong(Session):
-        def _stage(self, stage: Stage, model: Model) -> list[Round]:
-            rounds = super()._stage(stage, model)
+        def _stage(self, stage: Stage, model: Model, own: frozenset[str]) -> list[Round]:
+            rounds = super()._stage(stage, model, own)
             for node in rounds[-1].proto.graph.node:
                 if node.op_type == "Not":
                     node.op_type = "Identity"
