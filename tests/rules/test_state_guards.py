@@ -75,5 +75,6 @@ OTHER_SIZES = {
 def test_another_count_proves_nothing(was: str, becomes: str) -> None:
     text = (GOLDEN / "checked_sizes.before.onnxtxt").read_text()
     text = text.replace("int64[1] axis =", 'int64 "loop/step/one" = {0}, int64[1] axis =')
+    text = text.replace("float[4,N] a", "float[4,M] a")  # one symbol would be a proof
     assert was in text
     assert_refused(text.replace(was, becomes), "shape-unknown", pipeline="raise")

@@ -39,11 +39,11 @@ def test_a_length_that_is_counted_is_proven(made: str) -> None:
 @pytest.mark.parametrize(
     ("made", "inputs"),
     [
-        ("other = Identity (k)", ", int64[T] k"),  # a symbol is no proof
+        ("other = Identity (k)", ", int64[S] k"),
         ("other = Range (nought, n, one)", ", int64 n"),
         ("end = Add (rows, rows) other = Range (nought, end, two)", ""),
         ("other = Range (rows, n, one)", ", int64 n"),
-        ("zs = Shape (z) n = Gather (zs, nought) other = Range (nought, n, one)", ", float[T,3] z"),
+        ("zs = Shape (z) n = Gather (zs, nought) other = Range (nought, n, one)", ", float[S,3] z"),
     ],
 )
 def test_any_other_is_guarded(made: str, inputs: str) -> None:

@@ -72,7 +72,9 @@ KINDS += ["int32", "uint32", "int64", "uint64", "bfloat16"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_choose_values_of_every_type(kind: str, both: list) -> None:
     text = body("t = Identity (x)", "e = Identity (w)", kind=kind)
-    executors = both[:1] if kind == "bfloat16" else both
+    # What Where has no kernel for is cast once an Edit is spliced, of which this sees nothing.
+    lacked = ("bfloat16", "int16", "uint16", "uint64")
+    executors = both[:1] if kind in lacked else both
     prove(text, ["c", "x", "w"], sizes=(8,), executors=executors)
 
 
