@@ -26,7 +26,8 @@ class BodyInference:
     """The body of a Loop as a model that stands alone, which can be inferred again and again.
 
     `sizes` says what the symbols of outer sizes stand for. `promised`: what the model declares with
-    one symbol is taken for one size.
+    one symbol is taken for one size. `declaring`: the numbers that the body declares are taken for
+    sizes, which a runtime need not hold a Loop to.
     """
 
     site: Site
@@ -35,6 +36,7 @@ class BodyInference:
     integers: Integers
     sizes: dict[Dim, Atom] = field(default_factory=dict)
     promised: bool = False
+    declaring: bool = True
 
     def first(self, one: Carried) -> Dims | None:
         """The shape before the first iteration, a symbol of its own for each unknown dim."""
@@ -44,7 +46,7 @@ class BodyInference:
             if declared is None:
                 return None
             initial = (None,) * len(declared)
-        told = declared or initial
+        told = (self.declaring and declared) or initial
         return tuple(
             said if isinstance(said, int) else dim or own_size(one.body_input, axis)
             for axis, (dim, said) in enumerate(zip(initial, told, strict=True))
@@ -118,7 +120,7 @@ class BodyInference:
         graph = model.graph
         graph.CopyFrom(form.body)
         for value in (*graph.output, *graph.value_info):
-            _forget_symbols(value.type)
+            _forget_sizes(value.type, numbers=not self.declaring)
         del graph.input[:]
         self._feed(graph, carried)
         self._feed_slices(graph)
@@ -170,8 +172,10 @@ class BodyInference:
             value.type.CopyFrom(tensor_type(elem_type_of(known), self.outer(name)))
 
 
-def _forget_symbols(type_proto: TypeProto) -> None:
-    """Leave the sizes that a declaration fixes."""
+def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:
+    """Leave the sizes that a declaration fixes, and not even those where numbers go, too."""
     if type_proto.WhichOneof("value") == "tensor_type":
         for dim in type_proto.tensor_type.shape.dim:
             dim.ClearField("dim_param")
+            if numbers:
+                dim.ClearField("dim_value")

@@ -15,7 +15,7 @@ from passes.rules.body_inference import BodyInference
 from passes.rules.integers import Integers
 from passes.rules.iteration_reads import Read
 from passes.rules.made_up_sizes import is_told
-from passes.value_types import Dim, Dims, dims_of, elem_type_of
+from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _MOST_ROUNDS = 16
 
@@ -48,6 +48,7 @@ class BodyTypes:
     changes: Mapping[str, Change]
     invariant: frozenset[Dim]  # symbols that are the same size in every iteration
     sizes: Mapping[Dim, Atom]  # what some of them are the sizes of
+    certain: Mapping[str, TypeProto] | None  # whatever the body declares, if that tells more
 
     def elem_type(self, name: str) -> int:
         """The element type of a value of the body, 0 where it is not known."""
@@ -56,6 +57,21 @@ class BodyTypes:
     def dims(self, name: str) -> Dims | None:
         """The dims of a value of the body."""
         return dims_of(self.types.get(name))
+
+    def certainly(self, name: str, known: TypeProto) -> TypeProto:
+        """A type of a value, without the sizes that nothing but a declaration of the body tells.
+
+        A Loop of onnxruntime takes others, but not an If or a Scan that declares them.
+        """
+        dims = dims_of(known)
+        if self.certain is None or dims is None:
+            return known
+        sure = dims_of(self.certain.get(name))
+        if sure is None or len(sure) != len(dims):
+            sure = (None,) * len(dims)
+        pairs = zip(dims, sure, strict=True)
+        sizes = (None if isinstance(dim, int) and dim != size else dim for dim, size in pairs)
+        return tensor_type(elem_type_of(known), tuple(sizes))
 
 
 def body_types(
@@ -85,7 +101,24 @@ def body_types(
     stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
     given = [inference.outer(name) for name in form.captured]
     known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
-    return BodyTypes(types, changes, frozenset(known), inference.sizes)
+    certain = _certain(replace(inference, declaring=False, sizes={}), dims)
+    return BodyTypes(types, changes, frozenset(known), inference.sizes, certain)
+
+
+def _certain(
+    inference: BodyInference, dims: Mapping[str, Dims | None]
+) -> Mapping[str, TypeProto] | None:
+    """The types that hold whatever the body declares, None where it declares only what is known."""
+    carried = inference.form.carried
+    if all(
+        size == dim
+        for one in carried
+        for size, dim in zip(inference.first(one) or (), dims[one.body_input] or (), strict=False)
+        if isinstance(dim, int)
+    ):
+        return None
+    types, _, _ = _fixpoint(inference, lambda one, before, after: False)
+    return types
 
 
 def may_change(site: Site, form: LoopForm) -> Set[str]:

@@ -48,7 +48,8 @@ class Rows:
     @property
     def type(self) -> TypeProto:
         """The type of the output, of which the collected axis is not known."""
-        dims: list[Dim] = list(dims_of(self.element) or ())
+        element = self.raising.types.certainly(self.result, self.element)
+        dims: list[Dim] = list(dims_of(element) or ())
         if self.joined:
             dims[self.axis] = None
         else:
@@ -58,8 +59,9 @@ class Rows:
     @property
     def element_type(self) -> TypeProto:
         """The type of an element, as a body may declare it."""
-        dims = dims_of(self.element)
-        return tensor_type(self.element.tensor_type.elem_type, dims and without_made_up(dims))
+        element = self.raising.types.certainly(self.result, self.element)
+        dims = dims_of(element)
+        return tensor_type(element.tensor_type.elem_type, dims and without_made_up(dims))
 
     def finish(self, author: Author, rows: str, output: str) -> None:
         """Join what the Scan collected, and put it to what was there before."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from onnx import (
     FunctionProto,
@@ -20,9 +21,11 @@ from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.operators import is_onnx_domain, op_of
 from passes.rule import Edit, Refused, Site
+from passes.rules.exactness import Array, may_be_exact
 from passes.shape_inference import objection
 
 _SMALL = 1 << 10  # elements; inference needs no constant larger than a shape
+_FARTHEST = 50  # nodes that a divisor is followed back through
 _IR = 8  # inference asks for no more
 
 
@@ -58,33 +61,74 @@ def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[Tenso
         _declare(site, graph, name, {one.name: one for one in constants}, small)
     for node in graph.node:
         _hand_down(node, small)
-    return _division_by_zero(graph) or objection(model)
+    zero = _Divisors(site, _values(constants), {}).zero_in(nodes)
+    return zero or objection(model)
 
 
-def _division_by_zero(graph: GraphProto) -> str:
-    """The first division of integers by a constant that is 0; empty where there is none."""
-    fixed = {one.name: one for one in graph.initializer}
-    for node in graph.node:
+@dataclass(frozen=True)
+class _Divisors:
+    """What nodes divide by, followed back through the nodes that compute it from constants, as a
+    runtime does that looks at divisors when it loads a model.
+    """
+
+    site: Site
+    fixed: dict[str, Array | None]
+    producers: dict[str, NodeProto]
+
+    def zero_in(self, nodes: Sequence[NodeProto]) -> str:
+        """The first division of integers by a constant that has a 0; empty where there is none."""
+        self.producers.update({name: node for node in nodes for name in node.output})
+        for node in nodes:
+            if op_of(node) in ("Div", "Mod"):
+                divisor = self.value(node.input[1])
+                if divisor is not None and divisor.dtype.kind in "iu" and not divisor.all():
+                    division = f"{op_of(node)} {list(node.output)}"
+                    return f"{division} divides by {node.input[1]!r}, which is 0"
+            for _, inner in scoping.subgraphs(node):
+                self.fixed.update(_values(inner.initializer))
+                found = self.zero_in(inner.node)
+                if found:
+                    return found
+        return ""
+
+    def value(self, name: str, behind: int = 0) -> Array | None:
+        """What `name` is, which `behind` nodes are computed from."""
+        if name not in self.fixed and behind < _FARTHEST:
+            self.fixed[name] = self._computed(name, behind)
+        return self.fixed.get(name)
+
+    def _computed(self, name: str, behind: int) -> Array | None:
+        fixed = self.site.constant(name)
+        node = self.producers.get(name) or self._outside(name)
+        if fixed is not None or node is None:
+            return fixed
         constant = constant_tensor(node)
         if constant is not None:
-            fixed[node.output[0]] = constant
-        if op_of(node) in ("Div", "Mod"):
-            divisor = fixed.get(node.input[1])
-            if divisor is not None and _has_zero(divisor):
-                division = f"{op_of(node)} {list(node.output)}"
-                return f"{division} divides by {node.input[1]!r}, which is 0"
-        for _, inner in scoping.subgraphs(node):
-            found = _division_by_zero(inner)
-            if found:
-                return found
-    return ""
+            return numpy_helper.to_array(constant) if _is_small(constant) else None
+        if not may_be_exact(node):
+            return None
+        read = {one: self.value(one, behind + 1) for one in node.input if one}
+        inputs = {one: value for one, value in read.items() if value is not None}
+        if not inputs or len(inputs) < len(read):
+            return None
+        from passes.rules import evaluation  # loads the reference executor
+
+        try:
+            outputs = evaluation.evaluated(node, inputs, self.site.target, _SMALL)
+        except (evaluation.ModelFailed, evaluation.TooLarge):
+            return None
+        written = [one for one in node.output if one]
+        return None if outputs is None else dict(zip(written, outputs, strict=True))[name]
+
+    def _outside(self, name: str) -> NodeProto | None:
+        for at in self.site.scope.chain():
+            if self.site.model.defines(at.owner, name):
+                return self.site.model.producer(at.owner, name)
+        return None
 
 
-def _has_zero(divisor: TensorProto) -> bool:
-    if not _is_small(divisor):
-        return False
-    value = numpy_helper.to_array(divisor)
-    return value.dtype.kind in "iu" and not value.all()
+def _values(constants: Iterable[TensorProto]) -> dict[str, Array | None]:
+    return {one.name: numpy_helper.to_array(one) for one in constants if _is_small(one)}
 
 
 def _declare(

@@ -94,11 +94,21 @@ class RaisedScan:
         types += [one.element_type for one in self.rows]
         outputs = list(zip(results, types, strict=True))
         self.results = self.body.finish(inputs, outputs)
+        self._declare([name for name, _ in inputs], results)
+
+    def _declare(self, inputs: Sequence[str], results: Sequence[str]) -> None:
+        """Let the body declare no size that onnxruntime would hold a Scan to, but not a Loop."""
+        graph, types = self.body.graph, self.raising.types
+        for value, name in zip((*graph.input, *graph.output), (*inputs, *results), strict=True):
+            value.type.CopyFrom(types.certainly(name, value.type))
+        if types.certain is not None:
+            del graph.value_info[:]
 
     def _type(self, name: str) -> TypeProto:
         types = self.raising.types
         dims = types.dims(name)
-        return tensor_type(types.elem_type(name), None if dims is None else without_made_up(dims))
+        shape = None if dims is None else without_made_up(dims)
+        return types.certainly(name, tensor_type(types.elem_type(name), shape))
 
     def _slice_type(self, window: Window | None) -> TypeProto:
         if window is None:

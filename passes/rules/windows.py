@@ -42,33 +42,30 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
         return None  # an offset that only the run tells
     shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
-    culprits = [site.path, read.tensor, *read.results]
+    left = extent - first - trips.size
+    slack = trips.vanishes(left)
+    refused: tuple[str, str] | None = None
     if first.least < 0:
-        if read.may_stay:
-            return None
-        raise Refused(
+        refused = (
             "negative-read",
             f"{what}; that this is never negative in {trips.size} iterations is not proven, "
             "and a negative index counts from the end",
-            culprits,
         )
-    left = extent - first - trips.size
-    slack = trips.vanishes(left)
-    if slack.most < 0 or (extent - first).most < 1:
-        raise Refused(
+    elif slack.most < 0 or (extent - first).most < 1:
+        refused = (
             "out-of-range",
             f"{what}, in {trips.size} iterations: the last ones read behind its end",
-            culprits,
         )
-    if read.clamps and slack.least < 0:
-        if read.may_stay:
-            return None
-        raise Refused(
+    elif read.clamps and slack.least < 0:
+        refused = (
             "may-exceed",
             f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "
             "empty outside where a Scan would fail",
-            culprits,
         )
+    if refused is not None:
+        if read.may_stay:
+            return None
+        raise Refused(*refused, [site.path, read.tensor, *read.results])
     if first.number is None:
         return None
     whole = first.number == 0 and slack.number == 0
