@@ -251,7 +251,8 @@ g (float[T,2] x, float[2] h) => (float[2] y) <float[2] w = {1, 2}> {
 @pytest.mark.parametrize("command", ["hoist", "simplify", *OPTIMIZING])
 def test_a_second_run_finds_nothing(text: str, command: str) -> None:
     once = Session(command, None, {"assume": ()}, None).run(as_model(text)).model
-    assert once != as_model(text) or command == "simplify"
+    left = command == "simplify" or (text, command) == (STAND_IN, "optimize-no-control-flow")
+    assert (once == as_model(text)) <= left, "the guard of what moves would be an If"
     assert Session(command, None, {"assume": ()}, None).run(once).model is once
 
 
