@@ -45,6 +45,12 @@ class Ragged:
             lengths = author.op("Concat", self.lengths.ends, least, axis=0)
             return spelling.greatest(author, lengths, 0)
 
+    @property
+    def may_idle(self) -> bool:
+        """Whether the loop may have nothing to run."""
+        runs = self.safe and self.scan.time  # `longest` is 1 at least
+        return self.lengths.may_all_be_zero and not runs
+
     @cached_property
     def rows(self) -> RaggedRows:
         """What takes apart what the loop collects."""

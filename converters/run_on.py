@@ -67,7 +67,7 @@ class RunOn:
                 for result, kept in zip(results[count:], raw, strict=True)
             ),
         )
-        write_scan(author, form, name=name, rows=1)
+        write_scan(author, form, name=name, rows=1, may_idle=ragged.may_idle)
         finals: dict[int, Final] = {}
         for index, history in enumerate(histories):
             final = Final(ragged.scan.initials[index], outputs[index])

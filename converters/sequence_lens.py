@@ -22,12 +22,14 @@ from passes.rule import Site
 class Lengths:
     """`ends` is int64 [batch], or [batch, 1] where the whole batch runs at once; `time` a scalar.
 
-    `rows`, shaped as `ends`, is the row whose inputs each row runs on, empty if its own.
+    `may_all_be_zero`: possibly no row runs, which a batch or time of 0 says, too. `rows`, shaped as
+    `ends`, is the row whose inputs each row runs on, empty if its own.
     """
 
     ends: str
     time: str
     may_be_zero: bool
+    may_all_be_zero: bool
     rows: str = ""
 
 

@@ -134,7 +134,8 @@ class UpgradedScan:
         ends = spelling.unsqueeze(author, lengths, 1) if self._whole else lengths
         if not self._assumed("valid-inputs") and not known.in_range(scan.time):
             ends = guarded_ends(author, ends, lengths, time)
-        return Lengths(ends, time, known.may_be_zero and not self._assumed("non-empty"))
+        empty = not self._assumed("non-empty")
+        return Lengths(ends, time, known.may_be_zero and empty, known.may_all_be_zero and empty)
 
     def _borrowing(self, author: Author, lengths: Lengths) -> Lengths:
         """The lengths, and whose inputs a row of length 0 runs on."""
@@ -156,11 +157,12 @@ class UpgradedScan:
             condition = any_row_runs(self.author, lengths.ends)
         running = self.author.inside(f"{self.author.prefix}/some")
         results = [running.fresh(output) for output in self.outputs]
-        # With one row, "some row runs" is "the row runs".
-        if lengths is not None and scan.batch != 1 and lengths.may_be_zero and self._borrows:
-            lengths = self._borrowing(running, lengths)
-        elif lengths is not None and scan.batch == 1:
-            lengths = replace(lengths, may_be_zero=False)
+        if lengths is not None:
+            lengths = replace(lengths, may_all_be_zero=False)
+            if scan.batch == 1:  # "some row runs" is "the row runs"
+                lengths = replace(lengths, may_be_zero=False)
+            elif lengths.may_be_zero and self._borrows:
+                lengths = self._borrowing(running, lengths)
         self._rows(running, self._owning(scan), lengths, results)
         with self.author.serving(HANDLE_NOTHING):
             idle = self.author.inside(f"{self.author.prefix}/none")

@@ -154,18 +154,6 @@ def test_answers_the_same_at_the_newest_opset(path: Path) -> None:
         assert_close(value, actual[name], EXPORTED, name)
 
 
-#: Right upgrades that verification stops (exit code 4), and what lets them through.
-STOPPED = {
-    "tensorflow/v1_both_ways.opset8": [
-        pytest.mark.xfail(
-            raises=passes.Mismatch,
-            strict=True,
-            reason="its Scan ends onnxruntime's process where the Scan-8 ran; --robust verifies",
-        )
-    ]
-}
-
-
 def slow_unless_representative(path: Path) -> list[pytest.MarkDecorator]:
     return [] if name_of(path) in REPRESENTATIVE else [pytest.mark.slow]
 
@@ -173,11 +161,7 @@ def slow_unless_representative(path: Path) -> list[pytest.MarkDecorator]:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(
-            path,
-            marks=[*STOPPED.get(name_of(path), ()), *slow_unless_representative(path)],
-            id=name_of(path),
-        )
+        pytest.param(path, marks=slow_unless_representative(path), id=name_of(path))
         for path in MODELS
     ],
 )
