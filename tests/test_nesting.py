@@ -97,3 +97,15 @@ def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
     path.write_bytes(nested(_DEEPEST + 1).SerializeToString())
     with pytest.raises(BadModel, match="bodies stand too deep in one another: protobuf reads 100"):
         Model.load(path)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "options"),
+    [("peel", {"peel": "first"}), ("peel", {"peel": "last"}), ("unroll-partial", {"factor": 3})],
+)
+def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object]) -> None:
+    """What is written grows with the depth, and does not double at every level."""
+    results = [Session(pipeline, None, options, None).run(nested(levels)) for levels in (8, 9, 10)]
+    sizes = [result.report.sizes[1].nodes for result in results]
+    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] < 10
+    assert {one.code for one in results[-1].report.refusals} == {"too-many-nodes"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-from onnx import GraphProto
+from onnx import GraphProto, NodeProto
 
 from passes import scope as scoping
 from passes.draft import ITERATION_KEY
@@ -15,6 +15,8 @@ from passes.rule import Refused, Site
 
 MOST_NODES = 100_000
 MOST_BYTES = 1 << 30  # protobuf reads no message of 2 GB
+#: How often a body may be copied by loops around it, each of which copies its copies.
+_MOST_COPIES = 128
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,32 @@ def allow(site: Site, form: LoopForm, count: int) -> None:
     if wanted.nodes > left.nodes or wanted.bytes > left.bytes:
         raise _too_much(site, each, count, most, spent, left)
     allowed[site.path] = wanted
+
+
+def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) -> None:
+    """See that what a loop writes grows with the nodes of the model, however deep loops are nested.
+
+    `count` copies of the body are to be written; loops in it whose metadata has the `key` stand
+    where the same was done before.
+
+    Raises:
+        Refused: the innermost loop would be copied too often.
+    """
+    levels = max((_levels(node, key) for node in form.body.node), default=0)
+    if levels and count ** (levels + 1) > _MOST_COPIES:
+        raise Refused(
+            "too-many-nodes",
+            f"{count} copies of a body in which {levels} loops in one another were copied {count} "
+            f"times are {count ** (levels + 1)} of the innermost one; at most {_MOST_COPIES} are "
+            "allowed",
+            [site.path],
+        )
+
+
+def _levels(node: NodeProto, key: str) -> int:
+    """How many nodes in one another, this one among them, have a key in their metadata."""
+    inner = (_levels(one, key) for _, graph in scoping.subgraphs(node) for one in graph.node)
+    return max(inner, default=0) + any(one.key == key for one in node.metadata_props)
 
 
 def _too_much(site: Site, each: Cost, count: int, most: Cost, spent: Cost, left: Cost) -> Refused:

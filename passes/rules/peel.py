@@ -15,7 +15,7 @@ from passes.rules.branch_types import (
     refuse_two_shapes,
     refuse_uncopied,
 )
-from passes.rules.budget import allow
+from passes.rules.budget import allow, refuse_copies_of_copies
 from passes.rules.context import context_of
 from passes.rules.folding import Array
 from passes.rules.known_failure import refuse_known_failure
@@ -63,7 +63,8 @@ def peel(site: Site) -> Edit:
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
     - `opset-too-old`: a trip count says whether the loop runs, and the opset is below 9
-    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or stand in
+      copies of copies, in loops too deep in one another
     - `iteration-fails`: the iteration cannot run on what is known where it stands
     """
     form = LoopForm.from_node(site.node, site.opset)
@@ -74,6 +75,7 @@ def peel(site: Site) -> Edit:
         edit = refuse_known_failure(site, Unrolling(site, form, 1).edit("the only iteration"))
         return replace(edit, context=context_of(site))  # maybe it tells the trip count
     _refuse(site, form, known, last)
+    refuse_copies_of_copies(site, form, 2, PEELED_KEY)
     allow(site, form, 2)
     edit = Peeling(site, form, known, last=last).edit(
         f"the {'last' if last else 'first'} iteration"

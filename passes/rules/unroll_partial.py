@@ -10,7 +10,7 @@ from passes import facts
 from passes.loop_form import LoopForm
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.budget import allow
+from passes.rules.budget import allow, refuse_copies_of_copies
 from passes.rules.known_failure import refuse_known_failure
 from passes.rules.partial import PARTIAL_KEY, Partial
 from passes.rules.randomness import first_random
@@ -48,7 +48,8 @@ def unroll_partial(site: Site) -> Edit:
     Refuses:
     - `condition`: the loop may end earlier than its trip count says
     - `no-trip-count`: the loop runs forever
-    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or stand in
+      copies of copies, in loops too deep in one another
     - `random`: the body draws random numbers, and every copy would draw the same ones
     - `iteration-fails`: an iteration cannot run on what is known where it stands
     - `strings`: the loop collects strings, whose rows onnxruntime does not gather
@@ -79,6 +80,7 @@ def unroll_partial(site: Site) -> Edit:
             f"numbers; opset {_COMPARES_WHOLE_NUMBERS} does",
             [site.path],
         )
+    refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)
     return Partial(site, form, factor).edit()
 
