@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from passes.verify.compare import Comparison, with_nan
+from passes.verify.compare import Comparison, compare, with_nan
 from passes.verify.draw import Case
+from passes.verify.error_bounds import ErrorBounds
 from passes.verify.executor import CANNOT_LOAD, CRASHED, Outcome
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
-from passes.verify.steadiness import Steadiness
-from passes.verify.trial import AUTHORITY, Judge, Ran, Trial
+from passes.verify.tolerance import Tolerance
+from passes.verify.trial import AUTHORITY, NEAR_ACROSS, NEAR_ELSEWHERE, Judge, Ran, Trial
 
+#: A run that takes so many times as long as the original's is taken for one that does not end.
+_MUCH_LONGER = 10.0
 _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
 _NAN_ALONE = "every element is NaN"
 _NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
@@ -21,15 +24,25 @@ _MISFED = "a loop without iterations is fed other sizes than its body declares"
 
 
 @dataclass(frozen=True)
+class _Agreement:
+    """A comparison in which what roundings explain counts as equal; of this, `undecided`
+    elements prove nothing."""
+
+    comparison: Comparison
+    undecided: int = 0
+
+
+@dataclass(frozen=True)
 class Booking:
     """Books trials: those of the reference executor as they are, those of another one where it
     is not known to be at fault itself. `non_empty`: the user promised that Scans have something
     to scan; inputs do not tell of inner ones. `newer`: the rewritten model is of a newer opset or
-    IR version, which an executor need not know."""
+    IR version, which an executor need not know. `case_timeout`: seconds that one run may take."""
 
     judge: Judge
     ledger: Ledger
-    steadiness: Steadiness
+    bounds: ErrorBounds
+    case_timeout: float
     non_empty: bool = False
     newer: bool = False
 
@@ -72,6 +85,11 @@ class Booking:
             if trial.after.unable.startswith(CRASHED):
                 sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
                 trial = replace(trial, status="mismatch", sentence=sentence)
+            if trial.after.endless and trial.before.seconds * _MUCH_LONGER < self.case_timeout:
+                sentence = (
+                    f"the rewritten model does not end, the original does: {trial.after.unable}"
+                )
+                trial = replace(trial, status="mismatch", sentence=sentence)
             excused = self.newer and _is_behind(trial)
             if trial.after.unable.startswith(CANNOT_LOAD) and not excused:
                 why = trial.after.unable.removeprefix(f"{CANNOT_LOAD}: ")
@@ -105,18 +123,12 @@ class Booking:
         if original.outcome is not None and trial.after.outcome is not None:
             sides = (f"before in the {AUTHORITY} executor", "after")
             expected, actual = original.outcome, trial.after.outcome
-            comparison = self.judge.cross(case, expected, actual, sides)
-            if comparison.agree:
-                trial = replace(trial, status="crossed", sentence="", comparison=comparison)
-            else:
-                sentence = comparison.differences[0].sentence
-                trial = replace(trial, status="mismatch", sentence=sentence)
-                settled = self.steadiness.settled(AUTHORITY, case, expected, actual)
-                comparison = self.judge.cross(case, expected, settled.outcome, sides)
-                trial = self._but_for(name, "crossed", trial, comparison, settled.count)
-            if trial.status == "mismatch":
-                self.ledger.doubt(name, case, trial.sentence, expected, trial)
+            found = self._agreement(AUTHORITY, case, expected, actual, NEAR_ACROSS, sides)
+            if not found.comparison.agree:
+                sentence = found.comparison.differences[0].sentence
+                self.ledger.doubt(name, case, sentence, expected, trial)
                 return
+            trial = self._but_for(name, "crossed", trial, found)
         elif original.failed and case.kind == "invalid":
             sentence = f"it answers where the original fails: {original.failed}"
             trial = replace(trial, status="mismatch", sentence=sentence)
@@ -127,7 +139,8 @@ class Booking:
         one, other = reference.before.outcome, trial.before.outcome
         if one is None or other is None:
             return
-        comparison = self.judge.cross(case, one, other, (f"in {AUTHORITY}", f"in {name}"))
+        sides = (f"in {AUTHORITY}", f"in {name}")
+        comparison = self._agreement(name, case, one, other, NEAR_ACROSS, sides).comparison
         if not comparison.agree:
             self.ledger.disagreement(name, case, comparison.differences[0].sentence)
 
@@ -138,27 +151,40 @@ class Booking:
             return trial
         if not self.judge.may_round(case, one):
             return trial
-        settled = self.steadiness.settled(name, case, one, other)
-        comparison = self.judge.compare(case, one, settled.outcome)
-        return self._but_for(name, "compared", trial, comparison, settled.count)
+        found = self._agreement(name, case, one, other, self.judge.tolerance(name, case, one))
+        return self._but_for(name, "compared", trial, found)
 
-    def _but_for(
+    def _agreement(
         self,
         name: str,
-        status: Literal["compared", "crossed"],
-        trial: Trial,
-        comparison: Comparison,
-        count: int,
+        case: Case,
+        expected: Outcome,
+        actual: Outcome,
+        near: Tolerance,
+        sides: tuple[str, str] = ("before", "after"),
+    ) -> _Agreement:
+        """Compare two outcomes, what roundings explain counting as equal."""
+        comparison = compare(expected, actual, near, sides=sides)
+        if comparison.agree:
+            return _Agreement(comparison)
+        settled = self.bounds.settled(name, case, expected, actual, near)
+        after = compare(expected, settled.outcome, near, sides=sides)
+        if not after.agree:
+            return _Agreement(comparison)
+        return _Agreement(replace(after, errors=comparison.errors), settled.count)
+
+    def _but_for(
+        self, name: str, status: Literal["compared", "crossed"], trial: Trial, found: _Agreement
     ) -> Trial:
-        """A mismatch, or what it is worth where the sides agree but for `count` elements, which
-        roundings decide."""
-        if not comparison.agree:
+        """A trial of sides that differ, or what it is worth where roundings explain that."""
+        if not found.comparison.agree:
             return trial
-        self.ledger.note(f"{name}: roundings alone decide some values", trial.sentence)
-        elements = comparison.elements - count
-        if elements <= 0:
+        if found.undecided:
+            self.ledger.note(f"{name}: roundings alone decide some values", trial.sentence)
+        elements = found.comparison.elements - found.undecided
+        if found.undecided and elements <= 0:
             return replace(trial, status="not run", sentence=_ROUNDED_TO_ANYTHING)
-        comparison = replace(comparison, elements=elements)
+        comparison = replace(found.comparison, elements=elements)
         return replace(trial, status=status, sentence="", comparison=comparison)
 
     def _without_rounding(self, name: str, case: Case, trial: Trial, reference: Trial) -> Trial:
@@ -168,13 +194,10 @@ class Booking:
         agreed = self.judge.exact and reference.status == "compared"
         if trial.status != "mismatch" or not agreed or one is None or other is None:
             return trial
-        comparison = self.judge.but_for_rounding(one, other)
-        if not comparison.agree:
-            settled = self.steadiness.settled(name, case, one, other)
-            comparison = self.judge.but_for_rounding(one, settled.outcome)
-            return self._but_for(name, "compared", trial, comparison, settled.count)
-        self.ledger.note(f"{name} rounds differently before and after", trial.sentence)
-        return replace(trial, status="compared", sentence="", comparison=comparison)
+        found = self._agreement(name, case, one, other, NEAR_ELSEWHERE)
+        if found.comparison.agree and not found.undecided:
+            self.ledger.note(f"{name} rounds differently before and after", trial.sentence)
+        return self._but_for(name, "compared", trial, found)
 
     def _where_the_original_fails(self, name: str, trial: Trial, reference: Trial) -> Trial:
         """A mismatch is none where both sides fail in the reference executor: another one may
@@ -195,9 +218,9 @@ class Booking:
         if not settled or right is None or wrong is None or after is None:
             return trial
         sides = (f"in {AUTHORITY}", f"in {name}")
-        if self.judge.cross(case, right, wrong, sides).agree:
+        if self._agreement(name, case, right, wrong, NEAR_ACROSS, sides).comparison.agree:
             return trial
-        comparison = self.judge.cross(case, right, after, sides)
+        comparison = self._agreement(name, case, right, after, NEAR_ACROSS, sides).comparison
         if not comparison.agree:
             return trial
         self.ledger.note(f"{name} is wrong on the original, right after", trial.sentence)
@@ -207,8 +230,8 @@ class Booking:
         self, name: str, case: Case, trial: Trial, reference: Trial
     ) -> Trial:
         """A mismatch is none in elements that are NaN in the reference executor, before and after,
-        and in this one on one side only: its LSTM and GRU take a NaN that they read for a number,
-        and ordinary numbers make NaN, too."""
+        and a number on one side or both in this one: its LSTM and GRU take a NaN that they read for
+        a number, and ordinary numbers make NaN, too."""
         right, one, other = reference.before.outcome, trial.before.outcome, trial.after.outcome
         settled = trial.status == "mismatch" and reference.status == "compared"
         if not settled or right is None or one is None or other is None:
@@ -216,8 +239,8 @@ class Booking:
         outcome, count = with_nan(right, one, other)
         if not count:
             return trial
-        self.ledger.note(f"{name} makes numbers of NaN on one side", trial.sentence)
-        comparison = self.judge.compare(case, one, outcome)
+        self.ledger.note(f"{name} makes numbers of NaN", trial.sentence)
+        comparison = compare(one, outcome, self.judge.tolerance(name, case, one))
         if not comparison.agree:
             sentence = comparison.differences[0].sentence
             return replace(trial, sentence=sentence, comparison=comparison, after=Ran(outcome))

@@ -47,11 +47,13 @@ NO_ERRORS = Errors()
 
 @dataclass(frozen=True)
 class Comparison:
-    """The differences (none: the outcomes agree), the errors, and how many elements were seen."""
+    """The differences (none: the outcomes agree), the errors, and how many elements were seen,
+    and of these how many were `wrong`."""
 
     differences: tuple[Difference, ...] = ()
     errors: Errors = NO_ERRORS
     elements: int = 0
+    wrong: int = 0
 
     @property
     def agree(self) -> bool:
@@ -62,6 +64,7 @@ class Comparison:
             self.differences + other.differences,
             self.errors | other.errors,
             self.elements + other.elements,
+            self.wrong + other.wrong,
         )
 
 
@@ -91,7 +94,7 @@ def compare(
 
 
 def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
-    """What was expected in place of the elements in which one of two outcomes is NaN, the other a
+    """What was expected in place of the elements in which two outcomes differ, one of them being a
     number, and a third outcome, that is `right`, is NaN; and how many these are."""
     outputs, count = dict(actual.outputs), 0
     for name, value in actual.outputs.items():
@@ -99,7 +102,7 @@ def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcom
         arrays = [one for one in values if isinstance(one, np.ndarray)]
         if len(arrays) == len(values) and _are_alike(arrays):
             nan, before, after = map(np.isnan, arrays)
-            lost = nan & (before != after)
+            lost = nan & ~(before & after) & (arrays[1] != arrays[2])
             outputs[name] = np.where(lost, arrays[1], arrays[2])
             count += int(np.count_nonzero(lost))
     return replace(actual, outputs=outputs), count
@@ -158,8 +161,6 @@ def _compare_arrays(name: str, expected: Array, actual: Array, how: _How) -> Com
         with np.errstate(all="ignore"):
             wrong = unequal(expected, actual, how.tolerance)
             return _elements(name, expected, actual, wrong, how, _errors(expected, actual))
-    elif name.partition("[")[0] in how.tolerance.rounded:
-        return Comparison()
     else:
         wrong = np.asarray(expected != actual)
     return _elements(name, expected, actual, wrong, how)
@@ -185,7 +186,7 @@ def _elements(
         f"({count} of {expected.size} elements differ)"
     )
     found = Difference(name, sentence, at, one, other)
-    return Comparison((found,), errors, expected.size)
+    return Comparison((found,), errors, expected.size, count)
 
 
 def _worst(expected: Array, actual: Array, wrong: Array) -> tuple[int, ...]:

@@ -60,12 +60,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawer:
-    """The inputs to draw, with what is known of them."""
+    """The inputs to draw, with what is known of them. `numbers` are constants of the models."""
 
     inputs: tuple[ValueInfoProto, ...]
     seed: int = 0
     hints: Mapping[str, Hint] = field(default_factory=dict)
     extremes: bool = True
+    numbers: tuple[float, ...] = ()
 
     def plans(self) -> list[Plan]:
         """The cases to draw, the most telling first."""
@@ -77,6 +78,7 @@ class Drawer:
                 value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
             ),
             shared=self._shared(dims),
+            numbers=self.numbers,
         )
 
     def _shared(self, dims: Dims) -> list[str]:
@@ -154,7 +156,7 @@ class Drawer:
             return _bounded(rng, value, hint, mode, shape, sizes)
         ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
-        manner = Manner(plan.style, ints, all_sizes, self.extremes)
+        manner = Manner(plan.style, ints, all_sizes, self.extremes, self.numbers)
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)
 

@@ -2,6 +2,8 @@
 
 * `exact`: small dyadic numbers, on which short sums and products do not round;
 * `moderate`: normal deviates;
+* `wide`: normal deviates times 1e-6 to 1e6, and larger whole numbers;
+* `mentioned`: constants of the models, and what is next to them;
 * `special`: NaN, infinities, both zeros, denormals and, where asked, the extremes, mixed with
   moderate numbers;
 * whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes.
@@ -19,7 +21,7 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
 
-Style = Literal["exact", "moderate", "special"]
+Style = Literal["exact", "moderate", "wide", "mentioned", "special"]
 IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one"]
 INT_STYLES: tuple[IntStyle, ...] = (
     *("small", "below", "zeros", "sizes", "ones", "permutation", "minus one"),
@@ -33,7 +35,8 @@ _SHARE = 0.5
 
 @dataclass(frozen=True)
 class Manner:
-    """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one.
+    """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one;
+    `numbers` are constants of the models.
 
     `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
     overflow elsewhere than the original, so there they prove nothing.
@@ -43,6 +46,7 @@ class Manner:
     ints: IntStyle = "small"
     sizes: tuple[int, ...] = ()
     extremes: bool = True
+    numbers: tuple[float, ...] = ()
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
@@ -95,7 +99,20 @@ def _floats(
         values = np.asarray(rng.standard_normal(shape)).astype(dtype)
     if manner.style == "moderate":
         return values
+    if manner.style == "wide":
+        scales = 10.0 ** rng.integers(-6, 7, shape)
+        return np.asarray(values.astype(np.float64) * scales).astype(dtype)
+    if manner.style == "mentioned":
+        numbers = np.array(manner.numbers).astype(dtype)
+        return _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
     return _mixed(rng, values, specials(dtype, extremes=manner.extremes))
+
+
+def _with_neighbours(values: Array) -> Array:
+    """Numbers, and the next larger and smaller one of their dtype."""
+    with np.errstate(all="ignore"):
+        steps = np.abs(values) * ml_dtypes.finfo(values.dtype).eps
+        return np.concatenate([values, values + steps, values - steps]).astype(values.dtype)
 
 
 def _ints(
@@ -104,6 +121,9 @@ def _ints(
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     values = _plain_ints(rng, shape, manner)
+    whole = [int(one) for one in manner.numbers if one == int(one)]
+    if manner.style == "mentioned" and manner.ints == "small" and whole:
+        values = rng.choice(np.array([one + step for one in whole for step in (-1, 0, 1)]), shape)
     if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
         values = _mixed(
             rng, values.astype(object), np.array([low, high, low + 1, high - 1], object)
@@ -124,6 +144,8 @@ def _mixed(rng: np.random.Generator, values: Array, odd: Array) -> Array:
 def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner) -> Array:
     single = int(np.prod(shape)) == 1
     match manner.ints:
+        case "small" if manner.style == "wide":
+            return rng.integers(*((16, 41) if single else (-1000, 1001)), shape)
         case "small":
             return rng.integers(*((0, 7) if single else (-4, 9)), shape)
         case "below":

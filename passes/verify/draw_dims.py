@@ -84,7 +84,7 @@ def sizes(dims: Dims, plan: Plan, attempt: Attempt, fixed: Feeds) -> dict[str, i
     for place, symbol in enumerate(dims.symbols()):
         result[symbol] = plan.size(place)
         if attempt.merge == "all":
-            result[symbol] = plan.only[1] if plan.only else plan.sizes[0]
+            result[symbol] = plan.fixed[0][1] if plan.fixed else plan.sizes[0]
         elif attempt.merge == "axis" and symbol in dims.unnamed:
             first = first_at_axis.setdefault(dims.unnamed[symbol], symbol)
             result[symbol] = result[first]

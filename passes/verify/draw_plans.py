@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Literal
 
 from passes.verify.draw_arrays import IntStyle, Style
@@ -17,6 +18,16 @@ Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long
 #: Sizes of the first, second, ... symbolic dim; distinct, so that swapped axes show.
 ORDINARY = (3, 4, 2, 5, 6, 7)
 LARGER = (7, 5, 9, 11, 8, 13)
+#: Beyond what blocks and unrolling take at once, and no multiples of it.
+NEAR_17 = (17, 19, 13, 23, 11, 29)
+#: Whole blocks.
+BLOCKS = (8, 16, 12, 24, 4, 32)
+#: One size that no block holds.
+_LONG = 67
+#: Pairs of symbols that are tried equal, and one as twice the other.
+_PAIRS = 6
+#: Numbers of the model beyond which sizes are tried, and the largest such number.
+_THRESHOLDS, _LARGEST_THRESHOLD = 4, 64
 #: Ranks tried where the rank is unknown.
 RANKS = (2, 1, 3, 0)
 
@@ -25,7 +36,7 @@ RANKS = (2, 1, 3, 0)
 class Plan:
     """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
 
-    `only` changes the size of one symbol: (its place, size). `padding` puts NaN and infinities
+    `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
     behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
     sequences, `present` whether optionals hold a value.
     """
@@ -33,7 +44,7 @@ class Plan:
     kind: Kind
     label: str
     sizes: tuple[int, ...] = ORDINARY
-    only: tuple[int, int] | None = None
+    fixed: tuple[tuple[int, int], ...] = ()
     lengths: Lengths = "ragged"
     style: Style = "exact"
     padding: bool = False
@@ -43,9 +54,7 @@ class Plan:
 
     def size(self, place: int) -> int:
         """The size of the symbol at `place` in the order of the signature."""
-        if self.only is not None and self.only[0] == place:
-            return self.only[1]
-        return self.sizes[place % len(self.sizes)]
+        return dict(self.fixed).get(place, self.sizes[place % len(self.sizes)])
 
 
 @dataclass(frozen=True)
@@ -79,17 +88,26 @@ ATTEMPTS = (
 
 
 def plans(
-    symbols: Sequence[str], *, lengths: bool, containers: bool, shared: Sequence[str] = ()
+    symbols: Sequence[str],
+    *,
+    lengths: bool,
+    containers: bool,
+    shared: Sequence[str] = (),
+    numbers: Sequence[float] = (),
 ) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
-    an optional; `shared` are symbols that several inputs must agree on.
+    an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
+    that the models mention.
     """
     result = [
         Plan("ordinary", "exact values"),
         Plan("ordinary", "moderate values", style="moderate"),
+        Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
     ]
+    if numbers:
+        result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
     if lengths:
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
         result.append(Plan("special", "NaN behind the lengths", padding=True))
@@ -97,6 +115,12 @@ def plans(
     result.append(Plan("special", "special values", style="special", lengths="positive"))
     if symbols:
         result += _sizes(symbols)
+        thresholds = sorted(
+            {int(n) for n in numbers if 3 < n <= _LARGEST_THRESHOLD and n == int(n)}
+        )
+        for number in thresholds[-_THRESHOLDS:]:
+            sizes = tuple(number + step for step in (1, 3, 2, 5, 4, 6))
+            result.append(Plan("edge", f"sizes beyond {number}", sizes, style="moderate"))
     if lengths:
         result += _lengths()
     result += [Plan("invalid", f"sizes of {one} differ", skew=one) for one in shared]
@@ -109,7 +133,7 @@ def plans(
         Plan("special", "special values, full", LARGER, lengths="full", style="special"),
         *(
             Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
-            for count in (2, 3, 4)
+            for count in (3, 4)
         ),
     ]
     return result
@@ -119,14 +143,36 @@ def _sizes(symbols: Sequence[str]) -> list[Plan]:
     places = range(len(symbols))
     return [
         Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
+        Plan("ordinary", "sizes above 13", NEAR_17[2:], style="moderate"),
+        Plan("special", "values of all magnitudes, ragged", NEAR_17[1:], style="wide"),
         Plan("edge", "all sizes 1", (1,), lengths="full"),
-        *(Plan("edge", f"{symbols[at]} = 0", only=(at, 0)) for at in places),
+        *(Plan("edge", f"{symbols[at]} = 0", fixed=((at, 0),)) for at in places),
         Plan("ordinary", "larger sizes, moderate", LARGER[1:], style="moderate"),
-        *(Plan("edge", f"{symbols[at]} = 1", only=(at, 1)) for at in places),
+        *(Plan("edge", f"{symbols[at]} = 1", fixed=((at, 1),)) for at in places),
         Plan("edge", "all sizes 2", (2,), style="moderate"),
-        *(Plan("edge", f"{symbols[at]} = 2", LARGER, only=(at, 2)) for at in places),
+        *(Plan("edge", f"{symbols[at]} = 2", LARGER, fixed=((at, 2),)) for at in places),
         Plan("edge", "all sizes 0", (0,)),
+        *_pairs(symbols),
+        *(Plan("edge", f"{symbols[at]} = {_LONG}", fixed=((at, _LONG),)) for at in places[:3]),
     ]
+
+
+def _pairs(symbols: Sequence[str]) -> list[Plan]:
+    """Sizes that are equal, or multiples, where a rewrite may take one for the other."""
+    result = []
+    for one, other in list(combinations(range(len(symbols)), 2))[:_PAIRS]:
+        a, b = symbols[one], symbols[other]
+        equal, half, twice = (
+            ((one, 6), (other, 6)),
+            ((one, 5), (other, 10)),
+            ((one, 10), (other, 5)),
+        )
+        result += [
+            Plan("edge", f"{a} = {b}", fixed=equal, style="moderate"),
+            Plan("edge", f"{b} = 2 {a}", fixed=half),
+            Plan("edge", f"{a} = 2 {b}", fixed=twice),
+        ]
+    return result
 
 
 def _lengths() -> list[Plan]:

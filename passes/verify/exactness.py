@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
 
 from passes import scope
+from passes.constant_nodes import constant_tensor
 from passes.operators import called_key, function_key, op_of
 from passes.verify.draw_arrays import is_float
 from passes.verify.executor import Outcome, Value
@@ -56,23 +57,6 @@ def rounds(model: ModelProto) -> bool:
             return True
     graphs = (graph for _, owner in scope.owners(model) for graph in scope.graphs_below(owner))
     return any(_is_rough(tensor) for graph in graphs for tensor in _constants(graph))
-
-
-def rounded_outputs(model: ModelProto) -> frozenset[str]:
-    """The outputs that depend on a float: where they are integers, rounding may decide them."""
-    graph = model.graph
-    tainted = {
-        value.name
-        for value in graph.input
-        if value.type.WhichOneof("value") != "tensor_type"
-        or value.type.tensor_type.elem_type in _FLOATS
-    }
-    tainted |= {tensor.name for tensor in graph.initializer if tensor.data_type in _FLOATS}
-    tainted |= {sparse.values.name for sparse in graph.sparse_initializer}
-    for node in graph.node:
-        if op_of(node) == "Cast" or any(name in tainted for name in scope.free_names(node)):
-            tainted.update(node.output)
-    return frozenset(value.name for value in graph.output if value.name in tainted)
 
 
 def small_enough(outcome: Outcome) -> bool:
@@ -122,34 +106,39 @@ def _is_dyadic(values: object) -> bool:
         return bool(np.all(odd | ((numbers * 4 == np.round(numbers * 4)) & (np.abs(numbers) <= 8))))
 
 
-def coarsest_epsilon(model: ModelProto) -> float:
-    """The epsilon of the coarsest float type that a value of the model is declared or cast to.
-
-    Executors compute a sigmoid in float each in its own way; cast to double, the difference is
-    still one of floats. 0 where there is no float.
-    """
-    kinds: set[int] = set()
-    tops: list[scope.Owner] = [model.graph, *model.functions]
-    for top in tops:
-        for owner in scope.graphs_below(top):
-            kinds.update(_declared_kinds(owner))
-            for node in owner.node:
-                kinds.update(one.i for one in node.attribute if one.name == "to")
-    floats = [helper.tensor_dtype_to_np_dtype(kind) for kind in kinds & _REAL]
-    epsilons = [float(ml_dtypes.finfo(one).eps) for one in floats]
-    return max(epsilons, default=0.0)
+#: Constants of at most so many elements are numbers that a model compares or counts with.
+_FEW_ELEMENTS = 4
+_MOST_NUMBERS = 32
 
 
-_REAL = frozenset(
-    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-)
+def mentioned_numbers(*models: ModelProto) -> tuple[float, ...]:
+    """The small constants of models, at any depth: where a model changes what it does."""
+    found: dict[float, None] = {}
+    for model in models:
+        for _, top in scope.owners(model):
+            for owner in scope.graphs_below(top):
+                for tensor in (*_constants(owner), *_constants_of_nodes(owner)):
+                    found.update(dict.fromkeys(_numbers_in(tensor)))
+                    if len(found) >= _MOST_NUMBERS:
+                        return tuple(found)[:_MOST_NUMBERS]
+    return tuple(found)
 
 
-def _declared_kinds(owner: scope.Owner) -> set[int]:
-    values = list(owner.value_info)
-    if isinstance(owner, GraphProto):
-        values += [*owner.input, *owner.output]
-        return {one.type.tensor_type.elem_type for one in values} | {
-            one.data_type for one in owner.initializer
-        }
-    return {one.type.tensor_type.elem_type for one in values}
+def _constants_of_nodes(owner: scope.Owner) -> Iterator[TensorProto]:
+    for node in owner.node:
+        tensor = constant_tensor(node) if op_of(node) == "Constant" else None
+        if tensor is not None:
+            yield tensor
+
+
+def _numbers_in(tensor: TensorProto) -> list[float]:
+    if (
+        tensor.data_location == TensorProto.EXTERNAL
+        or not 0 < np.prod(tensor.dims) <= _FEW_ELEMENTS
+    ):
+        return []
+    values = numpy_helper.to_array(tensor)
+    if values.dtype.kind in "bcOSU":
+        return []
+    numbers = [float(one) for one in values.astype(np.float64).ravel()]
+    return [one for one in numbers if np.isfinite(one)]

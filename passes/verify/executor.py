@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 from onnx import ModelProto
@@ -26,6 +26,10 @@ class ModelFailed(Exception):
 
 class CannotRun(Exception):
     """The executor cannot run the model (missing kernel, crash, time-out): no word on the model."""
+
+
+class TookTooLong(CannotRun):
+    """The run was ended by its time-out."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,21 @@ class Executor(Protocol):
         self,
         model: ModelProto,
         feeds: Feeds,
+        *,
+        base_dir: Path | None = None,
+        timeout: float | None = None,
+    ) -> Outcome: ...
+
+
+@runtime_checkable
+class Perturbing(Protocol):
+    """An executor that can run a model with every rounding another one, by a seed."""
+
+    def perturbed(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        seed: int,
         *,
         base_dir: Path | None = None,
         timeout: float | None = None,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from passes.verify.channel import Garbled, receive, send
-from passes.verify.executor import CRASHED, CannotRun
+from passes.verify.executor import CRASHED, CannotRun, TookTooLong
 from passes.verify.onnxruntime_worker import Job
 
 #: Seconds that importing onnxruntime may take.
@@ -74,7 +74,7 @@ class WorkerProcess:
         except EOFError as error:
             code = self._process.wait()
             if timed_out.is_set():
-                raise CannotRun(f"no answer in {timeout:g} s") from error
+                raise TookTooLong(f"no answer in {timeout:g} s") from error
             raise CannotRun(f"{CRASHED} ({_how_it_ended(code)})") from error
         except Garbled as error:
             self._process.kill()

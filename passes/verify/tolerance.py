@@ -10,36 +10,24 @@ import numpy as np
 
 from passes.verify.executor import Array
 
-#: Roundings of one element, by the width of its dtype in bytes; narrow ones are few and coarse.
-_ROUNDINGS = {8: 16.0, 4: 16.0, 2: 4.0, 1: 1.0}
-
 
 @dataclass(frozen=True)
 class Tolerance:
     """What counts as equal.
 
     `bits`: the same bits, any NaN for any NaN; -0.0 is not 0.0. `values`: equal numbers, so
-    that 0.0 may stand for -0.0. `near`: to a few epsilons of the dtype times the square root of
-    `reduction` (the longest sum) times `slack`, relative to the larger of 1 and the largest
-    finite number of the tensor, since sums that cancel leave errors of the size of their
-    terms. `coarsest` is the epsilon of a coarser dtype that a value may have gone through. NaN
-    and infinities must agree in every mode. `rounded` names the integer outputs that come from
-    rounded floats: they are not compared.
+    that 0.0 may stand for -0.0. `near`: each element to `units` epsilons of its dtype, relative
+    to itself, or to `floor` where it is smaller. NaN and infinities must agree in every mode.
     """
 
     mode: Literal["bits", "values", "near"] = "bits"
-    reduction: int = 1
-    slack: float = 1.0
-    coarsest: float = 0.0
-    rounded: frozenset[str] = frozenset()
+    units: float = 4.0
+    floor: float = 0.0
 
-    def allowed(self, expected: Array) -> float:
-        """The largest absolute error allowed in a tensor, for `near`."""
-        info = ml_dtypes.finfo(expected.dtype)
-        finite = np.abs(expected[np.isfinite(expected)].astype(np.float64))
-        scale = max(1.0, float(finite.max(initial=0.0)))
-        roundings = _ROUNDINGS[expected.dtype.itemsize] * float(np.sqrt(max(1, self.reduction)))
-        return max(float(info.eps), self.coarsest) * roundings * self.slack * scale
+    def allowed(self, expected: Array) -> Array:
+        """float64: the largest absolute error allowed of each element, for `near`."""
+        size = np.maximum(np.abs(expected.astype(np.float64)), self.floor)
+        return np.asarray(float(ml_dtypes.finfo(expected.dtype).eps) * self.units * size)
 
 
 BITS = Tolerance()

@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from passes.verify.compare import NOTHING, Comparison, compare
 from passes.verify.draw import Case
-from passes.verify.exactness import coarsest_epsilon, rounded_outputs, rounds, small_enough
+from passes.verify.exactness import rounds, small_enough
 from passes.verify.executor import (
     CANNOT_LOAD,
     CRASHED,
@@ -22,6 +22,8 @@ from passes.verify.executor import (
     Feeds,
     ModelFailed,
     Outcome,
+    Perturbing,
+    TookTooLong,
 )
 from passes.verify.tolerance import BITS, Tolerance
 
@@ -31,8 +33,6 @@ AUTHORITY = "reference"
 _GIVE_UP = 3
 #: Crashes on inputs alike, after which a side is not run on such inputs again: each costs a start.
 _MOST_CRASHES = 3
-#: Executors round differently, op by op.
-_CROSS_SLACK = 16.0
 
 
 class OutOfTime(Exception):
@@ -42,12 +42,15 @@ class OutOfTime(Exception):
 @dataclass(frozen=True)
 class Ran:
     """One run: an outcome, or why there is none and whose fault that is. `spared`: it was not
-    run, since it crashed on inputs like these."""
+    run, since it crashed on inputs like these. `endless`: its time-out ended it. `seconds` is
+    how long it took."""
 
     outcome: Outcome | None = None
     failed: str = ""
     unable: str = ""
     spared: bool = False
+    endless: bool = False
+    seconds: float = field(default=0.0, compare=False)
 
 
 NOT_RUN = Ran()
@@ -81,10 +84,18 @@ class Side:
     _times: int = 0
     _crashes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def run(self, feeds: Feeds, deadline: float, like: str = "") -> Ran:
+    @property
+    def perturbs(self) -> bool:
+        """Whether the executor can run with other roundings."""
+        return isinstance(self.executor, Perturbing)
+
+    def run(
+        self, feeds: Feeds, deadline: float, like: str = "", *, perturbed: int | None = None
+    ) -> Ran:
         """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run.
 
-        `like` says what inputs these are, where crashes on some of them are enough.
+        `like` says what inputs these are, where crashes on some of them are enough. `perturbed`
+        is the seed of other roundings.
         """
         if self._times >= _GIVE_UP:
             return Ran(unable=self._reason)
@@ -93,10 +104,17 @@ class Side:
         left = deadline - time.monotonic()
         if left <= 0:
             raise OutOfTime
+        started = time.monotonic()
         try:
-            outcome = self.executor.run(
-                self.model, feeds, base_dir=self.base_dir, timeout=min(self.timeout, left)
-            )
+            seconds = min(self.timeout, left)
+            if perturbed is not None and isinstance(self.executor, Perturbing):
+                outcome = self.executor.perturbed(
+                    self.model, feeds, perturbed, base_dir=self.base_dir, timeout=seconds
+                )
+            else:
+                outcome = self.executor.run(
+                    self.model, feeds, base_dir=self.base_dir, timeout=seconds
+                )
         except ModelFailed as error:
             self._times = 0
             return Ran(failed=str(error))
@@ -104,9 +122,9 @@ class Side:
             if time.monotonic() >= deadline:
                 raise OutOfTime from error
             self._remember(str(error), like)
-            return Ran(unable=str(error))
+            return Ran(unable=str(error), endless=isinstance(error, TookTooLong))
         self._times = 0
-        return self._checked(outcome)
+        return replace(self._checked(outcome), seconds=time.monotonic() - started)
 
     def _checked(self, outcome: Outcome) -> Ran:
         """The outcome without the check, where that holds."""
@@ -127,6 +145,14 @@ class Side:
             self._times = _GIVE_UP
 
 
+#: What two runs of the reference executor may differ by without a look at the arithmetic.
+NEAR = Tolerance("near")
+#: The same for another executor, whose kernels approximate functions to some absolute error.
+NEAR_ELSEWHERE = Tolerance("near", units=16.0, floor=1.0)
+#: The same for two executors.
+NEAR_ACROSS = Tolerance("near", units=256.0, floor=1.0)
+
+
 @dataclass(frozen=True)
 class Judge:
     """Decides which tolerance a case calls for, and what a pair of runs means.
@@ -137,60 +163,35 @@ class Judge:
     """
 
     exact: bool
-    reduction: int
     rounding: bool
-    rounded: frozenset[str] = field(default_factory=frozenset)
-    coarsest: float = 0.0
     lenient: bool = False
 
     @staticmethod
-    def of(before: ModelProto, after: ModelProto, *, exact: bool, reduction: int) -> Judge:
+    def of(before: ModelProto, after: ModelProto, *, exact: bool) -> Judge:
         """The judge for a pair of models."""
-        coarsest = coarsest_epsilon(before)
-        if exact:
-            return Judge(True, reduction, False, coarsest=coarsest)
-        rounding = rounds(before) or rounds(after)
-        return Judge(False, reduction, rounding, rounded_outputs(before), coarsest)
-
-    @property
-    def near(self) -> Tolerance:
-        """How far floats may lie apart where they may be rounded otherwise."""
-        return Tolerance("near", self.reduction)
+        return Judge(exact, not exact and (rounds(before) or rounds(after)))
 
     def may_round(self, case: Case, expected: Outcome) -> bool:
         """Whether the outcomes of one executor need only be near."""
         rounds = not case.exact or self.rounding or not small_enough(expected)
         return rounds and not self.exact
 
-    def compare(self, case: Case, expected: Outcome, actual: Outcome) -> Comparison:
-        """Compare the outcomes of one executor."""
+    def tolerance(self, executor: str, case: Case, expected: Outcome) -> Tolerance:
+        """What the outcomes of one executor may differ by."""
         if self.exact:
-            return compare(expected, actual, BITS)
+            return BITS
         if not self.may_round(case, expected):
-            return compare(expected, actual, Tolerance("values"))
-        rounded = frozenset() if case.exact else self.rounded
-        return compare(expected, actual, replace(self.near, rounded=rounded))
+            return Tolerance("values")
+        return NEAR if executor == AUTHORITY else NEAR_ELSEWHERE
 
-    def but_for_rounding(self, expected: Outcome, actual: Outcome) -> Comparison:
-        """Compare the outcomes of an executor that may round the same sum in two ways, as
-        onnxruntime does where it fuses or packs: for cases that the authority found equal."""
-        return compare(expected, actual, replace(self.near, coarsest=self.coarsest))
-
-    def cross(
-        self, case: Case, expected: Outcome, actual: Outcome, sides: tuple[str, str]
-    ) -> Comparison:
-        """Compare the outcomes of two executors, called `sides`."""
-        rounded = frozenset() if case.exact else self.rounded
-        near = Tolerance("near", self.reduction, _CROSS_SLACK, self.coarsest, rounded)
-        return compare(expected, actual, near, sides=sides)
-
-    def judge(self, case: Case, before: Ran, after: Ran, *, authority: bool) -> Trial:
-        """What two runs in one executor say. `authority`: its failures are the model's."""
+    def judge(self, executor: str, case: Case, before: Ran, after: Ran) -> Trial:
+        """What two runs in one executor say; failures in the reference executor are the model's."""
         if before.unable or after.unable:
             side = "the original" if before.unable else "the rewritten model"
             return Trial("not run", f"{side}: {before.unable or after.unable}")
         if before.outcome is not None and after.outcome is not None:
-            comparison = self.compare(case, before.outcome, after.outcome)
+            tolerance = self.tolerance(executor, case, before.outcome)
+            comparison = compare(before.outcome, after.outcome, tolerance)
             if comparison.agree:
                 return Trial("compared", "", comparison)
             return Trial("mismatch", comparison.differences[0].sentence, comparison)
@@ -198,7 +199,7 @@ class Judge:
             return Trial("mismatch", f"the rewritten model fails: {after.failed}")
         if after.outcome is None:
             return Trial("both failed", before.failed)
-        if authority and not self.lenient:
+        if executor == AUTHORITY and not self.lenient:
             return Trial("mismatch", f"it answers where the original fails: {before.failed}")
         return Trial("not run", f"the original: {before.failed}")
 
@@ -220,12 +221,11 @@ def try_case(
     only where the original does not run. A mismatch counts only where the original agrees with
     itself when it runs again.
     """
-    authority = before.executor.name == AUTHORITY
     one = before.run(case.feeds, deadline, like)
     if one.unable and not after_alone:
         return Trial("not run", f"the original: {one.unable}", before=one)
     other = after.run(case.feeds, deadline, like if one.unable else "")
-    trial = judge.judge(case, one, other, authority=authority)
+    trial = judge.judge(before.executor.name, case, one, other)
     trial = replace(trial, before=one, after=other)
     if trial.status == "mismatch" and one.outcome is not None and other.outcome is not None:
         again = before.run(case.feeds, deadline)

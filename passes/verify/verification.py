@@ -15,10 +15,11 @@ from passes.verify.agenda import Item, agenda
 from passes.verify.booking import Booking
 from passes.verify.draw import CannotDraw, Case, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS
+from passes.verify.error_bounds import ErrorBounds
+from passes.verify.exactness import mentioned_numbers
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
 from passes.verify.promise import Promise, Trier
-from passes.verify.steadiness import Steadiness
 from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
@@ -83,13 +84,15 @@ def verify(
         )
 
     sides = [sides_of(executor) for executor in executors]
-    judge = Judge.of(before, after, exact=exact, reduction=reduction)
+    judge = Judge.of(before, after, exact=exact)
     judge = replace(judge, lenient=lenient)
-    drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, extremes=exact)
+    numbers = mentioned_numbers(before, after)
+    drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, exact, numbers)
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
     originals = {before.executor.name: before for before, _ in sides}
-    steadiness = Steadiness(originals, deadline, judge.near, judge.coarsest)
-    booking = Booking(judge, ledger, steadiness, non_empty, _versions(after) != _versions(before))
+    bounds = ErrorBounds(originals, deadline)
+    newer = _versions(after) != _versions(before)
+    booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
     asked = any(executor.name == AUTHORITY for executor in executors)
     trials = _Trials(
         sides, trier, deadline, booking, accept, None if asked else lambda: sides_of(_reference())

@@ -129,7 +129,7 @@ def _compare(
     except CannotRun as reason:
         raise AssertionError(f"{executor.name}: {reason}") from reason
     mode = "near" if rtol_terms else "bits"
-    tolerance = Tolerance(mode, reduction=max(1, rtol_terms))
+    tolerance = Tolerance(mode, 16.0 * max(1, rtol_terms) ** 0.5, 1.0)
     for before, after in zip(model.graph.output, made.graph.output, strict=True):
         if not slices:
             assert actual[after.name].shape[0] == 0

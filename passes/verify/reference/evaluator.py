@@ -157,8 +157,13 @@ class Evaluator(ReferenceEvaluator):
             raise ModelFailed(
                 f"{described(step.node)} reads {error.args[0]!r}, which nothing defines before it"
             ) from error
+        roundings = machine.roundings
         try:
-            results = step.kernel(operands, frame)
+            if roundings is None:
+                results = step.kernel(operands, frame)
+            else:
+                moved = roundings.of_operands(step.node, operands)
+                results = roundings.of_results(step.node, operands, step.kernel(moved, frame))
         except (ModelFailed, CannotRun, RecursionError):
             raise
         except Exception as error:

@@ -14,6 +14,7 @@ from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
+from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.static_sizes import StaticSizes
 from passes.verify.reference.value_types import known_dtype, known_shape
 
@@ -67,11 +68,34 @@ class ReferenceExecutor:
         wrong type or shape included), `CannotRun` when a kernel or external data is missing or
         the time is over.
         """
+        return self._run(model, feeds, base_dir, timeout, watch or {}, None)
+
+    def perturbed(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        seed: int,
+        *,
+        base_dir: Path | None = None,
+        timeout: float | None = None,
+    ) -> Outcome:
+        """Runs `model` as `run` does, but with every operator rounding otherwise (`Roundings`)."""
+        return self._run(model, feeds, base_dir, timeout, {}, Roundings(seed))
+
+    def _run(
+        self,
+        model: ModelProto,
+        feeds: Feeds,
+        base_dir: Path | None,
+        timeout: float | None,
+        watch: Watch,
+        roundings: Roundings | None,
+    ) -> Outcome:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # numpy's, of the mean of nothing
-            evaluator = self._evaluator(model, base_dir, watch or {})
+            evaluator = self._evaluator(model, base_dir, watch)
             machine = evaluator.machine
-            machine.start(timeout)
+            machine.start(timeout, roundings)
             values = {"": None, **evaluator.rt_inits_, **_fed(model, feeds)}
             results = _execute(evaluator, values)
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))

@@ -10,8 +10,9 @@ from typing import Any
 
 from onnx import FunctionProto
 
-from passes.verify.executor import CannotRun, Value, Watch
+from passes.verify.executor import TookTooLong, Value, Watch
 from passes.verify.reference.library import Library
+from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.static_sizes import StaticSizes
 
 #: A watched node is noted down at most this many times: a loop may run it a million times.
@@ -62,6 +63,8 @@ class Machine:
     misfed: bool = False
     #: Random draws so far.
     draws: int = 0
+    #: What perturbs the arithmetic of this run, if anything.
+    roundings: Roundings | None = None
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
     #: identity is part of the key.
     function_evaluators: dict[tuple[Any, ...], tuple[Any, FunctionProto]] = field(
@@ -72,8 +75,9 @@ class Machine:
         self.start(self.timeout)
         self.watched = frozenset(name for names in self.watch.values() for name in names)
 
-    def start(self, timeout: float | None) -> None:
+    def start(self, timeout: float | None, roundings: Roundings | None = None) -> None:
         """Begin a run: the clock, the draws and what was seen start anew."""
+        self.roundings = roundings
         self.timeout = timeout
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
@@ -84,10 +88,10 @@ class Machine:
     def tick(self) -> None:
         """Called between nodes and between iterations.
 
-        Raises `CannotRun` once the time is over.
+        Raises `TookTooLong` once the time is over.
         """
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise CannotRun(f"took longer than {self.timeout:g} s")
+            raise TookTooLong(f"took longer than {self.timeout:g} s")
 
     def note(self, node_name: str, frame: Frame) -> None:
         """Notes down what the watch of `node_name` asks for, as it is seen from `frame`."""

@@ -1,0 +1,200 @@
+"""How far roundings may move each element of an answer, by running the original with others.
+
+A rewrite that adds up in another order rounds otherwise. What that may change is measured, not
+guessed: the original runs again, its arithmetic perturbed in every operator, and each element may
+differ by what it then moves, and no further. So a coarse dtype or a large number elsewhere allows
+nothing here, and where a recurrence makes anything of its roundings, its elements prove nothing.
+Whole numbers, bools and strings must agree but where a perturbed run gives them another value.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from passes.verify.compare import compare
+from passes.verify.draw import Case
+from passes.verify.draw_arrays import is_float
+from passes.verify.executor import Array, Outcome, Value
+from passes.verify.reference.roundings import Roundings
+from passes.verify.tolerance import Tolerance, unequal
+from passes.verify.trial import AUTHORITY, OutOfTime, Side
+
+#: How often the original runs, perturbed: more often where only few elements remain to explain,
+#: as one at the border of a comparison changes sides in some runs only.
+_RUNS = (4, 16, 64)
+#: The part of the elements that counts as few.
+_FEW = 0.05
+#: How much further than the furthest perturbed run an element may lie.
+_FACTOR = 4.0
+#: An element that moves by this part of itself proves nothing.
+_LOOSE = 0.05
+#: Among elements that prove nothing, one in so many may lie further off than any run was seen.
+_OUTLIERS = 0.02
+
+
+@dataclass(frozen=True)
+class Settled:
+    """An outcome in which what rounding explains is as expected.
+
+    Of these, `count` elements prove nothing: whole numbers, and floats that could be anything.
+    """
+
+    outcome: Outcome
+    count: int
+
+
+@dataclass
+class ErrorBounds:
+    """Explains differences by roundings; `sides` are the originals, by executor.
+
+    `deadline` is of `time.monotonic`: where time runs out nothing is explained, so that no
+    mismatch is lost.
+    """
+
+    sides: Mapping[str, Side]
+    deadline: float
+    _last: tuple[Case, dict[str, _Runs]] | None = field(default=None, init=False)
+
+    def settled(
+        self, executor: str, case: Case, expected: Outcome, actual: Outcome, near: Tolerance
+    ) -> Settled:
+        """`actual`, which differs from `expected`, with what rounding explains as expected.
+
+        `near`: what is equal anyway. `executor` ran the original, if the reference executor
+        cannot.
+        """
+        runs = self._runs(executor, case)
+        result = Settled(actual, 0)
+        for count in _RUNS:
+            runs.extend_to(count, self.deadline)
+            result = _settle(expected, actual, runs, near)
+            left = compare(expected, result.outcome, near)
+            total = sum(one.size for one in _arrays(list(expected.outputs.values())))
+            if left.agree or left.wrong > max(1, _FEW * total):
+                break
+        return result
+
+    def _runs(self, executor: str, case: Case) -> _Runs:
+        """The perturbed runs of a case, made once: of the reference executor where it can."""
+        if self._last is None or self._last[0] is not case:
+            self._last = (case, {})
+        known = self._last[1]
+        for name in (AUTHORITY, executor):
+            if name not in known and name in self.sides:
+                known[name] = _Runs(self.sides[name], case)
+                known[name].extend_to(1, self.deadline)
+            if name in known and known[name].plain is not None:
+                return known[name]
+        return known[executor]
+
+
+@dataclass
+class _Runs:
+    """What one original answers, plainly and perturbed."""
+
+    side: Side
+    case: Case
+    plain: Outcome | None = None
+    perturbed: list[Outcome] = field(default_factory=list)
+    _tried: int = 0
+
+    @property
+    def by_inputs(self) -> bool:
+        """Whether the executor can perturb nothing but what a model is fed."""
+        return not self.side.perturbs
+
+    def extend_to(self, count: int, deadline: float) -> None:
+        """Run until there were `count` perturbed runs; fewer where time is over."""
+        feeds, seed = self.case.feeds, zlib.crc32(self.case.label.encode())
+        try:
+            if self.plain is None and not self._tried:
+                self.plain = self.side.run(feeds, deadline).outcome
+            while self.plain is not None and self._tried < count:
+                self._tried += 1
+                if self.by_inputs:
+                    moved = Roundings(seed + self._tried)
+                    fed = {name: moved.moved(value) for name, value in feeds.items()}
+                    ran = self.side.run(fed, deadline)
+                else:
+                    ran = self.side.run(feeds, deadline, perturbed=seed + self._tried)
+                if ran.outcome is not None:
+                    self.perturbed.append(ran.outcome)
+        except OutOfTime:
+            self.perturbed.clear()
+
+
+def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) -> Settled:
+    outputs: dict[str, Value] = {}
+    count = 0
+    for name, value in actual.outputs.items():
+        plain = None if runs.plain is None else runs.plain.outputs.get(name)
+        others = [one.outputs.get(name) for one in runs.perturbed]
+        outputs[name], loose = _settled(expected.outputs.get(name), value, plain, others, near)
+        count += loose
+    return Settled(replace(actual, outputs=outputs), count)
+
+
+def _settled(
+    expected: Value, actual: Value, plain: Value, perturbed: list[Value], near: Tolerance
+) -> tuple[Value, int]:
+    """A value with what rounding explains as expected, and how many elements prove nothing."""
+    if isinstance(expected, list) and isinstance(actual, list) and isinstance(plain, list):
+        lists = [one for one in perturbed if isinstance(one, list) and len(one) == len(expected)]
+        if not len(expected) == len(actual) == len(plain):
+            return actual, 0
+        items = [
+            _settled(one, actual[at], plain[at], [other[at] for other in lists], near)
+            for at, one in enumerate(expected)
+        ]
+        return [item for item, _ in items], sum(count for _, count in items)
+    if not all(isinstance(one, np.ndarray) for one in (expected, actual, plain)):
+        return actual, 0
+    assert isinstance(expected, np.ndarray)
+    assert isinstance(actual, np.ndarray)
+    assert isinstance(plain, np.ndarray)
+    kinds = {(one.shape, one.dtype) for one in (expected, actual, plain)}
+    like = [one for one in perturbed if isinstance(one, np.ndarray) and one.shape == plain.shape]
+    if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
+        return actual, 0  # how far complex numbers move is not measured
+    if not is_float(expected.dtype):
+        wrong = np.asarray(expected != actual)
+        moved = np.logical_or.reduce([np.asarray(one != plain) for one in like])
+        explained = wrong & moved
+        return np.where(explained, expected, actual), int(np.count_nonzero(explained))
+    with np.errstate(all="ignore"):
+        wrong = unequal(expected, actual, near)
+        explained, loose = _explained(expected, actual, plain, like, near)
+    loose &= wrong
+    return np.where(wrong & explained, expected, actual), int(np.count_nonzero(loose & explained))
+
+
+def _explained(
+    expected: Array, actual: Array, plain: Array, perturbed: Sequence[Array], near: Tolerance
+) -> tuple[Array, Array]:
+    """bool arrays: where roundings explain a float, and where they could make it anything."""
+    wide = plain.astype(np.float64)
+    moves = np.abs(np.stack([one.astype(np.float64) for one in perturbed]) - wide)
+    jumps = np.logical_or.reduce([np.isfinite(one) != np.isfinite(plain) for one in perturbed])
+    furthest = np.where(np.isfinite(moves), moves, 0.0).max(axis=0)
+    errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    explained = (errors <= _FACTOR * furthest + near.allowed(expected)) | jumps
+    loose = (furthest > _LOOSE * np.abs(wide)) | jumps
+    left = ~explained & np.isfinite(errors)
+    if np.count_nonzero(left) <= _OUTLIERS * np.count_nonzero(loose):
+        explained |= left & loose
+    return np.asarray(explained), np.asarray(loose)
+
+
+def _arrays(values: Sequence[Value]) -> list[np.ndarray[Any, Any]]:
+    found: list[np.ndarray[Any, Any]] = []
+    for value in values:
+        if isinstance(value, list):
+            found += _arrays(value)
+        elif value is not None:
+            found.append(np.asarray(value))
+    return found

@@ -1,0 +1,105 @@
+"""Runs whose arithmetic is perturbed: how far roundings alone can move an output.
+
+Monte Carlo arithmetic (Parker, 1997): every operator that rounds gets its float operands and
+results moved by a few units in their last place, up or down at random. What then comes out
+differs from the unperturbed answer as answers of other correct programs do: element by element,
+by the operators on its own path, their dtypes and how their errors grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from onnx import NodeProto
+
+from passes.operators import op_of
+from passes.verify.draw_arrays import is_float
+from passes.verify.executor import Value
+
+#: Units in the last place by which a number moves, by the width of its dtype in bytes: wide ones
+#: are summed up in other orders, narrow ones are rounded once.
+_UNITS = {8: 8.0, 4: 8.0, 2: 1.0, 1: 1.0}
+#: What gives its operands, or a choice of them, to the last bit.
+_EXACT_OPS = (
+    "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil "
+    "CenterCropPad Clip Col2Im Compress Concat ConcatFromSequence Constant ConstantOfShape "
+    "DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
+    "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop Max MaxPool MaxUnpool "
+    "Min Mod Neg NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad Range "
+    "ReduceMax ReduceMin Relu Reshape ReverseSequence Round Scan Scatter ScatterElements "
+    "ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert "
+    "SequenceLength SequenceMap Shape Sign Size Slice SpaceToDepth Split SplitToSequence "
+    "Squeeze TensorScatter Tile TopK Transpose Trilu Unique Unsqueeze Where Xor"
+)
+_EXACT = frozenset(_EXACT_OPS.split())
+#: What rounds its result alone: no sum in it can cancel.
+_ROUNDS_ONCE_OPS = (
+    "Acos Acosh Asin Asinh Atan Atanh Cast CastLike Cos Cosh DequantizeLinear Div Elu Erf Exp "
+    "Gelu HardSigmoid HardSwish LeakyRelu Log Mish Mul PRelu Pow Reciprocal Selu Sigmoid Sin "
+    "Sinh Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu"
+)
+_ROUNDS_ONCE = frozenset(_ROUNDS_ONCE_OPS.split())
+
+#: What kernels approximate to within an absolute error, its values lying about 1.
+_APPROXIMATED = frozenset(
+    {"Erf", "GRU", "Gelu", "LSTM", "Mish", "RNN", "Sigmoid", "Softplus", "Swish", "Tanh"}
+)
+#: That error in units: onnxruntime's Sigmoid of -20 is off by a tenth of one.
+_ABSOLUTE_UNITS = 0.25
+
+
+class Roundings:
+    """Perturbs the arithmetic of one run."""
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def of_operands(self, node: NodeProto, operands: Sequence[Value]) -> list[Value]:
+        """The operands of a node; moved where it adds them up."""
+        op = op_of(node)
+        if op in _EXACT or op in _ROUNDS_ONCE:
+            return list(operands)
+        return [self.moved(one) for one in operands]
+
+    def of_results(
+        self, node: NodeProto, operands: Sequence[Value], results: Sequence[Any]
+    ) -> list[Any]:
+        """The results of a node; moved where it rounds them."""
+        op = op_of(node)
+        widens = op in ("Cast", "CastLike") and not _is_wider(operands[0], results[0])
+        if op in _EXACT or widens:
+            return list(results)
+        least = _ABSOLUTE_UNITS if op in _APPROXIMATED else 0.0
+        return [self.moved(one, least) for one in results]
+
+    def moved(self, value: Value, least: float = 0.0) -> Value:
+        """A value with every finite float a few units larger or smaller, and by `least` of 1."""
+        if isinstance(value, list):
+            return [self.moved(one, least) for one in value]
+        if value is None or not isinstance(value, np.ndarray):
+            return value
+        if value.dtype.kind == "c":
+            parts = [self._floats(part, least) for part in (value.real, value.imag)]
+            return np.asarray(parts[0] + 1j * parts[1], value.dtype)
+        return self._floats(value, least) if is_float(value.dtype) else value
+
+    def _floats(self, array: np.ndarray[Any, Any], least: float) -> np.ndarray[Any, Any]:
+        eps, units = float(ml_dtypes.finfo(array.dtype).eps), _UNITS[array.dtype.itemsize]
+        with np.errstate(all="ignore"):
+            wide = array.astype(np.float64)
+            steps = eps * (units * wide + least) * self._rng.choice((-1.0, 1.0), array.shape)
+            there = np.asarray(wide + steps).astype(array.dtype)
+            return np.asarray(np.where(np.isfinite(there), there, array))
+
+
+def _is_wider(one: Value, other: Value) -> bool:
+    """Whether a float type has more bits in its fraction than another; other types have more."""
+    dtypes = [np.asarray(value).dtype for value in (one, other)]
+    if not is_float(dtypes[1]):
+        return False
+    if not is_float(dtypes[0]):
+        return True
+    return bool(ml_dtypes.finfo(dtypes[0]).nmant > ml_dtypes.finfo(dtypes[1]).nmant)

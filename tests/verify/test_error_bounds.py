@@ -1,0 +1,168 @@
+"""Where roundings alone decide what a model gives: that proves nothing, everything else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from verified_models import REFERENCE, Pretend, check, model
+
+from passes.verify.draw import Case
+from passes.verify.executor import Executor, Feeds
+from passes.verify.verification import verify
+
+#: A recurrence that doubles an error in every step, summed up in two orders.
+_STEPS = 100
+
+
+def chaotic(step: str, outputs: str = "float[K] hT, float[T,K] y") -> str:
+    """h' = tanh of a sum with large weights, over many steps."""
+    weights = np.random.default_rng(0).normal(0, 1.5, (4, 4)).astype(np.float32)
+    items = ", ".join(map(str, weights.ravel()))
+    names = ", ".join(one.split()[1] for one in outputs.split(", "))
+    collected = ", float[4] y_t" if "y" in names else ""
+    return f"""(float[4] h, float[{_STEPS},4] x) => ({outputs.replace("K", "4")})
+        <float[4,4] R = {{{items}}}, float[4] bias = {{0.3, -0.2, 0.7, 0.1}}> {{
+        {names} = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x_t)
+            => (float[4] h_out{collected}) {{
+            r = MatMul (h_in, R)  {step}  h_out = Tanh (s)
+            {"y_t = Identity (h_out)" if collected else ""} }}> (h, x) }}"""
+
+
+BEFORE = "p = Add (r, x_t)  s = Add (p, bias)"
+REGROUPED = "p = Add (x_t, bias)  s = Add (r, p)"
+WRONG = "p = Sub (x_t, bias)  s = Add (r, p)"
+
+
+def near(before: str, after: str, *executors: Executor, outputs: str) -> Any:
+    return check(
+        chaotic(before, outputs),
+        chaotic(after, outputs),
+        executors=[REFERENCE, *executors],
+        exact=False,
+        reduction=6,
+    )
+
+
+ALL = f"float[K] hT, float[{_STEPS},K] y"
+LAST = "float[K] hT"
+
+
+def test_a_regrouped_sum_is_verified_by_the_steps_before_roundings_decide(
+    onnxruntime: Executor,
+) -> None:
+    found = near(BEFORE, REGROUPED, onnxruntime, outputs=ALL)
+    assert found.verdict == "verified", found.reason
+    assert any("reference: roundings alone decide" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("outputs", [ALL, LAST])
+def test_a_wrong_term_is_a_mismatch_in_the_same_recurrence(outputs: str) -> None:
+    assert near(BEFORE, WRONG, outputs=outputs).verdict == "mismatch"
+
+
+def test_a_model_that_is_exact_is_not_excused(onnxruntime: Executor) -> None:
+    one = model("(float[N] x) => (float[N] y) { y = Neg (x) }")
+    other = model("(float[N] x) => (float[N] y) { y = Identity (x) }")
+    found = verify(one, other, executors=[REFERENCE, onnxruntime], exact=False)
+    assert found.verdict == "mismatch"
+
+
+def test_where_roundings_decide_everything_nothing_is_verified() -> None:
+    """An original that makes anything of its inputs, but the same of the same ones."""
+    one, other = (model("(float[3] x) => (float[3] y) { y = Tanh (x) }") for _ in range(2))
+    one.doc_string, other.doc_string = "before", "after"
+
+    def answer(side: str, feeds: Feeds) -> Any:
+        seed = np.asarray(feeds["x"]).tobytes() + side.encode()
+        return np.random.default_rng(list(seed)).normal(size=3).astype(np.float32)
+
+    def counts(case: Case) -> bool:
+        """Whether every number can be nudged."""
+        x = np.asarray(case.feeds["x"])
+        return bool(np.all(np.isfinite(x) & (x != 0)))
+
+    found = verify(one, other, executors=[Pretend(answer)], exact=False, accept=counts)
+    assert found.verdict == "not-compared"
+    assert "roundings decide every element" in found.reason
+
+
+def verdict(before: str, after: str, *executors: Executor) -> str:
+    found = check(before, after, executors=[REFERENCE, *executors], exact=False, reduction=16)
+    return str(found.verdict)
+
+
+#: A signature with a value of a coarse dtype, and a body that has nothing to do with it.
+COARSE = (
+    "(float[N] x, {coarse}[N] c) => (float[N] y, float[N] z) {{ {body} z = Cast <to = 1> (c) }}"
+)
+
+
+@pytest.mark.parametrize("coarse", ["bfloat16", "float16"])
+@pytest.mark.parametrize("off", ["1.001", "1.2"])
+def test_a_coarse_dtype_elsewhere_is_no_excuse(coarse: str, off: str) -> None:
+    body = "a = Constant <value_float = {a}> ()  p = Mul (x, a)  y = Tanh (p)"
+    before = COARSE.format(coarse=coarse, body=body.format(a=0.7))
+    after = COARSE.format(coarse=coarse, body=body.format(a=0.7 * float(off)))
+    assert verdict(before, after) == "mismatch"
+    assert verdict(before, before.replace("Mul (x, a)", "Mul (a, x)")) == "verified"
+
+
+def test_a_coarse_dtype_on_the_way_excuses_what_it_rounds_and_no_more() -> None:
+    text = """(float[N] x) => (float[N] y) {{
+        a = Constant <value_float = {a}> ()  p = Mul (x, a)
+        h = Cast <to = 16> (p)  f = Cast <to = 1> (h)  y = Add (f, f) }}"""
+    assert verdict(text.format(a=0.7), text.format(a=0.70000005)) == "verified"
+    assert verdict(text.format(a=0.7), text.format(a=0.77)) == "mismatch"
+
+
+def test_doubles_that_go_through_floats_are_found() -> None:
+    before = "(double[N] x) => (double[N] y) { a = Tanh (x)  y = Add (a, x) }"
+    after = """(double[N] x) => (double[N] y) {
+        f = Cast <to = 1> (x)  t = Tanh (f)  a = Cast <to = 11> (t)  y = Add (a, x) }"""
+    assert verdict(before, after) == "mismatch"
+
+
+def test_a_large_column_is_no_excuse_for_its_neighbour() -> None:
+    text = """(float[N,2] x) => (float[N,2] y)
+        <float[2] s = {{1000000, 1}}, float[2] b = {{0, {b}}}> {{
+        t = Tanh (x)  m = Mul (t, s)  y = Add (m, b) }}"""
+    assert verdict(text.format(b=0.3), text.format(b=0.8)) == "mismatch"
+
+
+@pytest.mark.parametrize("op", ["Greater", "Less"])
+def test_a_comparison_is_compared_on_rounded_numbers_too(op: str) -> None:
+    text = f"(float[N] x) => (bool[N] y) <float b = {{%s}}> {{ t = Tanh (x)  y = {op} (t, b) }}"
+    assert verdict(text % 0.3, text % 0.45) == "mismatch"
+
+
+def test_the_place_of_the_largest_is_compared() -> None:
+    text = """(float[N,7] x) => (int64[N] y) {{
+        t = Sigmoid (x)  y = {op} <axis = 1, keepdims = 0> (t) }}"""
+    assert verdict(text.format(op="ArgMax"), text.format(op="ArgMin")) == "mismatch"
+
+
+def test_an_element_at_the_border_of_a_comparison_is_not_a_mismatch(onnxruntime: Executor) -> None:
+    """A sum in another order is as often above 0 as below it."""
+    text = """(float[N] a, float[N] b, float[N] c) => (bool[N] y) {{
+        z = Constant <value_float = 0.0> ()  {sums}  d = Sub (s, t)  y = Greater (d, z) }}"""
+    one = "p = Mul (a, b)  q = Add (p, c)  s = Add (q, a)  u = Add (c, a)  t = Add (u, p)"
+    other = "p = Mul (a, b)  q = Add (p, c)  t = Add (q, a)  u = Add (c, a)  s = Add (p, u)"
+    assert verdict(text.format(sums=one), text.format(sums=other), onnxruntime) != "mismatch"
+
+
+def test_a_steady_column_beside_a_chaotic_one_is_compared() -> None:
+    weights = np.random.default_rng(0).normal(0, 1.5, (4, 4)).astype(np.float32)
+    items = ", ".join(map(str, weights.ravel()))
+    text = f"""(float[4] h, float[100,4] x) => (float[100,8] y)
+        <float[4,4] R = {{{{{items}}}}}> {{{{
+        hT, y = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x_t)
+            => (float[4] h_out, float[8] y_t) {{{{
+            r = MatMul (h_in, R)  {{sum}}  h_out = Tanh (s)
+            k = {{steady}} (x_t)  y_t = Concat <axis = 0> (h_out, k) }}}}> (h, x) }}}}"""
+    before = text.format(sum="p = Add (r, x_t)  s = Add (p, x_t)", steady="Sin")
+    regrouped = text.format(sum="p = Add (x_t, x_t)  s = Add (r, p)", steady="Sin")
+    wrong = text.format(sum="p = Add (x_t, x_t)  s = Add (r, p)", steady="Neg")
+    assert verdict(before, regrouped) == "verified"
+    assert verdict(before, wrong) == "mismatch"
