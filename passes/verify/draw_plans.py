@@ -104,7 +104,6 @@ def plans(
     result = [
         Plan("ordinary", "exact values"),
         Plan("ordinary", "moderate values", style="moderate"),
-        Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
     ]
     if numbers:
         result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
@@ -112,7 +111,10 @@ def plans(
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
         result.append(Plan("special", "NaN behind the lengths", padding=True))
         result.append(Plan("special", "NaN in an empty row", lengths="with empty", padding=True))
-    result.append(Plan("special", "special values", style="special", lengths="positive"))
+    result += [
+        Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
+        Plan("special", "special values", style="special", lengths="positive"),
+    ]
     if symbols:
         result += _sizes(symbols)
         thresholds = sorted(
