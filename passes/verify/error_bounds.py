@@ -19,16 +19,18 @@ import numpy as np
 from passes.verify.compare import compare
 from passes.verify.draw import Case
 from passes.verify.draw_arrays import is_float
-from passes.verify.executor import Array, Outcome, Value
+from passes.verify.executor import Array, Feeds, Outcome, Value
 from passes.verify.reference.roundings import Roundings
 from passes.verify.tolerance import Tolerance, unequal
-from passes.verify.trial import AUTHORITY, OutOfTime, Side
+from passes.verify.trial import AUTHORITY, Side
 
 #: How often the original runs, perturbed: more often where only few elements remain to explain,
 #: as one at the border of a comparison changes sides in some runs only.
-_RUNS = (4, 16, 64)
-#: The part of the elements that counts as few.
-_FEW = 0.05
+_RUNS = (1, 4, 16, 64)
+#: The part of the elements that counts as few, by the number of runs.
+_FEW = {1: 1.0, 4: 0.25, 16: 0.05, 64: 0.0}
+#: How much longer than any other run one that is perturbed may take.
+_PATIENCE = 4.0
 #: How much further than the furthest perturbed run an element may lie.
 _FACTOR = 4.0
 #: An element that moves by this part of itself proves nothing.
@@ -48,25 +50,43 @@ class Settled:
     count: int
 
 
+class NotMeasured(Exception):
+    """The original takes too long where its arithmetic is perturbed."""
+
+
 @dataclass
 class ErrorBounds:
     """Explains differences by roundings; `sides` are the originals, by executor.
 
-    `deadline` is of `time.monotonic`: where time runs out nothing is explained, so that no
-    mismatch is lost.
+    `deadline` is of `time.monotonic`: where time runs out the case is cut, by OutOfTime, as it
+    would show neither a mismatch nor that there is none.
     """
 
     sides: Mapping[str, Side]
     deadline: float
-    _last: tuple[Case, dict[str, _Runs]] | None = field(default=None, init=False)
+    _case: Case | None = field(default=None, init=False)
+    _plain: Outcome | None = field(default=None, init=False)
+    _known: dict[str, _Runs] = field(default_factory=dict, init=False)
+
+    def start(self, case: Case, plain: Outcome | None) -> None:
+        """Begin with a case; `plain` is what the reference executor answers, if it does."""
+        if self._case is not case:
+            self._known.clear()
+        self._case = case
+        self._plain = plain if AUTHORITY in self.sides else None
 
     def settled(
-        self, executor: str, case: Case, expected: Outcome, actual: Outcome, near: Tolerance
+        self,
+        executor: str,
+        case: Case,
+        expected: Outcome,
+        actual: Outcome,
+        near: Tolerance,
     ) -> Settled:
         """`actual`, which differs from `expected`, with what rounding explains as expected.
 
         `near`: what is equal anyway. `executor` ran the original, if the reference executor
-        cannot.
+        cannot. Raises OutOfTime and NotMeasured.
         """
         runs = self._runs(executor, case)
         result = Settled(actual, 0)
@@ -75,22 +95,19 @@ class ErrorBounds:
             result = _settle(expected, actual, runs, near)
             left = compare(expected, result.outcome, near)
             total = sum(one.size for one in _arrays(list(expected.outputs.values())))
-            if left.agree or left.wrong > max(1, _FEW * total):
+            if left.agree or left.wrong > max(1, _FEW[count] * total):
                 break
         return result
 
     def _runs(self, executor: str, case: Case) -> _Runs:
-        """The perturbed runs of a case, made once: of the reference executor where it can."""
-        if self._last is None or self._last[0] is not case:
-            self._last = (case, {})
-        known = self._last[1]
-        for name in (AUTHORITY, executor):
-            if name not in known and name in self.sides:
-                known[name] = _Runs(self.sides[name], case)
-                known[name].extend_to(1, self.deadline)
-            if name in known and known[name].plain is not None:
-                return known[name]
-        return known[executor]
+        """The perturbed runs of a case: of the reference executor where it runs the original."""
+        assert self._case is case
+        name = executor if self._plain is None else AUTHORITY
+        if name not in self._known:
+            side = self.sides[name]
+            side = Side(side.executor, side.model, side.base_dir, side.timeout * _PATIENCE)
+            self._known[name] = _Runs(side, case, self._plain)
+        return self._known[name]
 
 
 @dataclass
@@ -99,33 +116,32 @@ class _Runs:
 
     side: Side
     case: Case
-    plain: Outcome | None = None
+    plain: Outcome | None
     perturbed: list[Outcome] = field(default_factory=list)
     _tried: int = 0
 
-    @property
-    def by_inputs(self) -> bool:
-        """Whether the executor can perturb nothing but what a model is fed."""
-        return not self.side.perturbs
-
     def extend_to(self, count: int, deadline: float) -> None:
-        """Run until there were `count` perturbed runs; fewer where time is over."""
+        """Run until there were `count` perturbed runs, those that fail included."""
         feeds, seed = self.case.feeds, zlib.crc32(self.case.label.encode())
-        try:
-            if self.plain is None and not self._tried:
-                self.plain = self.side.run(feeds, deadline).outcome
-            while self.plain is not None and self._tried < count:
-                self._tried += 1
-                if self.by_inputs:
-                    moved = Roundings(seed + self._tried)
+        if self.plain is None and not self._tried:
+            self.plain = self._run(feeds, deadline)
+        while self.plain is not None and self._tried < count:
+            self._tried += 1
+            if self.side.perturbs:
+                outcome = self._run(feeds, deadline, seed + self._tried)
+            else:  # the executor can perturb nothing but what a model is fed
+                moved = Roundings(seed + self._tried)
+                with np.errstate(all="ignore"):
                     fed = {name: moved.moved(value) for name, value in feeds.items()}
-                    ran = self.side.run(fed, deadline)
-                else:
-                    ran = self.side.run(feeds, deadline, perturbed=seed + self._tried)
-                if ran.outcome is not None:
-                    self.perturbed.append(ran.outcome)
-        except OutOfTime:
-            self.perturbed.clear()
+                outcome = self._run(fed, deadline)
+            if outcome is not None:
+                self.perturbed.append(outcome)
+
+    def _run(self, feeds: Feeds, deadline: float, perturbed: int | None = None) -> Outcome | None:
+        ran = self.side.run(feeds, deadline, perturbed=perturbed)
+        if ran.endless:
+            raise NotMeasured(ran.unable)
+        return ran.outcome
 
 
 def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) -> Settled:

@@ -89,14 +89,13 @@ def verify(
     numbers = mentioned_numbers(before, after)
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, exact, numbers)
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
-    originals = {before.executor.name: before for before, _ in sides}
-    bounds = ErrorBounds(originals, deadline)
+    asked = any(executor.name == AUTHORITY for executor in executors)
+    witness = None if asked or not executors else sides_of(_reference())
+    originals = [before for before, _ in (*sides, *([witness] if witness else []))]
+    bounds = ErrorBounds({one.executor.name: one for one in originals}, deadline)
     newer = _versions(after) != _versions(before)
     booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
-    asked = any(executor.name == AUTHORITY for executor in executors)
-    trials = _Trials(
-        sides, trier, deadline, booking, accept, None if asked else lambda: sides_of(_reference())
-    )
+    trials = _Trials(sides, trier, deadline, booking, accept, witness)
     return trials.all(agenda(before, drawer, given, sought)[:max_cases])
 
 
@@ -140,11 +139,10 @@ class _Trials:
         deadline: float,
         booking: Booking,
         accept: Callable[[Case], bool] | None,
-        witness: Callable[[], tuple[Side, Side]] | None,
+        witness: tuple[Side, Side] | None,
     ) -> None:
         self._sides = sides
-        self._witness = witness  # makes the sides of the reference executor, where it runs no case
-        self._witnesses: tuple[Side, Side] | None = None
+        self._witness = witness  # the reference executor, where it runs no case unasked
         self._accept = accept
         self._trier = trier
         self._deadline = deadline
@@ -217,10 +215,9 @@ class _Trials:
         """What the reference executor says of a case that it was not asked to run, where another
         one finds a mismatch: whose fault that is, it knows alone. Nothing where time runs out."""
         assert self._witness is not None
-        self._witnesses = self._witnesses or self._witness()
         try:
             return self._trier.try_case(
-                case, *self._witnesses, self._deadline, after_alone=True, like=""
+                case, *self._witness, self._deadline, after_alone=True, like=""
             )
         except OutOfTime:
             return Trial("not run")

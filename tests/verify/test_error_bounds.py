@@ -49,12 +49,12 @@ ALL = f"float[K] hT, float[{_STEPS},K] y"
 LAST = "float[K] hT"
 
 
-def test_a_regrouped_sum_is_verified_by_the_steps_before_roundings_decide(
+def test_a_regrouped_sum_is_verified_however_far_its_roundings_grow(
     onnxruntime: Executor,
 ) -> None:
     found = near(BEFORE, REGROUPED, onnxruntime, outputs=ALL)
     assert found.verdict == "verified", found.reason
-    assert any("reference: roundings alone decide" in note for note in found.notes)
+    assert found.errors.ulp > 100  # far more than any operator rounds
 
 
 @pytest.mark.parametrize("outputs", [ALL, LAST])

@@ -50,12 +50,18 @@ _APPROXIMATED = frozenset(
 #: That error in units: onnxruntime's Sigmoid of -20 is off by a tenth of one.
 _ABSOLUTE_UNITS = 0.25
 
+#: How many steps are drawn, for all arrays but the largest: to draw them anew takes longer than
+#: most operators.
+_DRAWN = 8191
+
 
 class Roundings:
     """Perturbs the arithmetic of one run."""
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
+        self._steps: dict[np.dtype[Any], np.ndarray[Any, Any]] = {}
+        self._place = 0
 
     def of_operands(self, node: NodeProto, operands: Sequence[Value]) -> list[Value]:
         """The operands of a node; moved where it adds them up."""
@@ -87,12 +93,27 @@ class Roundings:
         return self._floats(value, least) if is_float(value.dtype) else value
 
     def _floats(self, array: np.ndarray[Any, Any], least: float) -> np.ndarray[Any, Any]:
-        eps, units = float(ml_dtypes.finfo(array.dtype).eps), _UNITS[array.dtype.itemsize]
-        with np.errstate(all="ignore"):
-            wide = array.astype(np.float64)
-            steps = eps * (units * wide + least) * self._rng.choice((-1.0, 1.0), array.shape)
-            there = np.asarray(wide + steps).astype(array.dtype)
-            return np.asarray(np.where(np.isfinite(there), there, array))
+        steps = self._steps_like(array)
+        moved = np.asarray(array + array * steps)
+        if least:
+            part = array.dtype.type(least / _UNITS[array.dtype.itemsize])
+            moved = np.asarray(moved + steps * part)
+        overflows = ~np.isfinite(moved)
+        return np.where(overflows, array, moved) if overflows.any() else moved
+
+    def _steps_like(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The relative steps of an array's elements: of those drawn, from where others ended."""
+        dtype, size = array.dtype, array.size
+        if dtype not in self._steps:
+            step = float(ml_dtypes.finfo(dtype).eps) * _UNITS[dtype.itemsize]
+            self._steps[dtype] = (step * self._rng.choice((-1.0, 1.0), _DRAWN)).astype(dtype)
+        steps = self._steps[dtype]
+        if self._place + size > _DRAWN:
+            self._place = int(self._rng.integers(_DRAWN // 2))
+        if self._place + size > _DRAWN:
+            return np.asarray(self._rng.choice(steps, array.shape))
+        self._place += size
+        return steps[self._place - size : self._place].reshape(array.shape)
 
 
 def _is_wider(one: Value, other: Value) -> bool:
