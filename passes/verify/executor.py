@@ -24,6 +24,10 @@ class ModelFailed(Exception):
     """The model itself fails on these inputs: what a user of the model would see too."""
 
 
+class InputsRefused(ModelFailed):
+    """A Scan does not take its inputs: lengths or sizes that differ, or lie out of range."""
+
+
 class CannotRun(Exception):
     """The executor cannot run the model (missing kernel, crash, time-out): no word on the model."""
 

@@ -17,7 +17,8 @@ from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 @dataclass
 class Ledger:
     """Collects trials. `doubts` are cases in which the rewritten model disagrees with another
-    executor's original, and nothing else could be compared."""
+    executor's original, and nothing else could be compared; `refined` is the first one in which
+    only the rewritten model answers."""
 
     executors: Sequence[str]
     reduction: int
@@ -26,6 +27,7 @@ class Ledger:
     notes: Counter[str] = field(default_factory=Counter)
     doubts: list[Failure] = field(default_factory=list)
     failure: Failure | None = None
+    refined: Failure | None = None
     executors_disagree: bool = False
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
     _examples: dict[str, str] = field(default_factory=dict)
@@ -37,6 +39,12 @@ class Ledger:
             self.total |= trial.comparison
         elif trial.status == "mismatch":
             self.failure = self.failure or self.failed(executor, case, trial)
+        elif trial.status == "refined":
+            self.refined = self.refined or self.failed(executor, case, trial)
+            self.note(
+                f"{executor}: the rewritten model answers where the original fails",
+                trial.before.failed,
+            )
         elif trial.status == "not run" or case.kind != "invalid":
             self.reason(f"{executor}: {trial.sentence}")
 
@@ -77,12 +85,14 @@ class Ledger:
             compared=self._statuses[executor, "compared"],
             crossed=self._statuses[executor, "crossed"],
             both_failed=self._statuses[executor, "both failed"],
-            not_run=self._statuses[executor, "not run"],
+            not_run=self._statuses[executor, "not run"] + self._statuses[executor, "refined"],
         )
 
     def close(self, cut: Sequence[str]) -> Verification:
         """The verification that the books add up to; `cut` are cases that time did not allow."""
         self._settle_doubts()
+        if not cut and not any(self._agreed(name) for name in self.executors):
+            self.failure = self.failure or self.refined  # nothing vouches for what it answers
         verdict, reason = self._verdict(bool(cut))
         return Verification(
             verdict,
@@ -111,13 +121,15 @@ class Ledger:
         if self.failure is not None:
             where = f"{self.failure.executor}, {self.failure.case.label}"
             return "mismatch", f"{where}: {self.failure.sentence}"
-        counts = {
-            name: self.tally(name).compared + self.tally(name).crossed for name in self.executors
-        }
+        counts = {name: self._agreed(name) for name in self.executors}
         if sum(counts.values()) and self.total.elements:
             told = ", ".join(f"{count} in {name}" for name, count in counts.items())
             return "verified", f"before and after agree in every compared case ({told})"
         return "not-compared", self._why_not(bool(sum(counts.values())), cut)
+
+    def _agreed(self, executor: str) -> int:
+        """In how many cases the sides agree."""
+        return self.tally(executor).compared + self.tally(executor).crossed
 
     def _why_not(self, compared: bool, cut: bool) -> str:
         if compared:

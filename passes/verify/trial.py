@@ -20,6 +20,7 @@ from passes.verify.executor import (
     CannotRun,
     Executor,
     Feeds,
+    InputsRefused,
     ModelFailed,
     Outcome,
     Perturbing,
@@ -41,12 +42,13 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run: an outcome, or why there is none and whose fault that is. `spared`: it was not
-    run, since it crashed on inputs like these. `endless`: its time-out ended it. `seconds` is
-    how long it took."""
+    """One run: an outcome, or why there is none and whose fault that is. `refused`: it failed,
+    as a Scan does not take such sizes or lengths. `spared`: it was not run, since it crashed on
+    inputs like these. `endless`: its time-out ended it. `seconds` is how long it took."""
 
     outcome: Outcome | None = None
     failed: str = ""
+    refused: bool = False
     unable: str = ""
     spared: bool = False
     endless: bool = False
@@ -58,9 +60,10 @@ NOT_RUN = Ran()
 
 @dataclass(frozen=True)
 class Trial:
-    """What one case says in one executor."""
+    """What one case says in one executor. `refined`: the rewritten model answers where the
+    original fails, as it may."""
 
-    status: Literal["compared", "crossed", "both failed", "not run", "mismatch"]
+    status: Literal["compared", "crossed", "both failed", "refined", "not run", "mismatch"]
     sentence: str = ""
     comparison: Comparison = NOTHING
     before: Ran = NOT_RUN
@@ -117,7 +120,7 @@ class Side:
                 )
         except ModelFailed as error:
             self._times = 0
-            return Ran(failed=str(error))
+            return Ran(failed=str(error), refused=isinstance(error, InputsRefused))
         except CannotRun as error:
             if time.monotonic() >= deadline:
                 raise OutOfTime from error
@@ -200,7 +203,9 @@ class Judge:
         if after.outcome is None:
             return Trial("both failed", before.failed)
         if executor == AUTHORITY and not self.lenient:
-            return Trial("mismatch", f"it answers where the original fails: {before.failed}")
+            sentence = f"it answers where the original fails: {before.failed}"
+            guarded = case.kind == "invalid" or before.refused
+            return Trial("mismatch" if guarded else "refined", sentence)
         return Trial("not run", f"the original: {before.failed}")
 
 

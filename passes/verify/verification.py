@@ -238,7 +238,10 @@ def _ends_alone(trial: Trial) -> bool:
 
 def _what_became(trial: Trial) -> str:
     """The status of a trial, as it decides whether to draw again: outputs without elements
-    prove so little that other inputs are tried first."""
+    prove so little that other inputs are tried first, and those on which the original fails
+    prove nothing."""
     if trial.status == "compared" and not trial.comparison.elements:
         return "empty"
+    if trial.status == "refined":
+        return "both failed"
     return trial.status if trial.before.outcome is None else "answered"

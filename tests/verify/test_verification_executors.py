@@ -21,7 +21,7 @@ from verified_models import (
 )
 
 from passes.testing import assert_rewrite
-from passes.verify.executor import CRASHED, CannotRun, Feeds, ModelFailed
+from passes.verify.executor import CRASHED, CannotRun, Feeds, InputsRefused, ModelFailed
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
@@ -37,7 +37,28 @@ class TestSemantics:
         found = verify(*before_and_after(), executors=[Pretend(answer)])
         assert found.reason == "reference, exact values: the rewritten model fails: no"
 
-    def test_a_rewritten_model_that_answers_where_the_original_fails_is_a_mismatch(self) -> None:
+    def test_a_rewritten_model_that_answers_where_the_original_fails_is_right(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            fails = side == "before" and np.asarray(feeds["x"]).size > 6
+            return raising(ModelFailed("too many")) if fails else feeds["x"]
+
+        found = verify(*before_and_after(), executors=[Pretend(answer)])
+        assert found.verdict == "verified"
+        said = "reference: the rewritten model answers where the original fails"
+        assert any(note.startswith(said) and "too many" in note for note in found.notes)
+
+    def test_but_not_where_a_scan_refuses_its_inputs(self) -> None:
+        """ONNX has no assert: rewrites write guards for lengths that do not fit."""
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            fails = side == "before" and np.asarray(feeds["x"]).size > 6
+            return raising(InputsRefused("lengths differ")) if fails else feeds["x"]
+
+        found = verify(*before_and_after(), executors=[Pretend(answer)])
+        assert found.verdict == "mismatch"
+        assert "it answers where the original fails: lengths differ" in found.reason
+
+    def test_a_rewritten_model_that_alone_ever_answers_is_a_mismatch(self) -> None:
         def answer(side: str, feeds: Feeds) -> Any:
             return feeds["x"] if side == "after" else raising(ModelFailed("no"))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
-from passes.verify.executor import Array, ModelFailed, Value
+from passes.verify.executor import Array, InputsRefused, ModelFailed, Value
 from passes.verify.reference.failures import described
 from passes.verify.reference.value_types import known_shape
 
@@ -50,6 +50,10 @@ class Holder:
     def fails(self, sentence: str) -> ModelFailed:
         """The error that says what is wrong with this node."""
         return ModelFailed(f"{described(self.node)}: {sentence}")
+
+    def refuses(self, sentence: str) -> InputsRefused:
+        """The error that says which sizes or lengths this node does not take."""
+        return InputsRefused(f"{described(self.node)}: {sentence}")
 
     def tensor(self, value: Value, what: str) -> Array:
         """`value`, which must be a tensor."""

@@ -76,9 +76,9 @@ class Scanner(Holder):
         return tensors[: self.carried], tensors[self.carried :]
 
     def same_length(self, what: str, lengths: list[int]) -> int:
-        """The one length that all have; `ModelFailed` when they differ."""
+        """The one length that all have; `InputsRefused` when they differ."""
         if len(set(lengths)) > 1:
-            raise self.fails(f"{what} differ: {lengths}")
+            raise self.refuses(f"{what} differ: {lengths}")
         return lengths[0]
 
 

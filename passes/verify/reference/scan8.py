@@ -81,7 +81,7 @@ class Scan8(Scanner):
         lengths = [int(length) for length in tensor]
         wrong = [length for length in lengths if not 0 <= length <= longest]
         if wrong:
-            raise self.fails(f"sequence_lens holds {wrong[0]}, outside of 0..{longest}")
+            raise self.refuses(f"sequence_lens holds {wrong[0]}, outside of 0..{longest}")
         return lengths
 
     def _row(
