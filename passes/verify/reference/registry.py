@@ -119,8 +119,21 @@ def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
 
 
 def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:
-    kernel: OpRun = load_op("", op_of(node), version)(node, run_parameters({"": version}))
-    return kernel.run
+    return onnx_kernel(load_op("", op_of(node), version), node, {"": version}).run
+
+
+def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str, int]) -> OpRun:
+    """onnx's kernel of a node. It checks what it returns up to three times, which takes longer
+    than most kernels do; once must be enough."""
+    kernel = kernel_class(node, run_parameters(opsets))
+    vars(kernel)["_check_and_fix_outputs"] = _tuple_of
+    return kernel
+
+
+def _tuple_of(results: object) -> tuple[Any, ...]:
+    if not isinstance(results, tuple):
+        raise TypeError(f"a kernel returned no tuple, but {type(results).__name__}")
+    return results
 
 
 def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
