@@ -20,7 +20,7 @@ _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs
 _NAN_ALONE = "every element is NaN"
 _NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
-_MISFED = "a loop without iterations is fed other sizes than its body declares"
+_MISFED = "a loop is fed other sizes than its body declares"
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,17 @@ class Booking:
     non_empty: bool = False
     newer: bool = False
 
+    def settled(self, case: Case, trial: Trial) -> Trial:
+        """A trial of the reference executor, what roundings explain counting as equal."""
+        self.bounds.start(case, trial.before.outcome)
+        try:
+            return self._where_rounding_decides(AUTHORITY, case, trial)
+        except NotMeasured:
+            return trial
+
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
-        """Book a trial, in the light of what the reference executor said of the case."""
+        """Book a trial, in the light of what the reference executor said of the case: its trial
+        is one that is settled."""
         self.bounds.start(case, reference.before.outcome)
         try:
             self._book(name, case, trial, reference)
@@ -61,7 +70,7 @@ class Booking:
             if self.non_empty and original.idle_scan:
                 self._book_broken(name, case, trial, _NOTHING_SCANNED)
                 return
-            if original.misfed:
+            if original.misfed or (original.undeclared and trial.after.outcome is None):
                 self._book_broken(name, case, trial, _MISFED)
                 return
             if self._is_idle(name, original, trial, reference):

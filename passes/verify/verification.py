@@ -202,7 +202,7 @@ class _Trials:
                 like=_likeness(case, original),
             )
             if before.executor.name == AUTHORITY:
-                reference = trial
+                reference = trial = self._booking.settled(case, trial)
             elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):
                 reference = self._witnessed(case)
             self._booking.book(before.executor.name, case, trial, reference)
@@ -216,9 +216,10 @@ class _Trials:
         one finds a mismatch: whose fault that is, it knows alone. Nothing where time runs out."""
         assert self._witness is not None
         try:
-            return self._trier.try_case(
+            trial = self._trier.try_case(
                 case, *self._witness, self._deadline, after_alone=True, like=""
             )
+            return self._booking.settled(case, trial)
         except OutOfTime:
             return Trial("not run")
 

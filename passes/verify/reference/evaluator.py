@@ -18,6 +18,7 @@ from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.kernels import Kernel, kernel_for
 from passes.verify.reference.machine import Frame, Machine, opset_versions
+from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
 
 _MAIN: Key = (0,)
@@ -95,6 +96,18 @@ class Evaluator(ReferenceEvaluator):
         for step in self.steps:
             found.update(dict.fromkeys(step.outputs, op_of(step.node) == "Constant"))
         return found | dict.fromkeys(self.input_names_, False)  # perhaps with a default
+
+    @cached_property
+    def _declared(self) -> dict[str, list[int | None] | None]:
+        return {value.name: known_shape(value.type) for value in self.proto_.input}
+
+    def declares(self, name: str, shape: Sequence[int | None]) -> bool:
+        """Whether the input `name` of this body may have this shape."""
+        said = self._declared.get(name)
+        return said is None or (
+            len(said) == len(shape)
+            and all(dim in (None, size) for size, dim in zip(shape, said, strict=True))
+        )
 
     def formal_inputs(self, fed: int, owner: NodeProto) -> list[str]:
         """The inputs of this body that its node feeds.

@@ -106,6 +106,7 @@ class ReferenceExecutor:
             machine.idle,
             machine.idle_scan,
             machine.misfed,
+            machine.undeclared,
         )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:

@@ -84,13 +84,17 @@ class Holder:
         """Note that a body runs no iteration, and whether what it would be fed, the types by the
         names of its inputs, has other sizes than it declares."""
         self.machine.idle = True
-        declared = {value.name: known_shape(value.type) for value in body.proto_.input}
-        for name, kind in fed.items():
-            shape, said = known_shape(kind), declared.get(name)
-            if shape is not None and said is not None:
-                pairs = zip(shape, said, strict=False)
-                other = any(dim not in (None, size) for size, dim in pairs)
-                self.machine.misfed |= other or len(shape) != len(said)
+        shapes = {name: known_shape(kind) for name, kind in fed.items()}
+        self.machine.misfed |= any(
+            shape is not None and not body.declares(name, shape) for name, shape in shapes.items()
+        )
+
+    def begins(self, body: Evaluator, fed: Mapping[str, Value]) -> None:
+        """Note whether the first iteration is fed other sizes than its body declares."""
+        self.machine.undeclared |= any(
+            isinstance(value, np.ndarray) and not body.declares(name, value.shape)
+            for name, value in fed.items()
+        )
 
     def split(self, results: Sequence[Value], carried: int) -> tuple[list[Value], list[Value]]:
         """The outputs of a body as carried and collected ones."""

@@ -59,8 +59,9 @@ class Machine:
     #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
     idle_scan: bool = False
-    #: Whether one was fed sizes that its body declares otherwise.
+    #: Whether such a one was fed sizes that its body declares otherwise, or one that ran.
     misfed: bool = False
+    undeclared: bool = False
     #: Random draws so far.
     draws: int = 0
     #: What perturbs the arithmetic of this run, if anything.
@@ -82,7 +83,7 @@ class Machine:
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
         self.guessed_shapes = False
-        self.idle = self.idle_scan = self.misfed = False
+        self.idle = self.idle_scan = self.misfed = self.undeclared = False
         self.draws = 0
 
     def tick(self) -> None:
