@@ -222,7 +222,7 @@ class Session:
         if verdicts.unloadable is None:
             return report
         version, sentence = verdicts.unloadable
-        if not self._may_be_for_another(version):
+        if verdicts.stopped or not self._may_be_for_another(version):
             hint = "" if self.target else "; --opset and --for name another opset to go to"
             raise _failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))

@@ -26,6 +26,7 @@ from passes.region import CannotCut, Region, cut
 from passes.report import Checked
 from passes.rounds import Rewritten, Round
 from passes.uses import Uses
+from passes.verify.booking import NOT_LOADED
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Executor, Feeds
 from passes.verify.installed import executors
 from passes.verify.verdicts import Failure, Verification
@@ -51,7 +52,7 @@ class Verdicts:
 
     `mismatch` holds path, sentence, both sides and the failing case of the first mismatch;
     `unverified` the rewrites that nothing vouches for; `unloadable` the version of an executor that
-    loads the original but not the outcome, and why.
+    loads the original but not the outcome, and why; `stopped` is whether verification ended there.
     """
 
     rewrites: list[Checked] = field(default_factory=list)
@@ -59,6 +60,7 @@ class Verdicts:
     unverified: list[tuple[str, Checked]] = field(default_factory=list)
     mismatch: tuple[str, str, tuple[ModelProto, ModelProto], Failure | None] | None = None
     unloadable: tuple[str, str] | None = None
+    stopped: bool = False
 
 
 def verify_rounds(
@@ -84,13 +86,14 @@ def verify_rounds(
                 sides = (region.before, region.after)
                 path = rewritten.place.path
                 verdicts.mismatch = (path, verification.reason, sides, verification.failure)
-                return verdicts
+                return task.loading_told(verdicts, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
         verdicts.whole = Checked.of(whole)
         if whole.verdict == "mismatch":
             sides = (model.proto, proto)
             verdicts.mismatch = ("main", whole.reason, sides, whole.failure)
+            return task.loading_told(verdicts, proto)
         for rewritten, verification, _ in regions:
             if verification.verdict == "not-compared" and whole.verdict != "verified":
                 verdicts.unverified.append((rewritten.place.path, told[id(verification)]))
@@ -202,6 +205,17 @@ class _Task:
             lenient=VALID_INPUTS in assume,
             non_empty=NON_EMPTY in assume,
         )
+
+    def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
+        """The verdicts of a verification that ended in a mismatch: where that is one side that an
+        executor does not load, and the outcome is no better, it is no more than that."""
+        assert verdicts.mismatch is not None
+        failure = verdicts.mismatch[3]
+        if failure is not None and failure.sentence.startswith(NOT_LOADED):
+            verdicts.unloadable = self.unloadable(proto)
+            if verdicts.unloadable is not None:
+                verdicts.mismatch, verdicts.stopped = None, True
+        return verdicts
 
     def unloadable(self, proto: ModelProto) -> tuple[str, str] | None:
         """The version of an executor that loads the original but not the outcome, and why."""

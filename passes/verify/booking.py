@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Literal
+
+import numpy as np
 
 from passes.verify.compare import Comparison, compare, with_nan
 from passes.verify.draw import Case
 from passes.verify.error_bounds import ErrorBounds, NotMeasured
-from passes.verify.executor import CANNOT_LOAD, CRASHED, Outcome
+from passes.verify.executor import CANNOT_LOAD, CRASHED, Outcome, Value
 from passes.verify.ledger import Ledger
 from passes.verify.promise import KEPT_FROM_ANSWERING
 from passes.verify.tolerance import Tolerance
@@ -17,10 +21,18 @@ from passes.verify.trial import AUTHORITY, NEAR_ACROSS, NEAR_ELSEWHERE, Judge, R
 #: A run that takes so many times as long as the original's is taken for one that does not end.
 _MUCH_LONGER = 10.0
 _ROUNDED_TO_ANYTHING = "roundings decide every element of the original's outputs"
+_STRINGS_LOST = "it loses strings in the original's loops, too"
 _NAN_ALONE = "every element is NaN"
 _NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
+#: How it is said that an executor loads the original, but not the rewritten model.
+NOT_LOADED = "the rewritten model does not load there"
+_OUT_OF_MEMORY = ("Failed to allocate memory", "bad_alloc", "Unable to allocate")
+_MISSING_KERNEL = re.compile(r"implementation for \S+?\((\d+)\)")
+#: Of its operators every onnxruntime in use has the kernels that it will ever have.
+_COMPLETE_OPSET = 21
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
-_MISFED = "a loop is fed other sizes than its body declares"
+_MISFED = "a loop without iterations is fed other sizes than its body declares"
+_RESIZED = "a state changes its size from one that its body rules out"
 
 
 @dataclass(frozen=True)
@@ -70,8 +82,11 @@ class Booking:
             if self.non_empty and original.idle_scan:
                 self._book_broken(name, case, trial, _NOTHING_SCANNED)
                 return
-            if original.misfed or (original.undeclared and trial.after.outcome is None):
+            if original.misfed:
                 self._book_broken(name, case, trial, _MISFED)
+                return
+            if original.undeclared and trial.after.outcome is None:
+                self._book_broken(name, case, trial, _RESIZED)
                 return
             if self._is_idle(name, original, trial, reference):
                 said = trial.after.failed or trial.after.unable
@@ -98,23 +113,27 @@ class Booking:
                 self._book_alone(name, case, trial, reference.before)
                 return
         if trial.before.outcome is not None and trial.after.unable:
-            self.ledger.note(f"{name} runs the original alone", trial.after.unable)
-            if trial.after.unable.startswith(CRASHED):
-                sentence = f"the rewritten model ends it, the original runs: {trial.after.unable}"
-                trial = replace(trial, status="mismatch", sentence=sentence)
-            if trial.after.endless and trial.before.seconds * _MUCH_LONGER < self.case_timeout:
-                sentence = (
-                    f"the rewritten model does not end, the original does: {trial.after.unable}"
-                )
-                trial = replace(trial, status="mismatch", sentence=sentence)
-            excused = self.newer and _is_behind(trial)
-            if trial.after.unable.startswith(CANNOT_LOAD) and not excused:
-                why = trial.after.unable.removeprefix(f"{CANNOT_LOAD}: ")
-                sentence = f"the rewritten model does not load there: {why}"
-                trial = replace(trial, status="mismatch", sentence=sentence)
+            trial = self._without_answer(name, trial)
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self.ledger.add(name, case, trial)
+
+    def _without_answer(self, name: str, trial: Trial) -> Trial:
+        """A trial in which only the original can be run: a mismatch, but where an executor lacks
+        what is newer than itself, or the reference executor a kernel."""
+        why = trial.after.unable
+        self.ledger.note(f"{name} runs the original alone", why)
+        if why.startswith(CRASHED):
+            what = "the rewritten model ends it, the original runs"
+        elif trial.after.endless and trial.before.seconds * _MUCH_LONGER < self.case_timeout:
+            what = "the rewritten model does not end, the original does"
+        elif any(sign in why for sign in _OUT_OF_MEMORY):
+            what = "the rewritten model takes more memory than there is, the original runs"
+        elif why.startswith(CANNOT_LOAD) and not (self.newer and _is_behind(why)):
+            what, why = NOT_LOADED, why.removeprefix(f"{CANNOT_LOAD}: ")
+        else:
+            return trial
+        return replace(trial, status="mismatch", sentence=f"{what}: {why}")
 
     @staticmethod
     def _is_idle(name: str, original: Outcome, trial: Trial, reference: Trial) -> bool:
@@ -142,8 +161,7 @@ class Booking:
             expected, actual = original.outcome, trial.after.outcome
             found = self._agreement(AUTHORITY, case, expected, actual, NEAR_ACROSS, sides)
             if not found.comparison.agree:
-                sentence = found.comparison.differences[0].sentence
-                self.ledger.doubt(name, case, sentence, expected, trial)
+                self.ledger.doubt(name, case, found.comparison.differences, expected, trial)
                 return
             trial = self._but_for(name, "crossed", trial, found)
         elif original.refused or (original.failed and case.kind == "invalid"):
@@ -162,7 +180,7 @@ class Booking:
         else:
             comparison = self._agreement(name, case, one, other, NEAR_ACROSS, sides).comparison
         if not comparison.agree:
-            self.ledger.disagreement(name, case, comparison.differences[0].sentence)
+            self.ledger.disagreement(name, case, comparison.differences)
 
     def _where_rounding_decides(self, name: str, case: Case, trial: Trial) -> Trial:
         """A mismatch is none where it is one of values that the original rounds to anything."""
@@ -189,8 +207,6 @@ class Booking:
             return _Agreement(comparison)
         settled = self.bounds.settled(name, case, expected, actual, near)
         after = compare(expected, settled.outcome, near, sides=sides)
-        if not after.agree:
-            return _Agreement(comparison)
         return _Agreement(replace(after, errors=comparison.errors), settled.count)
 
     def _but_for(
@@ -230,20 +246,29 @@ class Booking:
     def _without_its_own_fault(
         self, name: str, case: Case, trial: Trial, reference: Trial
     ) -> Trial:
-        """A mismatch is none where this executor alone is wrong, and only on the original:
-        onnxruntime answers uninitialised memory for some bodies and for a time of 0."""
+        """A mismatch is none in outputs of which this executor alone is wrong on the original, and
+        right after: onnxruntime answers uninitialised memory for some bodies and for a time of 0.
+        Strings need not be right after, as its loops lose some of them in either form."""
         right, after = reference.before.outcome, trial.after.outcome
         wrong = trial.before.outcome
         settled = trial.status == "mismatch" and reference.status == "compared"
         if not settled or right is None or wrong is None or after is None:
             return trial
-        sides = (f"in {AUTHORITY}", f"in {name}")
-        if self._agreement(name, case, right, wrong, NEAR_ACROSS, sides).comparison.agree:
+        near = self.judge.tolerance(name, case, wrong)
+        differing = _outputs(self._agreement(name, case, wrong, after, near).comparison, wrong)
+        before = self._agreement(name, case, right, wrong, NEAR_ACROSS).comparison
+        if not differing <= _outputs(before, right):
             return trial
-        comparison = self._agreement(name, case, right, after, NEAR_ACROSS, sides).comparison
-        if not comparison.agree:
+        found = _outputs(self._agreement(name, case, right, after, NEAR_ACROSS).comparison, right)
+        if any(not _holds_strings(right.outputs[one]) for one in differing & found):
             return trial
-        self.ledger.note(f"{name} is wrong on the original, right after", trial.sentence)
+        what = "after, too" if differing & found else "right after"
+        self.ledger.note(f"{name} is wrong on the original, {what}", trial.sentence)
+        kept = set(right.outputs) - found
+        if not kept:
+            return replace(trial, status="not run", sentence=_STRINGS_LOST)
+        comparison = compare(_only(right, kept), _only(after, kept), NEAR_ACROSS)
+        comparison = replace(comparison, differences=())
         return replace(trial, status="crossed", sentence="", comparison=comparison)
 
     def _without_numbers_for_nan(
@@ -281,10 +306,34 @@ class Booking:
     def _note_failing_alone(self, name: str, trial: Trial, reference: Trial) -> None:
         """A rewritten model that fails here, where the reference executor ran both sides."""
         if trial.after.failed and reference.status == "compared":
-            self.ledger.note(f"{name} fails on the rewritten model", trial.after.failed)
+            which = "both models" if trial.before.failed else "the rewritten model"
+            self.ledger.note(f"{name} fails on {which}", trial.after.failed)
 
 
-def _is_behind(trial: Trial) -> bool:
-    """Whether an executor only lacks a kernel for a newer op, or knows no such opset."""
+def _is_behind(why: str) -> bool:
+    """Whether an executor only lacks a kernel for a newer operator, or knows no such opset."""
+    lacking = _MISSING_KERNEL.search(why)
+    if lacking and int(lacking[1]) <= _COMPLETE_OPSET:
+        return False
     signs = ("NOT_IMPLEMENTED", "Could not find an implementation", "opset", "IR version")
-    return any(sign in trial.after.unable for sign in signs)
+    return any(sign in why for sign in signs)
+
+
+def _outputs(comparison: Comparison, of: Outcome) -> set[str]:
+    """The outputs in which a comparison found a difference."""
+    named = {one.output for one in comparison.differences}
+    return {
+        name for name in of.outputs if any(at == name or at.startswith(f"{name}[") for at in named)
+    }
+
+
+def _only(outcome: Outcome, names: Collection[str]) -> Outcome:
+    """An outcome with some of its outputs."""
+    kept = {name: value for name, value in outcome.outputs.items() if name in names}
+    return replace(outcome, outputs=kept)
+
+
+def _holds_strings(value: Value) -> bool:
+    if isinstance(value, list):
+        return any(_holds_strings(item) for item in value)
+    return value is not None and np.asarray(value).dtype.kind in "OUST"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from passes.verify.compare import NOTHING, Comparison
+from passes.verify.compare import NOTHING, Comparison, Difference
 from passes.verify.draw import Case
 from passes.verify.executor import Outcome
 from passes.verify.trial import Trial
@@ -25,10 +25,11 @@ class Ledger:
     total: Comparison = NOTHING
     reasons: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
-    doubts: list[Failure] = field(default_factory=list)
+    doubts: list[tuple[Failure, list[str]]] = field(default_factory=list)
     failure: Failure | None = None
     refined: Failure | None = None
-    executors_disagree: bool = False
+    #: By executor and output, a case in which it disagrees with the reference on the original.
+    disagreements: dict[tuple[str, str], Case] = field(default_factory=dict)
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
     _examples: dict[str, str] = field(default_factory=dict)
 
@@ -54,24 +55,34 @@ class Ledger:
         return Failure(executor, case, trial.sentence, trial.before.outcome, trial.after.outcome)
 
     def doubt(
-        self, executor: str, case: Case, sentence: str, expected: Outcome, trial: Trial
+        self,
+        executor: str,
+        case: Case,
+        differences: Sequence[Difference],
+        expected: Outcome,
+        trial: Trial,
     ) -> None:
         """Book a rewritten model that disagrees with the reference executor's original."""
+        sentence = differences[0].sentence
         self._statuses[executor, "not run"] += 1
         if case.kind == "special":  # where executors differ in NaN and extremes, op by op
             self.note(f"{executor}, rewritten, against the reference on special values", sentence)
         else:
-            self.doubts.append(Failure(executor, case, sentence, expected, trial.after.outcome))
+            failure = Failure(executor, case, sentence, expected, trial.after.outcome)
+            self.doubts.append((failure, [one.output for one in differences]))
 
     def reason(self, sentence: str) -> None:
         """Book why a case was not compared; sentences that differ in numbers count as one."""
         key = re.sub(r"\d+", "N", sentence)
         self.reasons[self._examples.setdefault(key, sentence)] += 1
 
-    def disagreement(self, executor: str, case: Case, sentence: str) -> None:
+    def disagreement(self, executor: str, case: Case, differences: Sequence[Difference]) -> None:
         """Book that an executor and the reference executor disagree on the original."""
-        self.executors_disagree |= case.kind != "special"
+        if case.kind != "special":
+            for one in differences:
+                self.disagreements.setdefault((executor, one.output), case)
         what = " on special values" if case.kind == "special" else ""
+        sentence = differences[0].sentence
         self.note(f"{executor} and the reference executor disagree on the original{what}", sentence)
 
     def note(self, sentence: str, example: str = "") -> None:
@@ -109,11 +120,14 @@ class Ledger:
         )
 
     def _settle_doubts(self) -> None:
-        """A doubt is a mismatch, unless the executors are known to disagree on the original."""
-        for doubt in self.doubts:
-            if self.executors_disagree:
+        """A doubt is a mismatch, unless the executors are known to disagree on all of its outputs
+        in the original, too."""
+        for doubt, outputs in self.doubts:
+            cases = [self.disagreements.get((doubt.executor, one)) for one in outputs]
+            if all(cases):
                 what = f"{doubt.executor}, rewritten, against the reference executor's original"
-                self.note(what, doubt.sentence)
+                known = ", ".join(dict.fromkeys(one.label for one in cases if one))
+                self.note(f"{what}, as on the original ({known})", doubt.sentence)
             elif self.failure is None:
                 self.failure = doubt
 

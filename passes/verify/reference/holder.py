@@ -89,12 +89,12 @@ class Holder:
             shape is not None and not body.declares(name, shape) for name, shape in shapes.items()
         )
 
-    def begins(self, body: Evaluator, fed: Mapping[str, Value]) -> None:
-        """Note whether the first iteration is fed other sizes than its body declares."""
-        self.machine.undeclared |= any(
-            isinstance(value, np.ndarray) and not body.declares(name, value.shape)
-            for name, value in fed.items()
-        )
+    def resizes(self, body: Evaluator, name: str, before: Value, after: Value) -> None:
+        """Note whether an iteration changes the size of the state `name` from one that the body
+        rules out."""
+        if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
+            changes = before.shape != after.shape
+            self.machine.undeclared |= changes and not body.declares(name, before.shape)
 
     def split(self, results: Sequence[Value], carried: int) -> tuple[list[Value], list[Value]]:
         """The outputs of a body as carried and collected ones."""

@@ -76,13 +76,12 @@ class Loop(Holder):
             self.machine.tick()
             number = np.full(self.number_shape, trip, np.int64)
             fed = [number, np.ones(self.flag_shape, np.bool_), *carried]
-            if not trip:
-                self.begins(body, dict(zip(self.names[2:], carried, strict=True)))
             answer, *results = body.call(base, frame, self.names, fed)
             going = self.flag(answer, "the condition that the body returns")
             after, elements = self.split(results, self.carried)
             for index, (before, value) in enumerate(zip(carried, after, strict=True)):
                 self.same_kind(f"carried value {index}", before, value, shape=False)
+                self.resizes(body, self.names[2 + index], before, value)
             collector.add(elements)
             carried, trip = after, trip + 1
         return carried, collector, trip

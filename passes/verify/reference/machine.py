@@ -59,7 +59,8 @@ class Machine:
     #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
     idle_scan: bool = False
-    #: Whether such a one was fed sizes that its body declares otherwise, or one that ran.
+    #: Whether such a one was fed sizes that its body declares otherwise, and whether one that ran
+    #: changed the size of a state from such a one.
     misfed: bool = False
     undeclared: bool = False
     #: Random draws so far.
