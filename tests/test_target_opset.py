@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnxruntime
 import pytest
-from onnx import parser
+from onnx import ModelProto, parser
 from typer.testing import CliRunner
 
 import passes
@@ -15,6 +16,8 @@ from passes import session
 from passes.__main__ import app
 from passes.command_running import DONE, NOT_PRODUCED, USAGE
 from passes.releases import RELEASES, UnknownRelease, release_of
+from passes.verify.executor import CannotRun
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
 
 COMMANDS = (
     *(passes.upgrade, passes.lower, passes.raise_, passes.unroll),
@@ -208,3 +211,30 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         model = parser.parse_model(ROI_ALIGN.replace('"" : 17', '"" : 22').replace(": 8", ": 10"))
         report = passes.upgrade(model, opset=23).report
         assert report.warnings == ()
+
+    @pytest.mark.parametrize("asked", [[], ["--opset", "21"]])
+    def test_a_kernel_that_an_old_operator_lacks_is_the_same_answer(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+    ) -> None:
+        """As onnxruntime has none for many element types; verification meets it first."""
+        right = OnnxRuntimeExecutor.load, OnnxRuntimeExecutor.run
+
+        def refuse(model: ModelProto) -> None:
+            if model.opset_import[0].version > 17:
+                raise CannotRun("cannot load: Could not find an implementation for Relu(14) node")
+
+        def load(self: OnnxRuntimeExecutor, model: ModelProto, **options: Any) -> None:
+            refuse(model)
+            right[0](self, model, **options)
+
+        def run_(self: OnnxRuntimeExecutor, model: ModelProto, *feeds: Any, **options: Any) -> Any:
+            refuse(model)
+            return right[1](self, model, *feeds, **options)
+
+        monkeypatch.setattr(OnnxRuntimeExecutor, "load", load)
+        monkeypatch.setattr(OnnxRuntimeExecutor, "run", run_)
+        Path("m.onnxtxt").write_text(ROI_ALIGN)
+        code, _, said = run("upgrade", "m.onnxtxt", "-o", "out.onnx", *asked)
+        assert code == NOT_PRODUCED
+        assert "loads the original, but not the outcome: Could not find" in said
+        assert not Path("out.onnx").exists()

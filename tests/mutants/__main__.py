@@ -1,6 +1,7 @@
 """`python -m tests.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`.
 
-The rule `steps` stands for the files of adapters of the opset table, each of them.
+The rule `steps` stands for the files of adapters of the opset table, each of them; `outcomes` for
+faults that are seeded into outcomes, not into rules (`outcomes.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ import onnx.shape_inference
 
 from tests.mutants.faults import Fault, faults
 from tests.mutants.judge import difference
+from tests.mutants.outcomes_tried import main as try_outcomes
 from tests.mutants.steps_tried import step_targets
 from tests.mutants.targets import RULES, Target, target
 from tests.mutants.trial import Outcome, apart, run
 
 STEPS = "steps"
+OUTCOMES = "outcomes"
 _NONE = "no difference"
 
 
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    if OUTCOMES in asked.rules:
+        return try_outcomes()
     verdicts: list[Verdict] = []
     with tempfile.TemporaryDirectory() as scratch:
         for one in _targets(asked.rules, Path(scratch)):

@@ -21,7 +21,7 @@ from verified_models import (
 )
 
 from passes.testing import assert_rewrite
-from passes.verify.executor import CRASHED, CannotRun, Feeds, InputsRefused, ModelFailed
+from passes.verify.executor import CRASHED, CannotRun, Feeds, InputsRefused, ModelFailed, Outcome
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
@@ -105,6 +105,67 @@ class TestSemantics:
         found = verify(*before_and_after(), executors=executors)
         assert found.verdict == "mismatch"
         assert "before in the reference executor and" in found.reason
+
+    @pytest.mark.parametrize(("wrong", "verdict"), [("y", "verified"), ("z", "mismatch")])
+    def test_a_disagreement_excuses_the_outputs_that_it_is_about(
+        self, wrong: str, verdict: str
+    ) -> None:
+        """Another executor is wrong on one output of the original; of large inputs it runs the
+        rewritten model alone, and differs in y."""
+        one, other = (model("(float[N] x) => (float[N] y, float[N] z) {y = Neg(x) z = Neg(x)}")
+                      for _ in range(2))  # fmt: skip
+        other.doc_string = "after"
+
+        class Other(Pretend):
+            def run(self, model: Any, feeds: Feeds, **_: Any) -> Outcome:
+                x = np.asarray(feeds["x"])
+                right = {"y": x, "z": x}
+                if x.size <= 4:
+                    return Outcome({**right, wrong: x + 1})
+                if not model.doc_string:
+                    raise ModelFailed("too large")
+                return Outcome({**right, "y": x + 1})
+
+        class Right(Pretend):
+            def run(self, model: Any, feeds: Feeds, **_: Any) -> Outcome:
+                x = np.asarray(feeds["x"])
+                return Outcome({"y": x, "z": x})
+
+        sides = [Right(lambda *_: 0), Other(lambda *_: 0, "other")]
+        found = verify(one, other, executors=sides)
+        assert found.verdict == verdict
+        if verdict == "verified":
+            assert any("as on the original (exact values)" in note for note in found.notes)
+
+    def test_strings_that_an_executor_loses_on_the_original_are_its_own_fault(self) -> None:
+        def answer(side: str, feeds: Feeds) -> Any:
+            lost = "" if side == "before" else "?"
+            return np.array(["a", lost], object)
+
+        right = Pretend(lambda side, feeds: np.array(["a", "b"], object))
+        found = verify(*before_and_after(), executors=[right, Pretend(answer, "other")])
+        assert found.verdict == "verified"
+        assert any("other is wrong on the original, after, too" in note for note in found.notes)
+
+    def test_a_failure_on_both_models_is_not_that_of_the_rewritten_one(self) -> None:
+        found = beside_another(lambda side, feeds: raising(ModelFailed("no")))
+        assert found.verdict == "verified"
+        assert any(note.startswith("other fails on both models") for note in found.notes)
+
+    @pytest.mark.parametrize(
+        "why", ["Failed to allocate memory for 8 bytes", "std::bad_alloc", f"{CRASHED} (SIGKILL)"]
+    )
+    def test_a_rewritten_model_that_takes_too_much_is_a_mismatch(self, why: str) -> None:
+        assert beside_another(refusing_after(why)).verdict == "mismatch"
+
+    def test_a_kernel_of_an_old_operator_may_not_be_missing(self) -> None:
+        before, after = before_and_after()
+        after.opset_import[0].version += 1
+        same = Pretend(lambda side, feeds: feeds["x"])
+        for version, verdict in ((16, "mismatch"), (24, "verified")):
+            why = f"cannot load: NOT_IMPLEMENTED: no implementation for Where({version}) node"
+            found = verify(before, after, executors=[same, Pretend(refusing_after(why), "other")])
+            assert found.verdict == verdict
 
     def test_executors_that_disagree_on_the_original_are_noted(self) -> None:
         executors = [

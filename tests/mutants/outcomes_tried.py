@@ -1,0 +1,51 @@
+"""What verification says of faults seeded into outcomes: `python -m tests.mutants outcomes`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import onnx.parser
+
+from tests.mutants.outcomes import OUT_OF_REACH, Pair, pairs
+
+
+def tried() -> Iterator[tuple[Pair, str, str]]:
+    """Each pair, what became of it (`mismatch`, `not-compared`, `slipped`, `wrongly stopped`), and
+    why."""
+    from passes.verify.reference import ReferenceExecutor
+    from passes.verify.verification import verify
+
+    executors = [ReferenceExecutor(keep=2)]
+    for pair in pairs():
+        before, after = (
+            onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]> g {text}')
+            for text in (pair.before, pair.after)
+        )
+        right = verify(before, before, executors=executors, exact=False)
+        wrong = verify(before, after, executors=executors, exact=False, case_timeout=1.0)
+        if right.verdict != "verified":
+            yield pair, "wrongly stopped", right.reason
+        else:
+            became = "slipped" if wrong.verdict == "verified" else wrong.verdict
+            yield pair, became, wrong.reason
+
+
+def main() -> int:
+    """Try them all, print what slipped and how many of each kind were found; 1 where one slipped
+    that is in reach."""
+    counts: Counter[tuple[str, str]] = Counter()
+    lost = 0
+    for pair, became, why in tried():
+        counts[pair.kind, became] += 1
+        if became != "mismatch":
+            known = [text for name, text in OUT_OF_REACH.items() if pair.name.startswith(name)]
+            reason = "".join(known)
+            lost += not reason
+            print(f"{became.upper()} {pair.kind}: {pair.name}: {reason or why}", flush=True)
+    for kind in dict.fromkeys(kind for kind, _ in counts):
+        total = sum(count for (one, _), count in counts.items() if one == kind)
+        print(f"{kind}: {counts[kind, 'mismatch']} of {total} found")
+    total, found = sum(counts.values()), sum(c for (_, b), c in counts.items() if b == "mismatch")
+    print(f"all: {found} of {total} found")
+    return int(lost > 0)
