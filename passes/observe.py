@@ -15,6 +15,7 @@ from passes.verify.draw import CannotDraw, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.run_cost import RunCost
 from passes.verify.signature import inputs as signature_inputs
 
 _RUNS = 3
@@ -89,10 +90,15 @@ def _feeds(
     model: ModelProto, hints: Mapping[str, Hint], given: Sequence[Feeds], seed: int
 ) -> Iterable[Feeds]:
     yield from given
+    cost = RunCost.of(model)
+    if cost.hopeless:
+        return
     drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
     for plan in drawer.plans()[:_RUNS]:
         for attempt in range(len(ATTEMPTS)):
             try:
-                yield drawer.case(plan, attempt).feeds
+                feeds = drawer.case(plan, attempt).feeds
             except CannotDraw:
                 return
+            if cost.is_affordable(feeds):
+                yield feeds

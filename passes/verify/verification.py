@@ -20,6 +20,7 @@ from passes.verify.exactness import mentioned_numbers
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
 from passes.verify.promise import Promise, Trier
+from passes.verify.run_cost import RunCost
 from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
@@ -90,12 +91,21 @@ def verify(
     drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, exact, numbers)
     trier = Trier(promise, executors, base_dir, case_timeout, judge)
     asked = any(executor.name == AUTHORITY for executor in executors)
+    cost = RunCost.of(before)
+    if cost.hopeless:
+        ledger.reason(cost.hopeless)
+        return ledger.close([])
+
+    def counts(case: Case) -> bool:
+        affordable = case.kind == "given" or cost.is_affordable(case.feeds)
+        return affordable and (accept is None or accept(case))
+
     witness = None if asked or not executors else sides_of(_reference())
     originals = [before for before, _ in (*sides, *([witness] if witness else []))]
     bounds = ErrorBounds({one.executor.name: one for one in originals}, deadline)
     newer = _versions(after) != _versions(before)
     booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
-    trials = _Trials(sides, trier, deadline, booking, accept, witness)
+    trials = _Trials(sides, trier, deadline, booking, counts, witness)
     return trials.all(agenda(before, drawer, given, sought)[:max_cases])
 
 
@@ -138,7 +148,7 @@ class _Trials:
         trier: Trier,
         deadline: float,
         booking: Booking,
-        accept: Callable[[Case], bool] | None,
+        accept: Callable[[Case], bool],
         witness: tuple[Side, Side] | None,
     ) -> None:
         self._sides = sides
@@ -179,7 +189,7 @@ class _Trials:
             if statuses & _ANSWERED or (empty_too and "empty" in statuses):
                 self._lucky, self._luckless = attempt % len(ATTEMPTS), 0
                 return
-            if self._lucky is not None and "both failed" not in statuses:
+            if self._lucky is not None and statuses and "both failed" not in statuses:
                 return  # other inputs do not help where an executor cannot run the model
         if self._lucky is None:
             self._luckless += 1
@@ -187,7 +197,7 @@ class _Trials:
     def _case(self, case: Case) -> set[str]:
         """Try a case in every executor: what became of it."""
         statuses: set[str] = set()
-        if self._accept is not None and not self._accept(case):
+        if not self._accept(case):
             return statuses
         reference = Trial("not run")
         for before, after in self._sides:

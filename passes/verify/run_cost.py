@@ -1,0 +1,122 @@
+"""How many nodes a run executes at least: Loops in one another multiply their trip counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+
+from passes import scope
+from passes.constant_nodes import constant_tensor
+from passes.operators import op_of
+from passes.verify.executor import Feeds
+
+#: What a drawn case may take, which is seconds in the reference executor.
+_MOST = 50_000
+#: What no executor gets through before the time of a case is over.
+_HOPELESS = 100_000_000
+
+Known = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A Loop that only its trip count ends: the names of trip count and condition, its body."""
+
+    trips: str
+    condition: str
+    body: _Block
+
+    def steps(self, known: Known) -> float:
+        """What it executes; nothing where it is not known whether and how often it runs."""
+        starts = not self.condition or known.get(self.condition, 0)
+        return max(0.0, known.get(self.trips, 0.0)) * self.body.steps(known) if starts else 0.0
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The nodes of a graph, its Loops and its numbers; `defined` are names that mean no outer
+    value in it."""
+
+    nodes: int
+    loops: tuple[_Loop, ...]
+    numbers: Known
+    defined: frozenset[str]
+
+    @staticmethod
+    def of(graph: GraphProto) -> _Block:
+        tensors = {one.name: one for one in graph.initializer}
+        for node in graph.node:
+            constant = constant_tensor(node)
+            if constant is not None:
+                tensors[node.output[0]] = constant
+        own_inputs = set(scope.input_names(graph))
+        numbers = {
+            name: float(numpy_helper.to_array(one).item())
+            for name, one in tensors.items()
+            if name not in own_inputs and math.prod(one.dims) == 1 and _is_plain(one)
+        }
+        loops = tuple(
+            _Loop(node.input[0], "".join(node.input[1:2]), _Block.of(body))
+            for node in graph.node
+            if op_of(node) == "Loop"
+            for _, body in scope.subgraphs(node)
+            if _goes_on(body)
+        )
+        return _Block(len(graph.node), loops, numbers, frozenset(scope.defined(graph)))
+
+    def steps(self, outer: Known) -> float:
+        """What it executes at least."""
+        if not self.loops:
+            return self.nodes
+        known = {name: one for name, one in outer.items() if name not in self.defined}
+        known |= self.numbers
+        return self.nodes + sum(one.steps(known) for one in self.loops)
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """What runs of a model take."""
+
+    _main: _Block
+    _fixed: float
+
+    @staticmethod
+    def of(model: ModelProto) -> RunCost:
+        main = replace(_Block.of(model.graph), defined=frozenset())  # inputs are fed
+        return RunCost(main, main.steps({}))
+
+    @property
+    def hopeless(self) -> str:
+        """Why no run ends in time; empty where one may."""
+        if self._fixed <= _HOPELESS:
+            return ""
+        return f"its Loops in one another execute more than {_HOPELESS} nodes"
+
+    def is_affordable(self, feeds: Feeds) -> bool:
+        """Whether a run takes no longer than runs of a verification may, or must."""
+        numbers = {
+            name: float(one.item())
+            for name, one in feeds.items()
+            if isinstance(one, np.ndarray) and one.size == 1 and one.dtype.kind in "ib"
+        }
+        return self._main.steps(numbers) <= max(_MOST, 2 * self._fixed)
+
+
+def _is_plain(tensor: TensorProto) -> bool:
+    external = tensor.data_location == TensorProto.EXTERNAL
+    return not external and tensor.data_type in (TensorProto.INT64, TensorProto.BOOL)
+
+
+def _goes_on(body: GraphProto) -> bool:
+    """Whether a body hands on the condition that it gets."""
+    going, returned = body.input[1].name, body.output[0].name
+    return returned == going or any(
+        op_of(node) == "Identity"
+        and list(node.input) == [going]
+        and list(node.output) == [returned]
+        for node in body.node
+    )
