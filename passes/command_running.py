@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,12 +17,10 @@ from passes.choices import DEFAULT_OPSET
 from passes.operators import op_of
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from passes.command_options import CommonOptions
+    from passes.not_produced import Disagreement
     from passes.report import Report
     from passes.session import Progress, Result
-    from passes.verify.verdicts import Failure
 
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 
@@ -73,7 +72,7 @@ def rewrite(task: Task) -> None:
         with suppress(typer.Exit):  # whether the report can be written or not
             show(error.report, report, verbose=task.common.verbose)
         folder = target.with_name(f"{target.name}.reproducer")
-        reproduce(folder, error.sides, error.failure, (model.parent, model.parent))
+        reproduce(folder, error.found, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
         with suppress(typer.Exit):
@@ -165,25 +164,21 @@ def write(path: Path, text: str) -> None:
         fail(f"{path}: cannot be written ({error.strerror})", FAILED)
 
 
-def reproduce(
-    folder: Path,
-    sides: tuple[ModelProto, ModelProto],
-    failure: Failure | None,
-    base_dirs: tuple[Path, Path],
-) -> None:
+def reproduce(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> None:
     """Save both sides and, where the outputs differ, the inputs that show it; say where, or why
     that cannot be."""
     from google.protobuf.message import EncodeError
 
-    from passes.verify.reproducer import save
+    from passes.verify.reproducer import Circumstances, save
 
+    command = shlex.join(["python", "-m", "passes", *sys.argv[1:]])
     try:
         written = save(
             folder,
-            *sides,
-            {} if failure is None else failure.case.feeds,
-            sentence="the signatures differ" if failure is None else failure.sentence,
-            expected=None if failure is None else failure.expected,
+            *found.sides,
+            found.failure,
+            sentence=found.sentence,
+            seen=Circumstances(command, found.path, found.rules, found.exact),
             base_dir=base_dirs[0],
             base_dir_after=base_dirs[1],
         )

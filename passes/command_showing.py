@@ -39,6 +39,9 @@ from passes.command_running import (
 app = typer.Typer()
 
 
+Exact = Annotated[bool, typer.Option("--exact", help="Floats must be equal to the bit.")]
+
+
 @app.command(short_help="Execute two models on the same inputs and compare them.")
 def verify(
     before: Annotated[Path, typer.Argument(help="The original.")],
@@ -47,6 +50,9 @@ def verify(
     inputs: Inputs = None,
     verify_budget: Budget = 60.0,
     seed: Seed = 0,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Floats must be equal to the bit.")
+    ] = False,
     json: Json = None,
 ) -> None:
     """Execute two models on the same inputs and compare what they answer.
@@ -56,12 +62,13 @@ def verify(
     """
     from passes.comparing import compare_files
     from passes.errors import PassesError
+    from passes.not_produced import Disagreement
 
     check_report(json, (before, after, *filter(None, [inputs])))
     try:
         with progress() as say:
             sides, verification, report = compare_files(
-                before, after, executor.value, inputs, verify_budget, seed, say
+                before, after, executor.value, inputs, verify_budget, seed, say, exact=exact
             )
     except PassesError as error:
         fail(f"{error}", FAILED)
@@ -69,7 +76,10 @@ def verify(
         show(report, json)
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
-        reproduce(folder, sides, verification.failure, (before.parent, after.parent))
+        found = Disagreement(
+            "main", verification.reason, sides, verification.failure, (), exact=exact
+        )
+        reproduce(folder, found, (before.parent, after.parent))
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
     if verification.verdict == "not-compared":
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)

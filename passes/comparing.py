@@ -24,6 +24,8 @@ def compare_files(
     budget: float,
     seed: int,
     say: Callable[[str], None] | None,
+    *,
+    exact: bool = False,
 ) -> tuple[tuple[ModelProto, ModelProto], Verification, Report]:
     """Load, check and execute two models; answers with both, the verdict and its report.
 
@@ -47,7 +49,7 @@ def compare_files(
             executors=chosen,
             seed=seed,
             hints=model_hints(sides[0]),
-            exact=False,
+            exact=exact,
             budget=budget,
             base_dir=sides[0].base_dir,
             base_dir_after=sides[1].base_dir,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from onnx import ModelProto
 
 from passes.errors import PassesError
@@ -21,16 +24,24 @@ class NotVerified(NotProduced):
     """A rewrite could not be compared in any case (`not-verified`); nothing is written."""
 
 
+@dataclass(frozen=True)
+class Disagreement:
+    """Two sides that differ: the path of what was rewritten, by which rules, and the case that
+    shows it, if it is no difference of signatures. `exact`: floats were to be equal bit for bit."""
+
+    path: str
+    sentence: str
+    sides: tuple[ModelProto, ModelProto]
+    failure: Failure | None
+    rules: Sequence[str]
+    exact: bool
+
+
 class Mismatch(NotProduced):
     """A rewrite does not agree with the original; nothing is written but a reproducer."""
 
-    def __init__(
-        self,
-        sentence: str,
-        report: Report,
-        sides: tuple[ModelProto, ModelProto],
-        failure: Failure | None,
-    ) -> None:
-        super().__init__(sentence, report)
-        self.sides = sides
-        self.failure = failure
+    def __init__(self, found: Disagreement, report: Report) -> None:
+        super().__init__(f"{found.path}: {found.sentence}", report)
+        self.found = found
+        self.sides = found.sides
+        self.failure = found.failure

@@ -212,8 +212,7 @@ class Session:
         records += report.records[rewritten:]
         report = replace(report, records=records, checked=verdicts.whole)
         if verdicts.mismatch is not None:
-            path, sentence, sides, failure = verdicts.mismatch
-            raise Mismatch(f"{path}: {sentence}", report, sides, failure)
+            raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
         if self.options.get("dims") and verdicts.whole and verdicts.whole.verdict != "verified":
             unverified = [*unverified, ("main", verdicts.whole)]  # sizes were fixed everywhere

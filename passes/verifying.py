@@ -14,6 +14,7 @@ from passes import scope as scoping
 from passes.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.input_hints import model_hints
 from passes.model import Model
+from passes.not_produced import Disagreement
 from passes.observe import Seen, key_of, observe
 from passes.promises import (
     promise_of,
@@ -29,7 +30,7 @@ from passes.uses import Uses
 from passes.verify.booking import NOT_LOADED
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Executor, Feeds
 from passes.verify.installed import executors
-from passes.verify.verdicts import Failure, Verification
+from passes.verify.verdicts import Verification
 from passes.verify.verification import verify
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ _FEWEST_CASES = 6
 class Verdicts:
     """What verification found: a verdict per rewrite, in order, and one for the whole model.
 
-    `mismatch` holds path, sentence, both sides and the failing case of the first mismatch;
+    `mismatch` is the first one;
     `unverified` the rewrites that nothing vouches for; `unloadable` the version of an executor that
     loads the original but not the outcome, and why; `stopped` is whether verification ended there.
     """
@@ -58,7 +59,7 @@ class Verdicts:
     rewrites: list[Checked] = field(default_factory=list)
     whole: Checked | None = None
     unverified: list[tuple[str, Checked]] = field(default_factory=list)
-    mismatch: tuple[str, str, tuple[ModelProto, ModelProto], Failure | None] | None = None
+    mismatch: Disagreement | None = None
     unloadable: tuple[str, str] | None = None
     stopped: bool = False
 
@@ -83,16 +84,24 @@ def verify_rounds(
         verdicts = Verdicts([told[id(one)] for _, one, _ in regions])
         for rewritten, verification, region in regions:
             if region is not None:
-                sides = (region.before, region.after)
-                path = rewritten.place.path
-                verdicts.mismatch = (path, verification.reason, sides, verification.failure)
+                verdicts.mismatch = Disagreement(
+                    rewritten.place.path,
+                    verification.reason,
+                    (region.before, region.after),
+                    verification.failure,
+                    (rewritten.rule.name,),
+                    rewritten.edit.exact,
+                )
                 return task.loading_told(verdicts, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
         verdicts.whole = Checked.of(whole)
         if whole.verdict == "mismatch":
+            names = dict.fromkeys(one.rule.name for at in rounds for one in at.rewritten)
             sides = (model.proto, proto)
-            verdicts.mismatch = ("main", whole.reason, sides, whole.failure)
+            verdicts.mismatch = Disagreement(
+                "main", whole.reason, sides, whole.failure, tuple(names), exact=False
+            )
             return task.loading_told(verdicts, proto)
         for rewritten, verification, _ in regions:
             if verification.verdict == "not-compared" and whole.verdict != "verified":
@@ -210,7 +219,7 @@ class _Task:
         """The verdicts of a verification that ended in a mismatch: where that is one side that an
         executor does not load, and the outcome is no better, it is no more than that."""
         assert verdicts.mismatch is not None
-        failure = verdicts.mismatch[3]
+        failure = verdicts.mismatch.failure
         if failure is not None and failure.sentence.startswith(NOT_LOADED):
             verdicts.unloadable = self.unloadable(proto)
             if verdicts.unloadable is not None:

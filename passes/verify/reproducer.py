@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import itertools
 import os
+import platform
 import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import onnx
 from onnx import ModelProto, external_data_helper
 
 from passes.verify import signature, value_files
-from passes.verify.executor import Feeds, Outcome
+from passes.verify.executor import Outcome
+from passes.verify.trial import AUTHORITY
+from passes.verify.verdicts import Failure
 
 #: Models beyond this many bytes keep their weights in a file beside them.
 _ONE_FILE = 1 << 30
@@ -20,34 +26,63 @@ DATA_SET = "test_data_set_0"
 _README = """\
 {sentence}
 
+{seen}
+
 before.onnx   the model, or the part of one, before the rewrite
 after.onnx    the same after it
 {data_set}/
   input_N.pb   the inputs, in the order of the model's inputs
   output_N.pb  what before.onnx answers{expected}
+  after_N.pb   what after.onnx answers{actual}
 
 To see it again, in this folder:
 
-  python -m passes verify before.onnx after.onnx --inputs {data_set}
+  python -m passes verify before.onnx after.onnx --inputs {data_set}{options}
 """
+_PACKAGES = ("onnx", "onnxruntime", "numpy")
+
+
+@dataclass(frozen=True)
+class Circumstances:
+    """How a mismatch was found: the command, and what was rewritten where. `exact`: floats were to
+    be equal bit for bit."""
+
+    command: str
+    path: str
+    rules: Sequence[str]
+    exact: bool
+
+    def lines(self, failure: Failure | None) -> Iterator[str]:
+        """What a reader has to know, line by line."""
+        yield f"command    {self.command}"
+        yield f"in         {Path.cwd()}"
+        yield f"node       {self.path}"
+        if self.rules:
+            yield f"rule       {', '.join(self.rules)}"
+        if failure is not None:
+            yield f"executor   {failure.executor}"
+            yield f"case       {failure.case.label}"
+        yield f"versions   {', '.join(_versions())}"
 
 
 def save(
     folder: Path,
     before: ModelProto,
     after: ModelProto,
-    feeds: Feeds,
+    failure: Failure | None,
     *,
     sentence: str,
-    expected: Outcome | None = None,
+    seen: Circumstances,
     base_dir: Path | None = None,
     base_dir_after: Path | None = None,
 ) -> Path:
-    """Write both models, `feeds`, the outputs `expected` of `before` and a README.txt.
+    """Write both models, the inputs of the case that failed, what both sides answer, and a
+    README.txt.
 
-    `sentence` says what is wrong. External data is read from `base_dir` (for `after` from
-    `base_dir_after`, if given) and saved along. Nothing is overwritten: where `folder` exists,
-    `folder-2` and so on is used. The folder appears when it is complete; its path is returned.
+    `sentence` says what is wrong, `seen` how that was found. External data is read from `base_dir`
+    (for `after` from `base_dir_after`, if given) and saved along. Nothing is overwritten: where
+    `folder` exists, `folder-2` and so on is used. The folder appears when it is complete; its path
+    is returned.
     Raises OSError.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -56,9 +91,15 @@ def save(
     try:
         _save_model(before, unfinished / "before.onnx", base_dir)
         _save_model(after, unfinished / "after.onnx", base_dir_after or base_dir)
-        _save_data(unfinished / DATA_SET, before, feeds, expected)
-        known = "" if expected is not None else " (none: it fails)"
-        text = _README.format(sentence=sentence, data_set=DATA_SET, expected=known)
+        _save_data(unfinished / DATA_SET, before, after, failure)
+        text = _README.format(
+            sentence=sentence,
+            seen="\n".join(seen.lines(failure)),
+            data_set=DATA_SET,
+            expected=_told(failure.expected if failure else None),
+            actual=_told(failure.actual if failure else None),
+            options=_options(seen, failure),
+        )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
         return _publish(unfinished, folder)
     except BaseException:
@@ -88,8 +129,33 @@ def _save_model(model: ModelProto, path: Path, base_dir: Path | None) -> None:
     )
 
 
-def _save_data(folder: Path, model: ModelProto, feeds: Feeds, expected: Outcome | None) -> None:
+def _save_data(
+    folder: Path, before: ModelProto, after: ModelProto, failure: Failure | None
+) -> None:
     folder.mkdir()
-    value_files.write(folder, "input", feeds, signature.feedable(model))
-    if expected is not None:
-        value_files.write(folder, "output", expected.outputs, model.graph.output)
+    if failure is None:
+        return
+    value_files.write(folder, "input", failure.case.feeds, signature.feedable(before))
+    sides = ("output", failure.expected, before), ("after", failure.actual, after)
+    for name, outcome, model in sides:
+        if outcome is not None:
+            value_files.write(folder, name, outcome.outputs, model.graph.output)
+
+
+def _told(outcome: Outcome | None) -> str:
+    return "" if outcome is not None else " (none: it does not answer)"
+
+
+def _options(seen: Circumstances, failure: Failure | None) -> str:
+    """The options with which `passes verify` sees the same."""
+    alone = failure is not None and failure.executor == AUTHORITY
+    return (f" --executor {AUTHORITY}" if alone else "") + (" --exact" if seen.exact else "")
+
+
+def _versions() -> Iterator[str]:
+    yield f"Python {platform.python_version()}"
+    for name in _PACKAGES:
+        try:
+            yield f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            yield f"no {name}"
