@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -17,6 +18,8 @@ from passes.verify.onnxruntime_worker import Job
 
 #: Seconds that importing onnxruntime may take.
 _START_TIMEOUT = 120.0
+#: Seconds between two looks at the clock.
+_TICK = 0.05
 
 
 class WorkerProcess:
@@ -31,6 +34,10 @@ class WorkerProcess:
             stderr=subprocess.DEVNULL,
             env=_environment(),
         )
+        self._lock = threading.Lock()
+        self._deadline: float | None = None
+        self._timed_out = False
+        threading.Thread(target=self._watch, daemon=True).start()
         try:
             greeting = self._receive(_START_TIMEOUT)
             if greeting[0] != "ready":
@@ -59,29 +66,32 @@ class WorkerProcess:
                     stream.close()
 
     def _receive(self, timeout: float | None) -> tuple[Any, ...]:
-        timed_out = threading.Event()
-
-        def kill() -> None:
-            timed_out.set()
-            self._process.kill()
-
-        timer = threading.Timer(timeout, kill) if timeout is not None else None
-        if timer is not None:
-            timer.daemon = True
-            timer.start()
+        with self._lock:
+            self._deadline = None if timeout is None else time.monotonic() + timeout
         try:
             return cast("tuple[Any, ...]", receive(cast(BinaryIO, self._process.stdout)))
         except EOFError as error:
             code = self._process.wait()
-            if timed_out.is_set():
+            if self._timed_out:
                 raise TookTooLong(f"no answer in {timeout:g} s") from error
             raise CannotRun(f"{CRASHED} ({_how_it_ended(code)})") from error
         except Garbled as error:
             self._process.kill()
             raise CannotRun(f"the process does not answer as it should: {error}") from error
         finally:
-            if timer is not None:
-                timer.cancel()
+            with self._lock:
+                self._deadline = None
+
+    def _watch(self) -> None:
+        """Kill the worker once its time is over; a thread for each call would cost more than most
+        calls."""
+        while self.alive():
+            time.sleep(_TICK)
+            with self._lock:
+                if self._deadline is not None and time.monotonic() > self._deadline:
+                    self._timed_out = True
+                    self._process.kill()
+                    return
 
 
 def _environment() -> dict[str, str]:
