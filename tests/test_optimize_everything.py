@@ -6,6 +6,7 @@ Some in every run, all of them with `--slow`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import cycle
 from pathlib import Path
 
 import onnx
@@ -100,9 +101,20 @@ def test_answers_the_same(command: str, path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", MODELS, ids=name_of)
-def test_answers_the_same_after_every_command(path: Path) -> None:
-    """From what a Scan-8 is upgraded to: the upgrade itself is verified by its own tests."""
+@pytest.mark.parametrize(
+    ("path", "also"),
+    [
+        pytest.param(path, also, id=name_of(path))
+        for path, also in zip(
+            MODELS, cycle([one for one in COMMANDS if one != "optimize"]), strict=False
+        )
+    ],
+)
+def test_answers_the_same_when_optimized(path: Path, also: str) -> None:
+    """By `optimize`, and by one of the others, in turn; the soak runs them all.
+
+    From what a Scan-8 is upgraded to: the upgrade itself is verified by its own tests.
+    """
     model = onnx.load(path)
     assume = assumed(model)
     if holds_scan_8(model):
@@ -111,7 +123,7 @@ def test_answers_the_same_after_every_command(path: Path) -> None:
             return
         model = upgraded
     verified = {model.SerializeToString(deterministic=True)}
-    for command in COMMANDS:
+    for command in ("optimize", also):
         after = outcome(command, model, assume)
         said = b"" if after is None else after.SerializeToString(deterministic=True)
         if after is not None and said not in verified:
