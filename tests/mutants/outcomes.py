@@ -304,6 +304,11 @@ OUT_OF_REACH = {
 }
 
 
+def is_out_of_reach(pair: Pair) -> str:
+    """Why a fault is not found; empty where it is to be."""
+    return "".join(why for name, why in OUT_OF_REACH.items() if pair.name.startswith(name))
+
+
 def _where(kind: str, name: str, original: str, condition: str) -> Pair:
     """One is added to u where `bad`."""
     fault = f"{condition}  w = Add (u, one_f)  y = Where (bad, w, u)  m = Identity (v)"
