@@ -20,7 +20,8 @@ def nest(levels: int, trips: str = "m", condition: str = "", goes_on: str = "Ide
         read = f"s{level + 1}" if level + 1 < levels else "x"
         body = f"""t{level + 1} = Loop <body = b{level}
             (int64 i{level}, bool go{level}, float[2] s{level})
-            => (bool on{level}, float[2] t{level}) {{ on{level} = {goes_on} (go{level}) {body} }}> ({trips}, {condition}, {read})"""
+            => (bool on{level}, float[2] t{level}) {{
+            on{level} = {goes_on} (go{level}) {body} }}> ({trips}, {condition}, {read})"""
     return f"""{HEAD} g (float[2] x, int64 m, bool c) => (float[2] t{levels})
         <int64 one = {{1}}, int64 two = {{2}}> {{ {body} }}"""
 
