@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from onnx import ModelProto, NodeProto
@@ -14,6 +15,7 @@ from passes.scope import Key
 from passes.verify.draw import CannotDraw, Drawer, Hint
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
+from passes.verify.lessons import Lessons
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.run_cost import RunCost
 from passes.verify.signature import inputs as signature_inputs
@@ -33,10 +35,12 @@ def observe(
     given: Sequence[Feeds] = (),
     seed: int = 0,
     timeout: float = 5.0,
+    lessons: Lessons | None = None,
 ) -> Seen:
     """The values that each rewritten site reads when the model runs, by the site's key.
 
-    On the given inputs, and on drawn ones that the model takes; nothing where it takes none.
+    On the given inputs, and on drawn ones that the model takes, be it by what `lessons` learn;
+    nothing where it takes none.
     It ends once every site was seen often enough, or after two runs' worth of time.
     """
     copy = ModelProto()
@@ -53,7 +57,9 @@ def observe(
     if not watch:
         return found
     end = time.monotonic() + 2 * timeout
-    for feeds in _feeds(model, hints, given, seed):
+    drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
+    lessons = lessons or Lessons(model, drawer, executor, base_dir, timeout)
+    for feeds in _feeds(drawer, given, lessons, end):
         if time.monotonic() > end or _seen_enough(found, watch):
             break
         try:
@@ -87,15 +93,20 @@ def node_at(model: ModelProto, key: Key) -> NodeProto:
 
 
 def _feeds(
-    model: ModelProto, hints: Mapping[str, Hint], given: Sequence[Feeds], seed: int
+    drawer: Drawer, given: Sequence[Feeds], lessons: Lessons, deadline: float
 ) -> Iterable[Feeds]:
     yield from given
-    cost = RunCost.of(model)
+    cost = RunCost.of(lessons.model)
     if cost.hopeless:
         return
-    drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
+    try:
+        needs = lessons.learn(deadline)
+    except TimeoutError:
+        return
+    attempts = range(len(ATTEMPTS) if needs is None else 1)
+    drawer = replace(drawer, needs=needs)
     for plan in drawer.plans()[:_RUNS]:
-        for attempt in range(len(ATTEMPTS)):
+        for attempt in attempts:
             try:
                 feeds = drawer.case(plan, attempt).feeds
             except CannotDraw:

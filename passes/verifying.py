@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from passes import scope as scoping
 from passes.assumptions import NON_EMPTY, VALID_INPUTS, accepting
@@ -28,8 +28,12 @@ from passes.report import Checked
 from passes.rounds import Rewritten, Round
 from passes.uses import Uses
 from passes.verify.booking import NOT_LOADED
+from passes.verify.draw import Drawer
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Executor, Feeds
 from passes.verify.installed import executors
+from passes.verify.lessons import Lessons
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.signature import inputs as signature_inputs
 from passes.verify.verdicts import Verification
 from passes.verify.verification import verify
 
@@ -45,6 +49,8 @@ _LOADING = 10.0
 #: The whole model runs about this many nodes on each side and executor, in a few cases at least.
 _MOST_NODES = 20_000
 _FEWEST_CASES = 6
+#: What a region counts for beside its nodes, where time is shared.
+_OWN_WEIGHT = 8
 
 
 @dataclass
@@ -78,8 +84,13 @@ def verify_rounds(
     """
     given = _given(verifying, model)
     with executors(verifying.executor) as chosen:
-        task = _Task(model, verifying, chosen, given)
-        regions = [outcome for round_ in rounds for outcome in task.regions(round_, say)]
+        uses = [Uses.of(round_) for round_ in rounds]
+        task = _Task(model, verifying, chosen, given, [one for at in uses for one in at.shown])
+        regions = [
+            outcome
+            for round_, used in zip(rounds, uses, strict=True)
+            for outcome in task.regions(round_, used, say)
+        ]
         told = {id(one): Checked.of(one) for _, one, _ in regions}
         verdicts = Verdicts([told[id(one)] for _, one, _ in regions])
         for rewritten, verification, region in regions:
@@ -124,28 +135,40 @@ _Outcome = tuple[Rewritten, Verification, Region | None]
 
 @dataclass
 class _Task:
+    """Verifies the regions, which are `shown`, and the whole. Time is shared by their sizes."""
+
     model: Model
     verifying: Verifying
     executors: Sequence[Executor]
     given: Sequence[Feeds]
+    shown: Sequence[Rewritten]
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
+        self._waiting = sum(map(_weight, self.shown))
         self.hints = model_hints(self.model)
+        signature = tuple(signature_inputs(self.model.proto.graph))
+        self.lessons = Lessons(
+            self.model.proto,
+            Drawer(signature, self.verifying.seed, self.hints),
+            ReferenceExecutor(keep=1),
+            self.model.base_dir,
+            _OBSERVING,
+        )
         self._known: dict[bytes, Verification] = {}
 
     def left(self, share: float = 1.0) -> float:
         """Seconds left of a share of the budget."""
         return max(0.0, self.verifying.budget * share - (time.monotonic() - self.started))
 
-    def regions(self, round_: Round, say: Callable[[str], None]) -> Iterator[_Outcome]:
+    def regions(self, round_: Round, uses: Uses, say: Callable[[str], None]) -> Iterator[_Outcome]:
         """The verdict on each rewrite of a round."""
-        uses = Uses.of(round_)
         seen = self._observed(round_, uses.shown)
         outcomes: list[_Outcome] = []
         for number, rewritten in enumerate(uses.shown):
             say(f"verifying rewrite {number + 1} of {len(uses.shown)}")
-            share = self.left(_FOR_REGIONS) / (len(uses.shown) - number)
+            share = self.left(_FOR_REGIONS) * _weight(rewritten) / self._waiting
+            self._waiting -= _weight(rewritten)
             outcomes.append(self._region(round_, rewritten, seen, share))
         for position, rewritten in zip(uses.positions, round_.rewritten, strict=True):
             if position is None:
@@ -163,6 +186,7 @@ class _Task:
             given=self.given,
             seed=self.verifying.seed,
             timeout=min(_OBSERVING, self.left(_FOR_REGIONS) / 4),
+            lessons=self.lessons,
         )
 
     def _region(self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float) -> _Outcome:
@@ -183,6 +207,7 @@ class _Task:
                 exact=rewritten.edit.exact,
                 reduction=rewritten.edit.reduction,
                 budget=budget,
+                patience=max(0.0, self.left(_FOR_REGIONS) - budget),
                 base_dir=base_dir,
                 accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
                 sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
@@ -213,6 +238,7 @@ class _Task:
             promise=promise_of_model(rounds, check, assume),
             lenient=VALID_INPUTS in assume,
             non_empty=NON_EMPTY in assume,
+            lessons=self.lessons,
         )
 
     def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
@@ -251,3 +277,14 @@ class _Task:
         """How many cases the whole model is worth: in a large one, each takes seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
         return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+
+
+def _weight(rewritten: Rewritten) -> int:
+    """How many nodes a region has on both sides, and some for its own sake."""
+    nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
+    return _OWN_WEIGHT + sum(map(_count, nodes))
+
+
+def _count(node: NodeProto) -> int:
+    inner = (one for _, graph in scoping.subgraphs(node) for one in graph.node)
+    return 1 + sum(map(_count, inner))

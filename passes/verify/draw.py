@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from onnx import TensorProto, TypeProto, ValueInfoProto
@@ -19,6 +19,7 @@ from passes.verify import draw_arrays, draw_dims
 from passes.verify.draw_arrays import INT_STYLES, Manner
 from passes.verify.draw_dims import Dims
 from passes.verify.draw_lengths import fill_behind, lengths
+from passes.verify.draw_needs import Needs
 from passes.verify.draw_plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
 from passes.verify.executor import Array, Feeds, Value
 
@@ -60,19 +61,21 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawer:
-    """The inputs to draw, with what is known of them. `numbers` are constants of the models."""
+    """The inputs to draw, with what is known of them. `numbers` are constants of the models,
+    `needs` what their sizes turned out to be: the first attempt at a case goes by them."""
 
     inputs: tuple[ValueInfoProto, ...]
     seed: int = 0
     hints: Mapping[str, Hint] = field(default_factory=dict)
     extremes: bool = True
     numbers: tuple[float, ...] = ()
+    needs: Needs | None = None
 
     def plans(self) -> list[Plan]:
         """The cases to draw, the most telling first."""
         dims = self._dims(Plan("ordinary", ""), ATTEMPTS[0])
         return plans(
-            dims.symbols(),
+            self.free(dims),
             lengths=any(self._hint(value.name).length_of for value in self.inputs),
             containers=any(
                 value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
@@ -80,6 +83,22 @@ class Drawer:
             shared=self._shared(dims),
             numbers=self.numbers,
         )
+
+    def symbols(self) -> list[str]:
+        """The names of the sizes that are to be drawn, made up where there are none."""
+        return self.free(self._dims(Plan("ordinary", ""), ATTEMPTS[0]))
+
+    def unranked(self) -> list[str]:
+        """The inputs of which nothing tells the rank."""
+        return [
+            value.name
+            for value in self.inputs
+            if draw_dims.declared(value.type) is None and self._hint(value.name).dims is None
+        ]
+
+    def free(self, dims: Dims) -> list[str]:
+        """The symbols whose sizes do not follow from others."""
+        return [one for one in dims.symbols() if self.needs is None or one not in self.needs.ties]
 
     def _shared(self, dims: Dims) -> list[str]:
         """The symbols on which hints make several inputs agree that are not declared to."""
@@ -111,12 +130,17 @@ class Drawer:
 
     def case(self, plan: Plan, attempt: int = 0) -> Case:
         """The inputs of a plan. Raises CannotDraw, naming the input."""
-        return self._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
+        if self.needs is not None and not attempt:
+            return self._case(plan, Attempt(ints=self.needs.ints), {})
+        other = replace(self, needs=None)
+        return other._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
 
     def _case(self, plan: Plan, attempt: Attempt, fixed: Feeds, salt: int = 0) -> Case:
         rng = np.random.default_rng([self.seed, zlib.crc32(plan.label.encode()), salt])
         dims = self._dims(plan, attempt)
-        sizes = draw_dims.sizes(dims, plan, attempt, fixed)
+        sizes = draw_dims.sizes(dims, self.free(dims), plan, attempt, fixed)
+        if self.needs is not None and not fixed:
+            sizes = self.needs.fit(sizes)
         drawn = dict(fixed)
         for value in self.inputs:
             if value.name not in fixed:
@@ -131,6 +155,8 @@ class Drawer:
 
     def _dims(self, plan: Plan, attempt: Attempt) -> Dims:
         hints = {name: hint.dims for name, hint in self.hints.items() if hint.dims is not None}
+        for name, rank in (self.needs.ranks if self.needs is not None else {}).items():
+            hints.setdefault(name, (None,) * rank)
         return draw_dims.resolve(self.inputs, hints, plan, attempt)
 
     def _value(

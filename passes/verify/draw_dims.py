@@ -77,11 +77,14 @@ def _known(said: Declared | None, hint: Declared | None, plan: Plan, attempt: At
     return tuple(own if given is None else given for own, given in zip(said, hint, strict=True))
 
 
-def sizes(dims: Dims, plan: Plan, attempt: Attempt, fixed: Feeds) -> dict[str, int]:
-    """A size for every name; values that are there already decide for the names they bear."""
+def sizes(
+    dims: Dims, free: Sequence[str], plan: Plan, attempt: Attempt, fixed: Feeds
+) -> dict[str, int]:
+    """A size for every name, those that are `free` by the plan's order; values that are there
+    already decide for the names they bear."""
     result: dict[str, int] = {}
     first_at_axis: dict[int, str] = {}
-    for place, symbol in enumerate(dims.symbols()):
+    for place, symbol in enumerate(dict.fromkeys((*free, *dims.symbols()))):
         result[symbol] = plan.size(place)
         if attempt.merge == "all":
             result[symbol] = plan.fixed[0][1] if plan.fixed else plan.sizes[0]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.
@@ -20,7 +20,23 @@ CRASHED = "the process crashed"
 CANNOT_LOAD = "cannot load"
 
 
-class ModelFailed(Exception):
+@dataclass(frozen=True)
+class Trouble:
+    """The node at which a run ended, what it was given, and where it stands: its position in its
+    graph, behind those of the nodes around it."""
+
+    node: NodeProto
+    operands: Sequence[Value]
+    position: tuple[int, ...]
+
+
+class Ended(Exception):
+    """A run that gave no outcome. `trouble` tells where it ended, if that is known."""
+
+    trouble: Trouble | None = None
+
+
+class ModelFailed(Ended):
     """The model itself fails on these inputs: what a user of the model would see too."""
 
 
@@ -28,7 +44,7 @@ class InputsRefused(ModelFailed):
     """A Scan does not take its inputs: lengths or sizes that differ, or lie out of range."""
 
 
-class CannotRun(Exception):
+class CannotRun(Ended):
     """The executor cannot run the model (missing kernel, crash, time-out): no word on the model."""
 
 

@@ -14,11 +14,13 @@ from passes.verify import signature, uninitialised
 from passes.verify.agenda import Item, agenda
 from passes.verify.booking import Booking
 from passes.verify.draw import CannotDraw, Case, Drawer, Hint
+from passes.verify.draw_needs import Needs
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.error_bounds import ErrorBounds
 from passes.verify.exactness import mentioned_numbers
 from passes.verify.executor import Executor, Feeds
 from passes.verify.ledger import Ledger
+from passes.verify.lessons import Lessons
 from passes.verify.promise import Promise, Trier
 from passes.verify.run_cost import RunCost
 from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
@@ -30,6 +32,9 @@ __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
 _FEW = 3
 #: Cases in a row on which the original never runs, before drawing is given up.
 _HOPELESS = 4
+#: Seconds that the original may take once it did not end on other inputs, or so many times as long
+#: as where it ended.
+_BRIEF, _MUCH_LONGER = 1.0, 10.0
 _ANSWERED = {"answered", "mismatch"}
 
 
@@ -43,6 +48,7 @@ def verify(
     exact: bool = True,
     reduction: int = 1,
     budget: float = 60.0,
+    patience: float = 0.0,
     case_timeout: float = 10.0,
     base_dir: Path | None = None,
     base_dir_after: Path | None = None,
@@ -53,18 +59,21 @@ def verify(
     promise: Promise | None = None,
     lenient: bool = False,
     non_empty: bool = False,
+    lessons: Lessons | None = None,
 ) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
     `executors`: the reference executor first, where it is there. `hints` say more of the
     inputs than their types. `exact`: the rewrite only moves data, so floats are bit-equal;
     otherwise they are equal on exact draws and near elsewhere, for sums of `reduction` terms.
-    `budget` and `case_timeout` are in seconds. `base_dir` holds the external data of both
+    `budget`, `patience` and `case_timeout` are in seconds; where no case was compared within the
+    budget, `patience` is what one may take beyond it. `base_dir` holds the external data of both
     models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
     `accept` tells the cases that count, where the rewrite may take something for granted.
     `sought` are cases that were looked for, which come next. `promise`: what a user promised.
     `lenient`: inputs on which the original fails do not count. `non_empty`: nor do differences
-    where a Scan of the original, be it an inner one, has nothing to scan.
+    where a Scan of the original, be it an inner one, has nothing to scan. `lessons` learn of the
+    original what it takes, if not those that are made here.
 
     The result depends on the models, the arguments and the executors alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
@@ -105,8 +114,14 @@ def verify(
     bounds = ErrorBounds({one.executor.name: one for one in originals}, deadline)
     newer = _versions(after) != _versions(before)
     booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
-    trials = _Trials(sides, trier, deadline, booking, counts, witness)
-    return trials.all(agenda(before, drawer, given, sought)[:max_cases])
+    if lessons is None and executors:
+        runner = executors[0] if asked else _reference()
+        lessons = Lessons(before, drawer, runner, base_dir, case_timeout)
+    limits = (deadline, patience)
+    trials = _Trials(sides, trier, limits, booking, counts, witness, lessons)
+    return trials.all(
+        lambda needs: agenda(before, replace(drawer, needs=needs), given, sought)[:max_cases]
+    )
 
 
 def _answered(
@@ -146,41 +161,54 @@ class _Trials:
         self,
         sides: Sequence[tuple[Side, Side]],
         trier: Trier,
-        deadline: float,
+        time_limits: tuple[float, float],
         booking: Booking,
         accept: Callable[[Case], bool],
         witness: tuple[Side, Side] | None,
+        lessons: Lessons | None,
     ) -> None:
         self._sides = sides
         self._witness = witness  # the reference executor, where it runs no case unasked
         self._accept = accept
         self._trier = trier
-        self._deadline = deadline
+        self._by, self._patience = time_limits
         self._booking = booking
         self._ledger = booking.ledger
+        self._lessons = lessons
+        self._done: set[str] = set()
         self._lucky: int | None = None  # the attempt that last found inputs the original takes
         self._luckless = 0
+        self._longest = 0.0  # seconds of the longest run of the original that ended
 
-    def all(self, items: Sequence[Item]) -> Verification:
-        for index, item in enumerate(items):
+    def all(self, agenda: Callable[[Needs | None], list[Item]]) -> Verification:
+        """Try the cases; where none that is drawn fits, those that fit what was learned."""
+        items = agenda(None)
+        while items:
+            item = items.pop(0)
             try:
-                self._item(item)
+                again = self._item(item)
             except OutOfTime:
-                return self._ledger.close([left.label for left in items[index:]])
+                return self._ledger.close([item.label, *(left.label for left in items)])
             except CannotDraw as error:
                 self._ledger.reason(str(error))
                 self._luckless = _HOPELESS
+            else:
+                if again is not None:
+                    items = [one for one in agenda(again) if one.label not in self._done]
+                    continue
+            self._done.add(item.label)
             if self._ledger.failure is not None:
                 break
         return self._ledger.close([])
 
-    def _item(self, item: Item) -> None:
-        """Try a case; draw it again, in other ways, while the original fails on it."""
+    def _item(self, item: Item) -> Needs | None:
+        """Try a case; draw it again, in other ways, while the original fails on it. What the
+        inputs need, if that was learned from it and the case is to be tried once more."""
         if not item.again:
             self._case(item.make(self._lucky or 0))
-            return
+            return None
         if self._luckless >= _HOPELESS:
-            return
+            return None
         first = self._lucky or 0
         count = len(ATTEMPTS) if self._lucky is None else _FEW
         for attempt in range(first, first + count):
@@ -188,11 +216,31 @@ class _Trials:
             empty_too = self._lucky is not None
             if statuses & _ANSWERED or (empty_too and "empty" in statuses):
                 self._lucky, self._luckless = attempt % len(ATTEMPTS), 0
-                return
+                return None
             if self._lucky is not None and statuses and "both failed" not in statuses:
-                return  # other inputs do not help where an executor cannot run the model
+                return None  # other inputs do not help where an executor cannot run the model
+            if self._lucky is None and "both failed" in statuses:
+                needs = self._learned()
+                if needs is not None:
+                    return needs
         if self._lucky is None:
             self._luckless += 1
+        return None
+
+    @property
+    def _deadline(self) -> float:
+        """When to stop, of `time.monotonic`; later where no case was compared yet."""
+        return self._by if self._ledger.total.elements else self._by + self._patience
+
+    def _learned(self) -> Needs | None:
+        """What the original's failures teach, once."""
+        lessons, self._lessons = self._lessons, None
+        if lessons is None:
+            return None
+        try:
+            return lessons.learn(self._deadline)
+        except TimeoutError as error:
+            raise OutOfTime from error
 
     def _case(self, case: Case) -> set[str]:
         """Try a case in every executor: what became of it."""
@@ -211,6 +259,9 @@ class _Trials:
                 after_alone=useful,
                 like=_likeness(case, original),
             )
+            if trial.before.endless:  # the next one that does not end need not take so long
+                before.timeout = min(before.timeout, max(_BRIEF, _MUCH_LONGER * self._longest))
+            self._longest = max(self._longest, trial.before.seconds)
             if before.executor.name == AUTHORITY:
                 reference = trial = self._booking.settled(case, trial)
             elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):

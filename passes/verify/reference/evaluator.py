@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from passes import scope
 from passes.operators import op_of
 from passes.scope import Key, Scope
-from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.kernels import Kernel, kernel_for
 from passes.verify.reference.machine import Frame, Machine, opset_versions
@@ -177,10 +177,15 @@ class Evaluator(ReferenceEvaluator):
             else:
                 moved = roundings.of_operands(step.node, operands)
                 results = roundings.of_results(step.node, operands, step.kernel(moved, frame))
-        except (ModelFailed, CannotRun, RecursionError):
+        except Ended as error:
+            error.trouble = self._trouble(step, operands, error.trouble)
+            raise
+        except RecursionError:
             raise
         except Exception as error:
-            raise failure(step.node, error) from error
+            ended = failure(step.node, error)
+            ended.trouble = self._trouble(step, operands, None)
+            raise ended from error
         if len(results) < len(step.outputs):
             raise CannotRun(
                 f"{described(step.node)} gave {len(results)} of {len(step.outputs)} outputs"
@@ -190,6 +195,13 @@ class Evaluator(ReferenceEvaluator):
                 values[name] = plain(value)
         for name in step.release:
             values.pop(name, None)
+
+    def _trouble(self, step: Step, operands: Sequence[Value], inner: Trouble | None) -> Trouble:
+        """Where a run ended, as it is seen from this graph."""
+        here = next(at for at, one in enumerate(self.steps) if one is step)
+        if inner is None:
+            return Trouble(step.node, operands, (here,))
+        return replace(inner, position=(here, *inner.position))
 
     # onnx's kernels call it with `attributes` and more, which frames hold here
     def run(
