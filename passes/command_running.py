@@ -107,13 +107,18 @@ def _run_and_write(task: Task) -> None:
 
 
 def _refused(result: Result, named: Sequence[str]) -> str:
-    """What the command set out to rewrite and is there still; empty where there is no such.
+    """What the command set out to rewrite and is there still, or was left out since nothing vouches
+    for it; empty where there is no such.
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
     from passes.pipelines import aims_of
     from passes.scope import walk_model
 
     report = result.report
+    unverified = [one for one in report.refusals if one.code == "not-verified"]
+    if unverified:
+        more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
+        return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
     aims = aims_of(report.command, named)
     left = {op_of(place.node) for place in walk_model(result.model)}
     meant = {one.path for one in report.refusals if one.code == "few-iterations"}

@@ -16,7 +16,8 @@ SESSION_CODES = {
         "of messages, which are some 31 bodies"
     ),
     "not-verified": (
-        "no case of a rewrite could be executed on both sides, so nothing vouches for it; "
+        "no case of a rewrite could be executed on both sides, so nothing vouches for it: one that "
+        "only improves is left out, for another one nothing is written; "
         "--inputs may give inputs that the model takes, --allow-unverified writes it all the same"
     ),
 }

@@ -59,7 +59,7 @@ def observe(
     end = time.monotonic() + 2 * timeout
     drawer = Drawer(tuple(signature_inputs(model.graph)), seed, hints)
     lessons = lessons or Lessons(model, drawer, executor, base_dir, timeout)
-    for feeds in _feeds(drawer, given, lessons, end):
+    for feeds in _feeds(drawer, given, lessons, RunCost.of(model), end):
         if time.monotonic() > end or _seen_enough(found, watch):
             break
         try:
@@ -93,10 +93,9 @@ def node_at(model: ModelProto, key: Key) -> NodeProto:
 
 
 def _feeds(
-    drawer: Drawer, given: Sequence[Feeds], lessons: Lessons, deadline: float
+    drawer: Drawer, given: Sequence[Feeds], lessons: Lessons, cost: RunCost, deadline: float
 ) -> Iterable[Feeds]:
     yield from given
-    cost = RunCost.of(lessons.model)
     if cost.hopeless:
         return
     try:

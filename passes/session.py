@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
@@ -28,11 +28,16 @@ from passes.not_produced import NotVerified as NotVerified
 from passes.pipelines import stages_of
 from passes.releases import Release
 from passes.report import Checked, Record, Report, Size
-from passes.rounds import Round
+from passes.rounds import Rewritten, Round
 from passes.selection import marked, unmark
 from passes.stage import Stage, rules_of
 from passes.target_opset import TooNew, check_known, check_reachable, target_opset
 from passes.target_opset import UnknownOpset as UnknownOpset
+from passes.verify.signature import describe
+from passes.verify.signature import inputs as signature_inputs
+
+if TYPE_CHECKING:
+    from passes.verify.verdicts import Verification
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
@@ -58,6 +63,23 @@ class Result:
     model: ModelProto
     report: Report
     base_dir: Path | None = None
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What the rules made of a model."""
+
+    proto: ModelProto
+    rounds: Sequence[Round]
+    report: Report
+
+
+class _LeaveOut(Exception):
+    """Optional rewrites that nothing vouches for, by rule and path, and why."""
+
+    def __init__(self, sites: Mapping[tuple[str, str], str]) -> None:
+        super().__init__()
+        self.sites = sites
 
 
 @dataclass(frozen=True)
@@ -88,12 +110,38 @@ class Session:
             Mismatch: a rewrite disagrees with the original.
         """
         converting = all(stage.converts for stage in self._stages())
+        sizes = dict(self.options.get("dims", ()))
         with collector_held_back() if converting else nullcontext():
             original, found = self._loaded(source)
-            sizes = dict(self.options.get("dims", ()))
             model = with_fixed_dims(original, sizes) if sizes else original
-            rounds, proto = self._rewritten(model, found)
-            report = self._report(model, proto, rounds, found)
+        given = as_given(original, model) if sizes else original
+        left_out: dict[tuple[str, str], str] = {}
+        known: dict[bytes, Verification] = {}
+        while True:
+            with collector_held_back() if converting else nullcontext():
+                outcome = self._outcome(original, model, found, left_out)
+            report = outcome.report
+            if outcome.proto is original.proto or self.verifying is None:
+                return Result(outcome.proto, report, model.base_dir)
+            try:
+                report = self._verified(given, outcome, self.verifying, known)
+            except _LeaveOut as more:
+                left_out = {**left_out, **more.sites}
+            else:
+                return Result(outcome.proto, report, model.base_dir)
+
+    def _outcome(
+        self,
+        original: Model,
+        model: Model,
+        found: Survey,
+        left_out: Mapping[tuple[str, str], str],
+    ) -> _Outcome:
+        """What becomes of a model without the rewrites that are left out, by rule and path."""
+        rounds, proto = replace(self, options={**self.options, "left_out": left_out})._rewritten(
+            model, found
+        )
+        report = self._report(model, proto, rounds, found)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not original.proto:
@@ -104,9 +152,7 @@ class Session:
             check_outcome(Model(proto, model.path))
             if sentence := invalidated(original.proto, rounds, proto):
                 raise _failed(sentence, report)
-            given = as_given(original, model) if sizes else original
-            report = self._verified(given, rounds, proto, report)
-        return Result(proto, report, model.base_dir)
+        return _Outcome(proto, rounds, report)
 
     def _loaded(self, source: Source) -> tuple[Model, Survey]:
         """The valid model, and what was found in it."""
@@ -195,15 +241,18 @@ class Session:
         return Report(self.command, model.file, opsets, sizes, records, notes=tuple(found.notes))
 
     def _verified(
-        self, model: Model, rounds: Sequence[Round], proto: ModelProto, report: Report
+        self,
+        model: Model,
+        outcome: _Outcome,
+        verifying: Verifying,
+        known: dict[bytes, Verification],
     ) -> Report:
-        if self.verifying is None:
-            return report
         from passes.verifying import verify_rounds
 
         self._say("verifying")
         check = str(self.options.get("check_output") or "")
-        verdicts = verify_rounds(model, rounds, proto, self.verifying, self._say, check)
+        rounds, proto, report = outcome.rounds, outcome.proto, outcome.report
+        verdicts = verify_rounds(model, rounds, proto, verifying, self._say, check, known=known)
         rewritten = len(verdicts.rewrites)
         records = [
             replace(record, checked=checked)
@@ -215,9 +264,19 @@ class Session:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
         if self.options.get("dims") and verdicts.whole and verdicts.whole.verdict != "verified":
-            unverified = [*unverified, ("main", verdicts.whole)]  # sizes were fixed everywhere
-        if unverified and not self.verifying.allow_unverified:
-            raise NotVerified(_not_verified(unverified), report)
+            unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
+        if unverified and not verifying.allow_unverified:
+            optional = [(one, checked) for one, checked in unverified if one and one.rule.optional]
+            ways = _ways(model, hurried=verdicts.hurried)
+            if verdicts.hurried or len(optional) < len(unverified):
+                raise NotVerified(_not_verified(unverified, ways), report)
+            sentence = "no case could be compared"
+            raise _LeaveOut(
+                {
+                    (one.rule.name, one.place.path): f"{sentence}, {checked.reason}; {ways}"
+                    for one, checked in optional
+                }
+            )
         if verdicts.unloadable is None:
             return report
         version, sentence = verdicts.unloadable
@@ -274,10 +333,19 @@ def _refused(report: Report) -> str:
     return f"{place}: {first.sentence} [{first.code}]{more}"
 
 
-def _not_verified(unverified: Sequence[tuple[str, Checked]]) -> str:
-    path, checked = unverified[0]
+def _not_verified(unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str) -> str:
+    one, checked = unverified[0]
+    path = one.place.path if one else "main"
     more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
     return (
-        f"{path}: no case could be compared, {checked.reason}{more} [not-verified]; "
+        f"{path}: no case could be compared, {checked.reason}{more} [not-verified]; {ways}, "
         "--allow-unverified writes the model all the same"
     )
+
+
+def _ways(model: Model, *, hurried: bool) -> str:
+    """How a user can help to compare what could not be."""
+    if hurried:
+        return "--verify-budget gives more time"
+    inputs = ", ".join(describe(value) for value in signature_inputs(model.proto.graph))
+    return f"--inputs gives what the model takes ({inputs})" if inputs else "it has no inputs"

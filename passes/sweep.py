@@ -163,6 +163,8 @@ class Sweep:
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
         try:
             edit = self._fitting(rule, place)
+            if reason := self.options.get("left_out", {}).get((rule.name, place.path)):
+                raise Refused("not-verified", reason, [place.path])
         except NothingToDo:
             return None
         except Refused as refused:

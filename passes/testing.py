@@ -14,7 +14,7 @@ from onnx import ModelProto
 
 from passes.finish import is_given_name
 from passes.scope import walk_model
-from passes.session import NotProduced, Result, Session, Verifying
+from passes.session import NotProduced, NotVerified, Result, Session, Verifying
 
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '
@@ -45,7 +45,8 @@ def assert_rewrite(
 
     Raises:
         AssertionError: the outcome is another one, is no valid model, or was not compared.
-        NotProduced: a rule refused, or the outcome does not agree with `before`.
+        NotProduced: a rule refused, the outcome does not agree with `before`, or a rewrite was left
+            out, since no case of it could be compared.
     """
     model = as_model(before)
     untouched = model.SerializeToString(deterministic=True)
@@ -54,6 +55,9 @@ def assert_rewrite(
     session = Session(pipeline, opset, {**(options or {}), "assume": assumed}, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
+    left_out = [one for one in result.report.refusals if one.code == "not-verified"]
+    if left_out:
+        raise NotVerified(f"{left_out[0].path}: {left_out[0].sentence}", result.report)
     checked = result.report.checked
     assert checked is None or checked.verdict == "verified", str(checked)
     onnx.checker.check_model(result.model, full_check=True)

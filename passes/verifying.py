@@ -57,14 +57,16 @@ _OWN_WEIGHT = 8
 class Verdicts:
     """What verification found: a verdict per rewrite, in order, and one for the whole model.
 
-    `mismatch` is the first one;
-    `unverified` the rewrites that nothing vouches for; `unloadable` the version of an executor that
-    loads the original but not the outcome, and why; `stopped` is whether verification ended there.
+    `mismatch` is the first one; `unverified` the rewrites that nothing vouches for, None for the
+    model as a whole; `hurried`: that may be for lack of time; `unloadable` the version of an
+    executor that loads the original but not the outcome, and why; `stopped` is whether
+    verification ended there.
     """
 
     rewrites: list[Checked] = field(default_factory=list)
     whole: Checked | None = None
-    unverified: list[tuple[str, Checked]] = field(default_factory=list)
+    unverified: list[tuple[Rewritten | None, Checked]] = field(default_factory=list)
+    hurried: bool = False
     mismatch: Disagreement | None = None
     unloadable: tuple[str, str] | None = None
     stopped: bool = False
@@ -77,15 +79,18 @@ def verify_rounds(
     verifying: Verifying,
     say: Callable[[str], None],
     check: str = "",
+    *,
+    known: dict[bytes, Verification],
 ) -> Verdicts:
     """Execute every rewrite before and after, then the model as it was read and as it is now.
 
-    `check` is an output that was added.
+    `check` is an output that was added, `known` what was found on regions before, by identity.
     """
     given = _given(verifying, model)
     with executors(verifying.executor) as chosen:
         uses = [Uses.of(round_) for round_ in rounds]
-        task = _Task(model, verifying, chosen, given, [one for at in uses for one in at.shown])
+        shown = [one for at in uses for one in at.shown]
+        task = _Task(model, verifying, chosen, given, shown, known)
         regions = [
             outcome
             for round_, used in zip(rounds, uses, strict=True)
@@ -114,9 +119,15 @@ def verify_rounds(
                 "main", whole.reason, sides, whole.failure, tuple(names), exact=False
             )
             return task.loading_told(verdicts, proto)
-        for rewritten, verification, _ in regions:
-            if verification.verdict == "not-compared" and whole.verdict != "verified":
-                verdicts.unverified.append((rewritten.place.path, told[id(verification)]))
+        if whole.verdict != "verified":
+            open_ = [one for one in regions if one[1].verdict == "not-compared"]
+            verdicts.unverified += [(one[0], told[id(one[1])]) for one in open_]
+            verdicts.hurried = any(
+                one.budget_exhausted for one in (whole, *(at[1] for at in open_))
+            )
+            converted = Model(proto).opset() != model.opset()
+            if converted and not any(one.compared for _, one, _ in regions):
+                verdicts.unverified.append((None, verdicts.whole))
         verdicts.unloadable = task.unloadable(proto)
     return verdicts
 
@@ -142,6 +153,7 @@ class _Task:
     executors: Sequence[Executor]
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
+    known: dict[bytes, Verification]
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -155,7 +167,6 @@ class _Task:
             self.model.base_dir,
             _OBSERVING,
         )
-        self._known: dict[bytes, Verification] = {}
 
     def left(self, share: float = 1.0) -> float:
         """Seconds left of a share of the budget."""
@@ -196,9 +207,9 @@ class _Task:
             return rewritten, Verification("not-compared", str(reason)), None
         entered = rewritten.edit.entered
         key = region.identity() + bytes([entered])
-        if key not in self._known:
+        if key not in self.known:
             base_dir, assume = self.model.base_dir, self.verifying.assume
-            self._known[key] = verify(
+            self.known[key] = verify(
                 region.before,
                 with_check(region, rewritten),
                 executors=self.executors,
@@ -215,7 +226,7 @@ class _Task:
                 lenient=region.guessed or VALID_INPUTS in assume,
                 non_empty=NON_EMPTY in assume,
             )
-        verification = self._known[key]
+        verification = self.known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None
 
     def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:

@@ -20,6 +20,14 @@ from passes.__main__ import app
 
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 FAST = ("--opset", "9", "--executor", "reference", "--verify-budget", "5")
+#: Work to hoist out of a loop, and out of branches that no executor runs.
+HALF = """<ir_version: 8, opset_import: ["" : 17, "my" : 1]>
+    g (int64 n, bool c, float[N] x) => (float[N] y, float[N] z) {
+    y = If (c) <
+        then_branch = a () => (float[N] t) { j = Exp(x)  t = my.Foo(j) },
+        else_branch = b () => (float[N] e) { k = Exp(x)  l = Neg(k)  e = my.Foo(l) }>
+    z = Loop (n, , x) <body = b (int64 i, bool c, float[N] s) => (bool d, float[N] t) {
+        d = Identity(c)  k = Exp(x)  t = Add(s, k) }> }"""
 UNVERIFIED = ("--opset", "9", "--no-verify")
 
 ROOT = Path(__file__).parent.parent
@@ -307,6 +315,33 @@ class TestNotProduced:
         said = fails(NOT_PRODUCED, "upgrade", "m.onnx", "--verify-budget", "0")
         assert "[not-verified]" in said
         assert "--allow-unverified" in said
+
+    def test_lack_of_time_is_said(self, folder: Path) -> None:
+        onnx.save(parser.parse_model(HALF), "half.onnx")
+        said = fails(NOT_PRODUCED, "hoist", "half.onnx", "--verify-budget", "0")
+        assert "; --verify-budget gives more time" in said
+
+    def test_what_cannot_be_compared_is_left_out(self, folder: Path) -> None:
+        onnx.save(parser.parse_model(HALF), "half.onnx")
+        fast = ("half.onnx", "--executor", "reference")
+        said = fails(NOT_PRODUCED, "hoist", *fast, "--strict")
+        assert said.startswith("main/if_0: no case could be compared, ")
+        assert said.endswith(" [not-verified], and --strict was given\n")
+        result = run("hoist", *fast)
+        assert result.exit_code == DONE
+        assert "refused main/if_0 (If): no case could be compared, " in result.stdout
+        assert "--inputs gives what the model takes (int64 n, bool c, " in result.stdout
+        branching, *_, loop = onnx.load("half.hoisted.onnx").graph.node
+        assert len(branching.attribute[0].g.node) == 2
+        assert len(loop.attribute[0].g.node) == 2
+
+    def test_an_upgrade_of_which_nothing_is_compared(self, folder: Path) -> None:
+        text = """<ir_version: 8, opset_import: ["" : 17, "my" : 1]>
+            g (float[N] x) => (float[N] y) { a = Exp(x)  y = my.Foo(a) }"""
+        onnx.save(parser.parse_model(text), "foo.onnx")
+        said = fails(NOT_PRODUCED, "upgrade", "foo.onnx", "--executor", "reference")
+        assert said.startswith("main: no case could be compared, ")
+        assert run("upgrade", "foo.onnx", "--allow-unverified").exit_code == DONE
 
     def test_unverified_on_demand(self, folder: Path) -> None:
         result = run("upgrade", "m.onnx", "--verify-budget", "0", "--allow-unverified")

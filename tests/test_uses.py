@@ -100,6 +100,4 @@ def test_a_long_chain_is_verified_as_a_few_regions() -> None:
         result = passes.upgrade(chain(40), opset=13, executor="reference")
     assert verify.call_count == MOST_SITES + 1  # and the whole model
     assert len(result.report.records) == 40
-    assert {str(one.checked) for one in result.report.records} == {
-        str(result.report.records[0].checked)
-    }
+    assert {one.checked.verdict for one in result.report.records if one.checked} == {"verified"}

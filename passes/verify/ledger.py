@@ -13,6 +13,9 @@ from passes.verify.executor import Outcome
 from passes.verify.trial import Trial
 from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
+#: Why nothing was compared where no output had elements.
+EMPTY = "every compared output was empty"
+
 
 @dataclass
 class Ledger:
@@ -147,7 +150,7 @@ class Ledger:
 
     def _why_not(self, compared: bool, cut: bool) -> str:
         if compared:
-            return "every compared output was empty"
+            return EMPTY
         if cut:
             return "the time budget ran out before a case could be compared"
         if self.reasons:

@@ -24,6 +24,7 @@ from passes.verify.draw_needs import Needs, Tie
 from passes.verify.draw_plans import Plan
 from passes.verify.executor import Ended, Executor, Trouble
 from passes.verify.operator_needs import Want, wants_of
+from passes.verify.run_cost import RunCost
 
 #: Runs after which nothing more is learned, and sizes that are solved for in one go.
 _MOST_RUNS, _MOST_LESSONS = 240, 24
@@ -59,7 +60,11 @@ class Lessons:
         depends on the model alone.
         """
         self._deadline = deadline
-        return self._needs
+        return None if self._cost.hopeless else self._needs
+
+    @cached_property
+    def _cost(self) -> RunCost:
+        return RunCost.of(self.model)
 
     @cached_property
     def _needs(self) -> Needs | None:
@@ -130,7 +135,7 @@ class Lessons:
             raise TimeoutError
         try:
             feeds = replace(self.drawer, needs=needs).case(_PLAN).feeds
-            if self._runs > _MOST_RUNS:
+            if self._runs > _MOST_RUNS or not self._cost.is_affordable(feeds):
                 return _Ran(())
             self.executor.run(
                 self.model, feeds, base_dir=self.base_dir, timeout=min(self.timeout, left)

@@ -15,6 +15,7 @@ from verified_models import (
     Pretend,
     before_and_after,
     beside_another,
+    check,
     model,
     raising,
     refusing_after,
@@ -241,6 +242,16 @@ class TestSemantics:
     def test_empty_outputs_prove_nothing(self) -> None:
         found = verify(*before_and_after(), executors=[Pretend(lambda side, feeds: np.zeros(0))])
         assert (found.verdict, found.reason) == ("not-compared", "every compared output was empty")
+
+    def test_outputs_that_are_always_empty_are_compared_as_such(self) -> None:
+        text = (
+            "(float[N] x) => (float[0] y) { e = Constant<value_ints = [0]>() y = Slice(x, e, e) }"
+        )
+        found = check(text, text)
+        assert found.verdict == "verified"
+        assert found.reason.startswith("its outputs are always empty")
+        wrong = text.replace("y = Slice(x, e, e)", "z = Slice(x, e, e) y = Concat<axis = 0>(z, x)")
+        assert check(text, wrong).verdict == "mismatch"
 
     @pytest.mark.parametrize(
         ("opset", "node", "signature"),
