@@ -41,9 +41,12 @@ def output_types(
     What the body declares comes first; shape inference fills in the rest. Of the captured values
     in `by_type` it sees no elements. `known` caches the answers.
     """
-    model = _as_model(body, inputs, captured, by_type)
-    key = model.SerializeToString()
+    key = (
+        tuple((name, kind.SerializeToString()) for name, kind in inputs.items()),
+        tuple((name, _told_by(value, name in by_type)) for name, value in captured.items()),
+    )
     if key not in known:
+        model = _as_model(body, inputs, captured, by_type)
         declared = [value.type for value in body.proto_.output]
         known[key] = [
             _merged(one, other)
@@ -97,6 +100,13 @@ def _declare(graph: GraphProto, name: str, value: Value, *, by_type: bool) -> No
         graph.initializer.append(numpy_helper.from_array(value, name))
     else:
         graph.input.append(ValueInfoProto(name=name, type=type_of(value)))
+
+
+def _told_by(value: Value, by_type: bool) -> tuple[Any, ...]:
+    """What tells a captured value from others, as far as it takes part."""
+    if not by_type and _is_small(value):
+        return value.dtype, value.shape, value.tobytes()
+    return (type_of(value).SerializeToString(),)
 
 
 def _is_small(value: Value) -> TypeGuard[Array]:
