@@ -101,11 +101,17 @@ def _floats(
         return values
     if manner.style == "wide":
         scales = 10.0 ** rng.integers(-6, 7, shape)
-        return np.asarray(values.astype(np.float64) * scales).astype(dtype)
+        return _cast(values.astype(np.float64) * scales, dtype)
     if manner.style == "mentioned":
-        numbers = np.array(manner.numbers).astype(dtype)
+        numbers = _cast(np.array(manner.numbers), dtype)
         return _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
     return _mixed(rng, values, specials(dtype, extremes=manner.extremes))
+
+
+def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
+    """Numbers of another dtype: infinite where they are too large for it."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(dtype)
 
 
 def _with_neighbours(values: Array) -> Array:
