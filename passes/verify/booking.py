@@ -307,7 +307,7 @@ class Booking:
         """A rewritten model that fails here, where the reference executor ran both sides."""
         if trial.after.failed and reference.status == "compared":
             which = "both models" if trial.before.failed else "the rewritten model"
-            self.ledger.note(f"{name} fails on {which}", trial.after.failed)
+            self.ledger.note(f"{name} fails on {which}", trial.before.failed or trial.after.failed)
 
 
 def _is_behind(why: str) -> bool:
