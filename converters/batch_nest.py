@@ -30,7 +30,7 @@ def nest(
     inner = author.inside(f"{author.prefix}/row")
     inputs = _Inputs(inner)
     row = _row(inner, inputs, scan, lengths)
-    finals, collected = run_row(inner, scan, scan.body, row, f"{name}/row" if name else "")
+    finals, collected = run_row(inner, scan, scan.body, row, f"{name}/row")
     infos = [state.value_info(value) for state, value in zip(scan.states, finals, strict=True)] + [
         element.value_info(value, scan.time)
         for element, value in zip(scan.elements, collected, strict=True)
@@ -55,7 +55,10 @@ class _Inputs:
         self.infos: list[ValueInfoProto] = []
 
     def add(self, tensor: str, hint: str, info: ValueInfoProto) -> str:
-        """Scan one more tensor over axis 0; answers with the name of its row."""
+        """Scan a tensor over axis 0; answers with the name of its row."""
+        known = next((one for one in self.scanned if one.tensor == tensor), None)
+        if known is not None:
+            return known.body_input
         info.name = self._inner.fresh(hint)
         self.infos.append(info)
         self.scanned.append(Scanned(tensor, info.name))

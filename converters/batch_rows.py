@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from onnx import GraphProto
 
@@ -47,7 +48,7 @@ def run_row(
             count = author.op("Where", runs, row.count, author.ints(1))
     with author.serving(END_ROWS):
         sequences = [
-            spelling.prefix(author, value, count, elem_type)
+            author.once(("valid", value), partial(spelling.prefix, author, value, count, elem_type))
             for value, elem_type in zip(row.sequences, scan.sequence_types, strict=True)
         ]
     finals, collected = _loop(author, scan, body, row.initials, sequences, name)
@@ -70,11 +71,18 @@ def run_row(
 
 
 def _padded(author: Author, value: str, row: Row, element: RowType) -> str:
-    shape = author.op("Sub", row.time, row.count)
+    source = "" if element.is_static else value  # where its sizes are to be measured
+    key = ("idle", row.count, element, source)
+    padding = author.once(key, lambda: _zeros(author, value, row, element))
+    return author.op("Concat", value, padding, axis=0)
+
+
+def _zeros(author: Author, value: str, row: Row, element: RowType) -> str:
+    """Zeros for the iterations that do not take place."""
+    shape = author.once(("idle", row.count), lambda: author.op("Sub", row.time, row.count))
     if element.dims:
         shape = author.op("Concat", shape, element.shape(author, value, 1), axis=0)
-    padding = spelling.zeros(author, shape, element.elem_type)
-    return author.op("Concat", value, padding, axis=0)
+    return spelling.zeros(author, shape, element.elem_type)
 
 
 def _loop(
@@ -112,11 +120,15 @@ def _loop(
 def rows_at(author: Author, scan: BatchedScan, index: str) -> tuple[list[str], list[str]]:
     """Initial states and scanned tensors of the row at `index` (int64 scalar)."""
     states = [
-        spelling.row(author, value, index, state.elem_type)
+        _row_at(author, value, index, state.elem_type)
         for value, state in zip(scan.initials, scan.states, strict=True)
     ]
     sequences = [
-        spelling.row(author, value, index, elem_type)
+        _row_at(author, value, index, elem_type)
         for value, elem_type in zip(scan.sequences, scan.sequence_types, strict=True)
     ]
     return states, sequences
+
+
+def _row_at(author: Author, value: str, index: str, elem_type: int) -> str:
+    return author.once(("row", value, index), lambda: spelling.row(author, value, index, elem_type))

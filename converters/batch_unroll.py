@@ -28,7 +28,7 @@ def unroll(
     for index in range(batch):
         row = _row(author, scan, lengths, index, batch)
         copy = _copy(author, body, index) if batch > 1 else body
-        finals, collected = run_row(author, scan, copy, row, f"{name}/row{index}" if name else "")
+        finals, collected = run_row(author, scan, copy, row, f"{name}/row{index}")
         rows.append([*finals, *collected])
     for position, output in enumerate(outputs):
         _join(author, [row[position] for row in rows], output)
@@ -57,8 +57,12 @@ def _row(author: Author, scan: BatchedScan, lengths: Lengths | None, index: int,
 def _own(author: Author, scan: BatchedScan, index: int, batch: int) -> tuple[list[str], list[str]]:
     if batch > 1:
         return rows_at(author, scan, author.int(index))
-    states = [spelling.squeeze(author, value, 0) for value in scan.initials]
-    return states, [spelling.squeeze(author, value, 0) for value in scan.sequences]
+    states = [_only_row(author, value) for value in scan.initials]
+    return states, [_only_row(author, value) for value in scan.sequences]
+
+
+def _only_row(author: Author, value: str) -> str:
+    return author.once(("only row", value), lambda: spelling.squeeze(author, value, 0))
 
 
 def _shared(author: Author, body: GraphProto) -> GraphProto:

@@ -11,7 +11,7 @@ from converters.called_functions import called_functions
 from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
-from passes import facts
+from passes import facts, spelling
 from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
@@ -51,7 +51,7 @@ def vectorize(
         )
     rows = _rows(site, scan)
     axis = Axis(
-        _batch_size(author, scan),
+        spelling.size_of_axis(author, scan.sequences[0], 0),
         scan.batch,
         nonempty=True,
         unguarded=may_be_empty,
@@ -73,7 +73,7 @@ def vectorize(
 def runs_on(site: Site, scan: BatchedScan) -> bool:
     """Whether every op of the body may run on any values, so that rows may run on."""
     rows = _rows(site, scan)
-    return not speculatable(rows.graph, rows.constants)
+    return not speculatable(rows.graph, rows.constants, rows.types)
 
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
@@ -104,11 +104,6 @@ def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> Non
         ]
         model.opset_import.extend(added)
         known.update(entry.domain for entry in added)
-
-
-def _batch_size(author: Author, scan: BatchedScan) -> str:
-    shape = author.op("Shape", scan.sequences[0])
-    return author.op("Gather", shape, author.ints(0), axis=0)
 
 
 def _symbol(site: Site, rows: Rows) -> str | None:

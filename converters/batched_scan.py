@@ -27,10 +27,15 @@ class RowType:
         """The value called `name`, with more axes in front."""
         return helper.make_value_info(name, tensor_type(self.elem_type, (*leading, *self.dims)))
 
+    @property
+    def is_static(self) -> bool:
+        """Whether all dims are numbers."""
+        return all(isinstance(dim, int) for dim in self.dims)
+
     def shape(self, author: Author, name: str, leading: int) -> str:
         """The dims of one row of `name`, which has so many axes in front: int64 vector."""
         known = [dim for dim in self.dims if isinstance(dim, int)]
-        if len(known) == len(self.dims):
+        if self.is_static:
             return author.ints(*known)
         return spelling.rest_of_shape(author, name, leading)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from converters.batched_scan import BatchedScan
 from passes import spelling
@@ -28,6 +29,6 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan) -> list[str]:
     collected = []
     for element in scan.elements:
         dims = [size_of(idle, site, read, dim) for dim in element.dims]
-        shape = idle.op("Concat", *sizes, *dims, axis=0)
+        shape = idle.once(("shape", *dims), partial(idle.op, "Concat", *sizes, *dims, axis=0))
         collected.append(spelling.zeros(idle, shape, element.elem_type))
     return [*states, *collected]

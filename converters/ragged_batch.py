@@ -95,7 +95,10 @@ class Ragged:
     def _sequence(self, tensor: str, backwards: bool, elem_type: int, index: int) -> str:
         author = self.author
         one = author.ints(1)
-        value = author.op("Slice", tensor, author.ints(0), self.longest, one)
+        value = author.once(
+            ("until the longest", tensor),
+            lambda: author.op("Slice", tensor, author.ints(0), self.longest, one),
+        )
         if backwards:
             ends = self.scan.form.lengths
             value = author.op("ReverseSequence", value, ends, batch_axis=0, time_axis=1)
@@ -158,6 +161,6 @@ class Ragged:
             first = self._borrowed(initial) if self.lengths.rows else initial
             shaped = self._for_rank(mask, len(state.dims))
             fed = choose(inner, shaped, own, first, state.elem_type)
-            inner.op("Identity", fed, outputs=[name])
+            inner.name_as(fed, name)
             kept.append(own)
         return kept

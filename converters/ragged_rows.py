@@ -46,8 +46,7 @@ class RaggedRows:
         with author.serving(END_ROWS):
             if output:
                 run = self._with_zeros(run, behind, element)
-                index = spelling.unsqueeze(author, self._iterations, 2)
-                author.op("GatherND", run, index, outputs=[output], batch_dims=1)
+                author.op("GatherND", run, self._iterations, outputs=[output], batch_dims=1)
             if final is not None:
                 author.op("GatherND", run, self._last, outputs=[final.output], batch_dims=1)
 
@@ -63,7 +62,7 @@ class RaggedRows:
                 return author.op("Concat", run, zeros_too, axis=1)
         if paddable:
             return author.op("Pad", run, author.ints(*leading, 0, 1, *leading[2:]))
-        shape = author.op("Shape", self.lengths.ends)  # [batch, 1]
+        shape = spelling.shape_of(author, self.lengths.ends)  # [batch, 1]
         if element.dims:
             shape = author.op("Concat", shape, element.shape(author, run, 2), axis=0)
         parts = filter(None, [run, spelling.zeros(author, shape, element.elem_type), behind])
@@ -76,8 +75,8 @@ class RaggedRows:
 
     @cached_property
     def _iterations(self) -> str:
-        """The iterations, int64 [batch, time]; behind the last valid one of a row that of zeros."""
+        """The iterations, int64 [batch, time, 1]; behind the last valid one of a row the zeros."""
         author = self.author
         steps = spelling.count_to(author, self.lengths.time)
         runs = author.op("Less", steps, self.lengths.ends)
-        return author.op("Where", runs, steps, self.longest)
+        return spelling.unsqueeze(author, author.op("Where", runs, steps, self.longest), 2)

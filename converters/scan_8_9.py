@@ -138,7 +138,7 @@ def _node_names(nodes: Sequence[NodeProto]) -> Iterator[str]:
 def _inherit(node: NodeProto, source: NodeProto, taken: Collection[str]) -> None:
     """The node that takes the place keeps what people wrote on the old one, and its name unless
     the loop has it."""
-    if source.name not in taken:
+    if source.name and source.name not in taken:
         node.name = source.name
     node.doc_string = source.doc_string
     node.metadata_props.extend(source.metadata_props)

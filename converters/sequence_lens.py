@@ -128,7 +128,7 @@ def borrowed_rows(author: Author, lengths: str, ends: str, *, column: bool) -> s
     That one runs, if any does. `column`: `ends` is [batch, 1].
     """
     with author.serving(HANDLE_LENGTH_0):
-        everyone = spelling.arange(author, author.op("Shape", lengths))
+        everyone = spelling.arange(author, spelling.shape_of(author, lengths))
         if column:
             everyone = spelling.unsqueeze(author, everyone, 1)
         # ArgMax of onnxruntime knows int32 at every opset, int64 only later.

@@ -95,7 +95,7 @@ class UpgradedScan:
     @property
     def _sized(self) -> bool:
         """Whether the sizes of what is collected are known where nothing is."""
-        return all(isinstance(dim, int) for one in self.scan.elements for dim in one.dims)
+        return all(element.is_static for element in self.scan.elements)
 
     @property
     def _borrows(self) -> bool:
@@ -182,7 +182,7 @@ class UpgradedScan:
         lengths: Lengths | None,
         outputs: Sequence[str],
     ) -> None:
-        name = self.site.node.name
+        name = self.site.node.name or self.author.prefix
         if self._whole:
             empty = not (scan.batch or self.needs_rows)
             safe = lengths is None or self._runs_on

@@ -139,7 +139,10 @@ class Author:
         self, nodes: Iterable[NodeProto | Draft], constants: Iterable[TensorProto] = ()
     ) -> None:
         """Take existing nodes, as they are, behind what was written so far."""
-        self._written.extend(nodes)
+        for node in nodes:
+            self._written.append(node)
+            if self._purpose is not None and node.output:
+                self._serving[node.output[0]] = self._purpose, tuple(node.input)
         for tensor in constants:
             self._tensors[tensor.name] = tensor
 

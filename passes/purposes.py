@@ -35,6 +35,20 @@ _VALID, _NON_EMPTY = "--assume valid-inputs", "--assume non-empty"
 #: The verb comes first, in the plural.
 GUARD_LENGTHS = Purpose("guard the lengths", _VALID)
 GUARD_SIZES = Purpose("guard the sizes of the inputs", _VALID)
+GUARD_SHAPES = Purpose("guard the shapes of the states", _VALID)
+GUARD_PROMISE = Purpose("guard the promised trip count", _VALID)
+GUARD_COUNT = Purpose("guard that the loop ends")
+GUARD_FLOATS = Purpose("guard that a counter of floats is exact", _VALID)
+GUARD_READS = Purpose("guard that nothing is read behind the end of a tensor")
+COUNT_TRIPS = Purpose("compute the trip count")
 HANDLE_NOTHING = Purpose("handle an empty batch or time", _NON_EMPTY)
+HANDLE_EMPTY = Purpose("handle empty inputs, for which the loop does not run", _NON_EMPTY)
+HANDLE_NO_TRIPS = Purpose("handle that the loop does not run")
 END_ROWS = Purpose("end each row at its length")
 HANDLE_LENGTH_0 = Purpose("handle rows of length 0", _NON_EMPTY)
+
+
+def handles_no_trips(*, if_empty: bool) -> Purpose:
+    """What nodes are for that handle a loop without iterations; `if_empty`: only empty inputs make
+    it one."""
+    return HANDLE_EMPTY if if_empty else HANDLE_NO_TRIPS

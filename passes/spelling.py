@@ -66,12 +66,16 @@ def total(author: Author, value: str) -> str:
     return author.op("ReduceSum", value, keepdims=0)
 
 
+def shape_of(author: Author, value: str) -> str:
+    """The sizes of all axes, int64 vector."""
+    return author.once(("Shape", value), lambda: author.op("Shape", value))
+
+
 def size_of_axis(author: Author, value: str, axis: int) -> str:
     """The size of one axis (0 or more), int64 [1]."""
 
     def measured() -> str:
-        shape = author.once(("Shape", value), lambda: author.op("Shape", value))
-        return author.op("Gather", shape, author.ints(axis), axis=0)
+        return author.op("Gather", shape_of(author, value), author.ints(axis), axis=0)
 
     return author.once(("size", value, axis), measured)
 
@@ -80,15 +84,14 @@ def scalar_size(author: Author, value: str, axis: int) -> str:
     """The size of one axis (0 or more), a scalar."""
 
     def measured() -> str:
-        shape = author.once(("Shape", value), lambda: author.op("Shape", value))
-        return author.op("Gather", shape, author.int(axis), axis=0)
+        return author.op("Gather", shape_of(author, value), author.int(axis), axis=0)
 
     return author.once(("scalar size", value, axis), measured)
 
 
 def rest_of_shape(author: Author, value: str, first: int) -> str:
     """The sizes of the axes from `first` on, int64 vector."""
-    shape = author.op("Shape", value)
+    shape = shape_of(author, value)
     if author.opset < _SLICE_HAS_INPUTS:
         return author.op("Slice", shape, starts=[first], ends=[_END], axes=[0])
     return author.op("Slice", shape, author.ints(first), author.ints(_END))
@@ -206,7 +209,7 @@ def must(author: Author, value: str, condition: str) -> str:
     must not be another reshape, which onnxruntime would fuse with this one: for sizes there is
     `must_count`, for the others `guarded`.
     """
-    shape = author.op("Shape", value)
+    shape = shape_of(author, value)
     impossible = author.op("Add", shape, author.ints(1))
     return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
 
@@ -225,7 +228,7 @@ def must_all(author: Author, value: str, conditions: str) -> str:
     There is one for each element; those that hold are as many as there are, or do not make the
     shape. Who reads it must not be another reshape, see `must`.
     """
-    shape = author.op("Shape", value)
+    shape = shape_of(author, value)
     return author.op("Reshape", author.op("Compress", value, conditions), shape)
 
 
@@ -250,15 +253,15 @@ def same_sizes(author: Author, new: str, old: str) -> str:
 
     Read as the only row of a list, at the number of sizes that differ.
     """
-    differ = author.op("Not", author.op("Equal", author.op("Shape", new), author.op("Shape", old)))
+    differ = author.op("Not", author.op("Equal", shape_of(author, new), shape_of(author, old)))
     count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
     return author.op("Gather", unsqueeze(author, new, 0), count, axis=0)
 
 
 def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:
     """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
-    shapes = [author.op("Shape", value) for value in (new, old)]
-    ranks = [squeeze(author, author.op("Shape", shape), 0) for shape in shapes]
+    shapes = [shape_of(author, value) for value in (new, old)]
+    ranks = [squeeze(author, shape_of(author, shape), 0) for shape in shapes]
     # Shapes of other lengths broadcast where one has length 1, and fail elsewhere.
     differ = author.op("Not", author.op("Equal", *shapes))
     count = total(author, author.op("Cast", differ, to=TensorProto.INT64))

@@ -12,9 +12,11 @@ import passes
 from passes import scope
 from passes.author import Author
 from passes.names import Names
-from passes.purposes import GUARD_LENGTHS, GUARD_SIZES, Extra, Purpose
+from passes.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_NO_TRIPS, Extra, Purpose
+from passes.session import Result, Session
 
-GRU = Path(__file__).parent.parent / "golden_models" / "binary" / "gru.onnx"
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+GRU = GOLDEN / "binary" / "gru.onnx"
 
 
 def node_count(model: ModelProto) -> int:
@@ -35,6 +37,48 @@ def test_the_option_leaves_out_as_many_nodes_as_the_report_says(
     assert claimed == node_count(full.model) - node_count(short.model)
     left = [extra for record in short.report.records for extra in record.extras]
     assert all(extra.option != option for extra in left)
+
+
+@pytest.mark.parametrize(
+    ("case", "assumption"),
+    [
+        ("hoist-invariants/scanned_length", "non-empty"),
+        ("lower/state_of_symbols", "valid-inputs"),
+        ("lower/two_lengths", "valid-inputs"),
+        ("raise/vector_iteration", "non-empty"),
+        ("raise/while_as_floats", "valid-inputs"),
+        ("unroll/bounded_if_size_told_by_the_body", "valid-inputs"),
+        ("unroll/lengths_must_agree", "valid-inputs"),
+    ],
+)
+def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> None:
+    model = onnx.load(GOLDEN / f"{case}.before.onnxtxt")
+    told = {one.key: one.value for one in model.metadata_props}
+    options = {key[7:]: value for key, value in told.items() if key.startswith("option ")}
+    target = 21 if case.startswith("lower/") else None
+
+    def outcome(assume: tuple[str, ...]) -> Result:
+        given = {**options, "assume": assume}
+        return Session(case.split("/")[0], target, given, None).run(model)
+
+    full, short = outcome(()), outcome((assumption,))
+    extras = [extra for record in full.report.records for extra in record.extras]
+    claimed = sum(one.nodes for one in extras if one.option == f"--assume {assumption}")
+    assert claimed == node_count(full.model) - node_count(short.model) > 0
+
+
+def test_peel_says_what_handles_a_loop_that_does_not_run() -> None:
+    model = onnx.load(GOLDEN / "peel" / "while.before.onnxtxt")
+    report = Session("peel", None, {}, None).run(model).report
+    (extra,) = [extra for record in report.records for extra in record.extras]
+    assert (extra.purpose, extra.option) == (HANDLE_NO_TRIPS.what, "")
+
+
+def test_flatten_scan_says_what_guards_the_sizes() -> None:
+    model = onnx.load(GOLDEN / "flatten-scan" / "two_tensors.before.onnxtxt")
+    report = Session("flatten-scan", None, {}, None).run(model).report
+    extras = [extra for record in report.records for extra in record.extras]
+    assert [extra.purpose for extra in extras] == [GUARD_SIZES.what]
 
 
 def test_what_is_not_written_in_the_end_is_not_counted() -> None:

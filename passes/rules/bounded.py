@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 from onnx import TensorProto, TypeProto
@@ -11,6 +12,7 @@ from onnx import TensorProto, TypeProto
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import LoopForm
+from passes.purposes import GUARD_PROMISE
 from passes.rule import Edit, Limit, Site
 from passes.rules.bounds import Bound
 from passes.rules.promised import promised
@@ -22,6 +24,8 @@ from passes.value_types import dims_of, elem_type_of
 class Bounded(Unrolling, ABC):
     """Writes `bound.size` iterations; one takes place only where those before it did, and only
     while the loop goes on. `_step` says how."""
+
+    guards = GUARD_PROMISE
 
     def __init__(self, site: Site, form: LoopForm, bound: Bound) -> None:
         super().__init__(site, form, bound.size)
@@ -55,8 +59,10 @@ class Bounded(Unrolling, ABC):
         if not self.bound.promised:
             self._finish(states, flags, "")
             return replace(self._cleaned(note), limit=Limit(self.trips))
-        kept = author.op("Not", going, outputs=[author.fresh("enough")])
-        check = kept if self.site.options.get("check_output") else ""
+        asked = bool(self.site.options.get("check_output"))
+        with nullcontext() if asked else author.serving(self.guards):
+            kept = author.op("Not", going, outputs=[author.fresh("enough")])
+        check = kept if asked else ""
         self._finish(states, flags, "" if check or self._valid_inputs else kept)
         edit = self._cleaned(note, [check] if check else ())
         broken = promised(self.site, self.loop, self.trips)

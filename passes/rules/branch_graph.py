@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoPr
 
 from passes.author import Author
 from passes.draft import ITERATION_KEY
+from passes.rules.body_outputs import without_copies
 from passes.rules.branch_types import declared
 from passes.rules.folding import Array
 from passes.rules.tidy import Tidy
@@ -26,7 +27,7 @@ def branch_graph(
     annotations: Iterable[TensorAnnotation] = (),
     doubts: AbstractSet[str] = frozenset(),
 ) -> GraphProto:
-    """What `inner` wrote, cleaned, and an Identity for each value that the branch gives.
+    """What `inner` wrote, cleaned, and an Identity for each value that the branch only hands on.
 
     `outer` knows constants of the surroundings, `type_of` the types that are certain; what
     computes `doubts` stays though nobody reads it.
@@ -34,6 +35,7 @@ def branch_graph(
     outputs = [inner.op("Identity", one) for one in given]
     tidy = Tidy(inner, frozenset(outputs), outer, type_of, finals=False, doubts=doubts)
     nodes, constants = tidy.clean()
+    nodes, outputs = without_copies(nodes, outputs)
     made = {one for node in nodes for one in node.output}
     graph = helper.make_graph(
         nodes,
@@ -41,7 +43,7 @@ def branch_graph(
         [],
         [declared(one, known) for one, known in zip(outputs, types, strict=True)],
         constants,
-        value_info=[one for one in value_info if one.name in made],
+        value_info=[one for one in value_info if one.name in made.difference(outputs)],
     )
     kept = [one for one in annotations if one.tensor_name in made]
     graph.quantization_annotation.extend(kept)

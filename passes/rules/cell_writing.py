@@ -99,9 +99,11 @@ class CellWriter:
         return tuple(state)
 
     def _scan(self, author: Author, names: Names) -> None:
-        """Write the Scan as it was."""
+        """Write the Scan as it was; its name goes to the operator."""
         node = NodeProto()
         node.CopyFrom(self.body.site.node)
+        if node.name:
+            node.name = f"{node.name}/scan"
         replace_all(node.output, [names.get(name, name) for name in node.output])
         author.adopt([node])
 

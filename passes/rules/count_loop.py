@@ -11,6 +11,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Condition, LoopForm
 from passes.operators import op_of
+from passes.purposes import COUNT_TRIPS
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.context import context_of
 from passes.rules.counter import Counter
@@ -95,7 +96,8 @@ def count_loop(site: Site) -> Edit:
     if form.trip_count and unconditional and facts.condition_always_true(site, form):
         raise NothingToDo  # it is counted already
     author = Author(site.target, site.names, site.node.name or "loop")
-    count, note, sizes = Counter(site, form, author).count()
+    with author.serving(COUNT_TRIPS):
+        count, note, sizes = Counter(site, form, author).count()
     counted = replace(_uncontrolled(site, form, author), trip_count=count)
     author.adopt([counted.to_node()])
     nodes = author.nodes
@@ -109,6 +111,7 @@ def count_loop(site: Site) -> Edit:
         covered=covered,
         context=context_of(site),
         tidies=True,
+        extras=author.extras(nodes),
     )
 
 

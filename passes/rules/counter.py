@@ -10,6 +10,7 @@ from onnx import NodeProto
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import LoopForm
+from passes.purposes import GUARD_COUNT, GUARD_FLOATS
 from passes.rule import Refused, Site
 from passes.rules.affine import Affine
 from passes.rules.comparison import Comparison
@@ -88,7 +89,8 @@ class Counter:
             count = self._if_started(count) if starts else count
         if self.form.trip_count or not all(endless for _, endless in found):
             return self._limited(count, size)
-        return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
+        with self.author.serving(GUARD_COUNT):
+            return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
 
     def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
         """The body never ends the loop, but the initial condition may keep it from running."""
@@ -110,9 +112,10 @@ class Counter:
         if "valid-inputs" in self.site.options.get("assume", ()):
             return count
         author = self.author
-        count = self._scalar(count) if count == self.form.trip_count else count
-        exact = author.op("Not", author.op("Greater", count, author.int(most)))
-        return self._must(count, exact)
+        with author.serving(GUARD_FLOATS):
+            count = self._scalar(count) if count == self.form.trip_count else count
+            exact = author.op("Not", author.op("Greater", count, author.int(most)))
+            return self._must(count, exact)
 
     def _must(self, count: str, condition: str) -> str:
         """The count, or a failure where a condition does not hold."""

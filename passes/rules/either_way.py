@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from onnx import GraphProto, TypeProto
 
 from passes.author import Author
+from passes.purposes import HANDLE_NO_TRIPS
 from passes.rules.branch_graph import branch_graph, branching
 from passes.rules.branch_types import rows_type, state_type
 from passes.rules.unrolling import Unrolling
@@ -35,7 +37,8 @@ class EitherWay(Unrolling):
         types += [rows_type(self.site, self.form, one) for one in self.form.collected]
         graphs = []
         for label, write in ((name, then), (f"not_{name}", other)):
-            inner = author.inside(f"{author.prefix}/{label}")
+            with author.serving(HANDLE_NO_TRIPS) if write is other else nullcontext():
+                inner = author.inside(f"{author.prefix}/{label}")
             outside, self.value_info = self.value_info, []
             annotated, self.annotations = self.annotations, []
             given = write(inner)
@@ -44,7 +47,8 @@ class EitherWay(Unrolling):
         names = [self.author.fresh(f"{one.body_output}/{name}") for one in self.form.carried]
         rows = [self.author.fresh(f"{one.body_output}/{name}") for one in self.form.collected]
         yes, no = graphs
-        author.adopt([branching(condition, [*names, *rows], yes, no, name)])
+        with author.serving(HANDLE_NO_TRIPS):
+            author.adopt([branching(condition, [*names, *rows], yes, no, name)])
         return Given(names, rows)
 
     def _branch(

@@ -12,6 +12,7 @@ from passes import spelling
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
 from passes.names import Names
+from passes.purposes import GUARD_SIZES
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flat_body import flat_body
 from passes.rules.grid_axes import GridAxes
@@ -104,8 +105,9 @@ def _flattened(site: Site) -> Edit:
     grids = [grid for _, grid in nest.scanned]
     rows = told_length(site, author, [Scanned(one.tensor, "", one.across) for one in grids])
     length = told_length(site, author, [Scanned(one.tensor, "", one.along) for one in grids])
-    agree = _agreement(author, rows, length)
-    count = spelling.must_count(author, rows.size, agree) if agree else rows.size
+    with author.serving(GUARD_SIZES):
+        agree = _agreement(author, rows, length)
+        count = spelling.must_count(author, rows.size, agree) if agree else rows.size
     sizes = (_known(one.dims[one.across] for one in grids), count)
     of_row = (_known(one.dims[one.along] for one in grids), length.size)
     told = _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
@@ -119,6 +121,7 @@ def _flattened(site: Site) -> Edit:
         note="one Scan over the elements of all rows",
         context=rows.context or length.context,
         tidies=True,
+        extras=author.extras(nodes),
     )
 
 

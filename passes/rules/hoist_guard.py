@@ -9,6 +9,7 @@ from onnx import TypeProto, ValueInfoProto, helper
 
 from passes import spelling
 from passes.author import Author
+from passes.purposes import handles_no_trips
 from passes.rules.hoisting import Moved
 from passes.rules.running import Running
 from passes.rules.stand_ins import Place
@@ -57,17 +58,18 @@ def write_guard(
     some = computing.graph(computing.prefix, [], [one.info(one.inside) for one in values])
     some.value_info.extend(moved.value_info)
     some.quantization_annotation.extend(moved.annotations)
-    idle = author.inside(f"{author.prefix}/none")
-    zeros = [spelling.zeros(idle, _shape(idle, one.sizes), one.elem_type) for one in values]
-    outputs = [one.info(name) for one, name in zip(values, zeros, strict=True)]
-    node = helper.make_node(
-        "If",
-        [running.condition(author)],
-        [one.outside for one in values],
-        then_branch=some,
-        else_branch=idle.graph(idle.prefix, [], outputs),
-    )
-    author.adopt([node])
+    with author.serving(handles_no_trips(if_empty=running.sure_if_non_empty)):
+        idle = author.inside(f"{author.prefix}/none")
+        zeros = [spelling.zeros(idle, _shape(idle, one.sizes), one.elem_type) for one in values]
+        outputs = [one.info(name) for one, name in zip(values, zeros, strict=True)]
+        node = helper.make_node(
+            "If",
+            [running.condition(author)],
+            [one.outside for one in values],
+            then_branch=some,
+            else_branch=idle.graph(idle.prefix, [], outputs),
+        )
+        author.adopt([node])
     return [one.info(one.outside) for one in values]
 
 

@@ -128,13 +128,15 @@ class _Writing:
         if hoisting.guarded.nodes:
             value_info += write_guard(author, self.running, hoisting.guarded, exposed)
         author.adopt([self.state.node, *self.state.finals])
+        nodes = author.nodes
         return Edit(
-            tuple(author.nodes),
+            tuple(nodes),
             tuple(author.constants),
             tuple(value_info) if typed(site) else (),
             note=self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes)),
             context=context_of(site) if self.running.rests_on_proof else (),
             annotations=tuple(hoisting.plain.annotations),
+            extras=author.extras(nodes),
         )
 
     def _declare_collected(self) -> None:

@@ -7,6 +7,7 @@ from onnx import TensorProto
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried
+from passes.purposes import GUARD_SHAPES
 from passes.rule import Site
 from passes.value_types import dims_of, elem_type_of
 
@@ -17,6 +18,11 @@ def kept_state(author: Author, site: Site, one: Carried, new: str, old: str) -> 
     ranks = {len(dims) for type_proto in known if (dims := dims_of(type_proto)) is not None}
     told = all(dims_of(type_proto) is not None for type_proto in known)
     elem_type = elem_type_of(known[0])
-    if told and len(ranks) == 1 and elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
-        return spelling.same_sizes(author, new, old)
-    return spelling.same_shape(author, new, old, elem_type)
+    with author.serving(GUARD_SHAPES):
+        if (
+            told
+            and len(ranks) == 1
+            and elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING)
+        ):
+            return spelling.same_sizes(author, new, old)
+        return spelling.same_shape(author, new, old, elem_type)

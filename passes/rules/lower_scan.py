@@ -12,6 +12,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm
 from passes.operators import op_of
+from passes.purposes import GUARD_SIZES
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lowered_body import LoweredBody
 from passes.rules.time_length import told_length
@@ -57,7 +58,13 @@ def lower_scan(site: Site) -> Edit:
     lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
     lowering.write()
     author = lowering.author
-    return Edit(tuple(author.nodes), tuple(author.constants), note=f"Loop, {lowering.trips} trips")
+    nodes = tuple(author.nodes)
+    return Edit(
+        nodes,
+        tuple(author.constants),
+        note=f"Loop, {lowering.trips} trips",
+        extras=author.extras(nodes),
+    )
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,9 @@ class _Lowering:
     def _count(self) -> str:
         """The scanned length, int64 [1], guarded where the lengths may differ."""
         told = told_length(self.site, self.author, self.form.scanned)
-        return spelling.must_count(self.author, told.size, told.agree) if told.agree else told.size
+        with self.author.serving(GUARD_SIZES):
+            agree = told.agree
+            return spelling.must_count(self.author, told.size, agree) if agree else told.size
 
     def _renamed_body(self) -> GraphProto:
         """The body, no name of which means something outside: scanned inputs become nodes'

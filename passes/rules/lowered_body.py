@@ -127,4 +127,4 @@ def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> Non
     axis = one.axis % len(dims)
     perm = [axis, *(other for other in range(len(dims)) if other != axis)]
     rows = inner.op("Transpose", one.tensor, perm=perm) if axis else one.tensor
-    inner.op("Identity", spelling.row(inner, rows, index, elem_type), outputs=[name])
+    inner.name_as(spelling.row(inner, rows, index, elem_type), name)

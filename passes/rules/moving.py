@@ -172,8 +172,9 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
     tidy = Tidy(author, frozenset(filter(None, site.node.output)), site.constant, type_of)
     nodes, constants = tidy.clean()
     annotations = tuple(outside.annotations)
+    nodes = without_pairs(nodes, tidy.keep)
     return Edit(
-        tuple(without_pairs(nodes, tidy.keep)),
+        tuple(nodes),
         tuple(constants),
         note=note,
         exact=exact,
@@ -181,6 +182,7 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         annotations=annotations,
         entered=body.entered,
         context=outside.length.context,
+        extras=author.extras(nodes),
     )
 
 

@@ -12,7 +12,7 @@ from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Site
-from passes.rules.body_outputs import named, own
+from passes.rules.body_outputs import named, own, without_copies
 from passes.rules.interleaving import Interleaving
 from passes.rules.iteration import Iteration, write_iteration
 from passes.rules.remaining import remaining_body
@@ -116,7 +116,6 @@ class Partial:
         for value in declared[1 + len(states) :]:
             types += [value] * self.factor
         names = [own(inner, one, value) for one, value in zip(results, types, strict=True)]
-        outputs = [named(one, name) for one, name in zip(types, names, strict=True)]
         nodes, constants = Tidy(
             inner,
             frozenset(names),
@@ -125,7 +124,9 @@ class Partial:
             finals=False,
             doubts=self.doubts,
         ).clean()
-        made = {name for node in nodes for name in node.output}
+        nodes, names = without_copies(nodes, names)
+        outputs = [named(one, name) for one, name in zip(types, names, strict=True)]
+        made = {name for node in nodes for name in node.output}.difference(names)
         plain = f"{self.body.graph.name or 'body'}_rounds"
         known = [one for one in types_inside if one.name in made]
         return helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known), names

@@ -11,6 +11,7 @@ from passes.author import Author
 from passes.draft import ITERATION_KEY
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
 from passes.operators import op_of
+from passes.purposes import GUARD_SIZES, HANDLE_NO_TRIPS
 from passes.rule import Edit, Site
 from passes.rules.branch_types import rows_type
 from passes.rules.either_way import EitherWay, Given
@@ -74,8 +75,9 @@ class Peeling(EitherWay):
         sizes = [spelling.size_of_axis(author, one.tensor, one.axis) for one in scanned]
         first, *others = [spelling.squeeze(author, size, 0) for size in sizes]
         if others and not self._valid_inputs:
-            same = [author.op("Equal", first, other) for other in others]
-            counted = spelling.must_count(author, sizes[0], spelling.both(author, same))
+            with author.serving(GUARD_SIZES):
+                same = [author.op("Equal", first, other) for other in others]
+                counted = spelling.must_count(author, sizes[0], spelling.both(author, same))
             return spelling.squeeze(author, counted, 0)
         return first
 
@@ -83,14 +85,15 @@ class Peeling(EitherWay):
         """Whether the loop runs at all, where that is not certain."""
         author, condition = self.author, self.form.condition
         parts = []
-        if condition and condition.initial and self.site.constant(condition.initial) is None:
-            initial = condition.initial
-            if dims_of(self.site.type_of(initial)) != ():
-                initial = author.op("Reshape", initial, author.ints())
-            parts.append(initial)
-        if self.known.trips is None and self.length:
-            parts.append(author.op("Less", author.int(0), self.length))
-        return spelling.both(author, parts)
+        with author.serving(HANDLE_NO_TRIPS):
+            if condition and condition.initial and self.site.constant(condition.initial) is None:
+                initial = condition.initial
+                if dims_of(self.site.type_of(initial)) != ():
+                    initial = author.op("Reshape", initial, author.ints())
+                parts.append(initial)
+            if self.known.trips is None and self.length:
+                parts.append(author.op("Less", author.int(0), self.length))
+            return spelling.both(author, parts)
 
     def _none(self, author: Author) -> Given:
         """What the loop gives where it does not run."""
@@ -162,7 +165,8 @@ class Peeling(EitherWay):
 
         if self.form.kind is Kind.LOOP or self.known.follows:
             return run(author)
-        more = author.op("Less", self.author.int(1), self.length)
+        with author.serving(HANDLE_NO_TRIPS):
+            more = author.op("Less", self.author.int(1), self.length)
         return self._either(author, more, run, skip, "more")
 
     def _run(self, author: Author, states: list[str], go_on: str) -> Given:
@@ -222,9 +226,10 @@ class Peeling(EitherWay):
         together, alone = author.inside(f"{author.prefix}/all"), author.inside(author.prefix)
         both = together.op("Concat", *ordered, axis=one.axis)
         types = [rows_type(self.site, self.form, one)]
-        return author.op(
-            "If",
-            author.op("Less", self.author.int(0), size),
-            then_branch=self._branch(together, "all", [both], types),
-            else_branch=self._branch(alone, "alone", [peeled], types),
-        )
+        with author.serving(HANDLE_NO_TRIPS):
+            return author.op(
+                "If",
+                author.op("Less", self.author.int(0), size),
+                then_branch=self._branch(together, "all", [both], types),
+                else_branch=self._branch(alone, "alone", [peeled], types),
+            )

@@ -92,6 +92,7 @@ def raise_loop(site: Site) -> Edit:
         covered=covered,
         context=context_of(site),
         tidies=True,
+        extras=author.extras(nodes),
     )
 
 

@@ -11,6 +11,7 @@ from passes import scope as scoping
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.purposes import handles_no_trips
 from passes.rule import Refused
 from passes.rules.accumulated import rows_of
 from passes.rules.branch_types import SHAPES_MAY_DIFFER
@@ -141,19 +142,20 @@ class RaisedScan:
         running = self.author.inside(f"{self.author.prefix}/some")
         names = [running.fresh(name) for _, name in (*finals, *rows)]
         self._scan(running, names[: len(finals)], names[len(finals) :])
-        idle = self.author.inside(f"{self.author.prefix}/none")
-        untouched = [idle.op("Identity", one.initial) for one, _ in finals]
-        untouched += [one.idle(idle) for one, _ in rows]
-        count = self.raising.trips.scalar(self.author)
         types = [self._type(one.body_input) for one, _ in finals]
         types += [one.type for one, _ in rows]
-        self.author.op(
-            "If",
-            self.author.op("Greater", count, self.author.int(0)),
-            outputs=[name for _, name in (*finals, *rows)],
-            then_branch=_branch(running, names, types),
-            else_branch=_branch(idle, untouched, types),
-        )
+        trips = self.raising.trips
+        with self.author.serving(handles_no_trips(if_empty=trips.at_least_one_if_non_empty)):
+            idle = self.author.inside(f"{self.author.prefix}/none")
+            untouched = [idle.op("Identity", one.initial) for one, _ in finals]
+            untouched += [one.idle(idle) for one, _ in rows]
+            self.author.op(
+                "If",
+                self.author.op("Greater", trips.scalar(self.author), self.author.int(0)),
+                outputs=[name for _, name in (*finals, *rows)],
+                then_branch=_branch(running, names, types),
+                else_branch=_branch(idle, untouched, types),
+            )
 
     def _refuse_known_length(self) -> None:
         """Before opset 11 an If has the sizes of one branch: none may tell how much it collects."""

@@ -6,7 +6,8 @@ from onnx import GraphProto, helper
 
 from passes.author import Author
 from passes.loop_form import LoopForm
-from passes.rules.body_outputs import named, own
+from passes.repeated import replace_all
+from passes.rules.body_outputs import named, own, without_copies
 from passes.rules.iteration import write_iteration
 from passes.rules.shared_body import SharedBody
 
@@ -40,9 +41,12 @@ def remaining_body(
     if counted:
         declared[0] = values[1]
     names = [own(inner, one, value) for one, value in zip(results, declared, strict=True)]
-    outputs = [named(one, name) for one, name in zip(declared, names, strict=True)]
     inputs = [named(one, name) for one, name in zip(values, taken, strict=True)]
+    outputs = [named(one, name) for one, name in zip(declared, names, strict=True)]
     graph = inner.graph(f"{body.graph.name or 'body'}_{tag}", inputs, outputs)
-    graph.value_info.extend(written.value_info)
+    nodes, names = without_copies(graph.node, names)
+    replace_all(graph.node, nodes)
+    replace_all(graph.output, [named(*one) for one in zip(declared, names, strict=True)])
+    graph.value_info.extend(one for one in written.value_info if one.name not in names)
     graph.quantization_annotation.extend(written.annotations)
     return graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from passes import facts, spelling
 from passes.author import Author
@@ -43,8 +43,14 @@ class Running:
             batch = [facts.scanned_size(site, one.tensor, 0) for one in form.scanned]
             sure = sure and not form.lengths and any(_positive(size) for size in batch)
         never = 0 in known
-        sure = not never and (sure or "non-empty" in site.options.get("assume", ()))
-        return cls(site, form, sure, never, 1 in known and form.kind is Kind.SCAN)
+        found = cls(site, form, sure, never, 1 in known and form.kind is Kind.SCAN)
+        return found._assuming()
+
+    def _assuming(self) -> Running:
+        """The same, with what the user lets us take for granted."""
+        if "non-empty" in self.site.options.get("assume", ()):
+            return replace(self, sure=self.sure or self.sure_if_non_empty)
+        return self
 
     @property
     def is_told(self) -> bool:
@@ -52,6 +58,13 @@ class Running:
         if self.site.options.get("no_branches"):
             return False
         return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
+
+    @property
+    def sure_if_non_empty(self) -> bool:
+        """Whether it runs in every run in which no size is 0."""
+        if self.form.kind is not Kind.LOOP:
+            return not self.never
+        return self.sure or (self.trips is not None and self.trips.at_least_one_if_non_empty)
 
     @property
     def rests_on_proof(self) -> bool:
@@ -94,8 +107,6 @@ def _of_loop(site: Site, form: LoopForm) -> Running:
         size = Affine.of(Atom(("trip count", site.path), form.trip_count))
     dims = dims_of(site.type_of(form.trip_count))
     trips = Trips(form.trip_count, size, starts, None if dims is None else len(dims))
-    sure = trips.at_least_one
-    if "non-empty" in site.options.get("assume", ()):
-        sure = sure or trips.at_least_one_if_non_empty
     never = stopped or (size.number is not None and size.number < 1)
-    return Running(site, form, sure, never, size.number == 1, trips)
+    found = Running(site, form, trips.at_least_one, never, size.number == 1, trips)
+    return found._assuming()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from passes import spelling
 from passes.author import Author
+from passes.purposes import GUARD_READS
 from passes.rules.raising import Raising
 from passes.rules.windows import Window
 
@@ -77,13 +78,13 @@ class ScanFeeds:
         return author.op("Range", author.int(0), self.count(), author.int(1))
 
     def _guarded(self, tensor: str, window: Window) -> str:
-        author = self.author
-        size = spelling.size_of_axis(author, tensor, window.read.axis)
-        behind = self.count()
-        if window.first:
-            behind = author.op("Add", behind, author.int(window.first))
-        exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
-        return spelling.must(author, tensor, author.op("Not", exceeds))
+        author, behind = self.author, self.count()
+        with author.serving(GUARD_READS):
+            size = spelling.size_of_axis(author, tensor, window.read.axis)
+            if window.first:
+                behind = author.op("Add", behind, author.int(window.first))
+            exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
+            return spelling.must(author, tensor, author.op("Not", exceeds))
 
     def _cut(self, tensor: str, window: Window) -> str:
         author, first = self.author, window.first

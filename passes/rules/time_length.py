@@ -10,6 +10,7 @@ from onnx import NodeProto
 from passes import spelling
 from passes.author import Author
 from passes.loop_form import Scanned
+from passes.purposes import GUARD_SIZES
 from passes.rule import Site
 from passes.rules.affine import Affine
 from passes.rules.context import context_of
@@ -37,7 +38,8 @@ def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Len
     told = told_length(body.site, author, scanned)
     if not told.agree:
         return told
-    guarded = spelling.must_count(author, told.size, told.agree)
+    with author.serving(GUARD_SIZES):
+        guarded = spelling.must_count(author, told.size, told.agree)
     return replace(told, size=guarded, guarded=True)
 
 
@@ -50,16 +52,17 @@ def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Lengt
     size = author.ints(numbers[0]) if numbers else _size(author, scanned[0])
     told = list(zip(scanned, sizes, strict=True))
     odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
-    others = dict.fromkeys(_size(author, one) for one in odd)
     if "valid-inputs" in site.options.get("assume", ()):
         return Length(size)
     rests = any(one not in odd and not _is_declared(site, one, scanned[0]) for one in scanned)
     context = context_of(site) if rests else ()
-    if not others:
+    if not odd:
         return Length(size, context=context)
-    first = spelling.squeeze(author, size, 0)
-    checks = [author.op("Equal", first, spelling.squeeze(author, one, 0)) for one in others]
-    return Length(size, spelling.both(author, checks), context=context)
+    with author.serving(GUARD_SIZES):
+        others = dict.fromkeys(_size(author, one) for one in odd)
+        first = spelling.squeeze(author, size, 0)
+        checks = [author.op("Equal", first, spelling.squeeze(author, one, 0)) for one in others]
+        return Length(size, spelling.both(author, checks), context=context)
 
 
 def _is_declared(site: Site, one: Scanned, first: Scanned) -> bool:

@@ -12,6 +12,7 @@ from passes import scope as scoping
 from passes.author import Author
 from passes.loop_form import Collected, Kind, LoopForm, Scanned
 from passes.operators import op_of
+from passes.purposes import GUARD_SIZES
 from passes.rule import Edit, Site
 from passes.rules.folding import Array
 from passes.rules.iteration import Iteration, write_iteration
@@ -32,6 +33,7 @@ class Unrolling:
     """
 
     careful = False
+    guards = GUARD_SIZES
 
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
         self.site = site
@@ -101,6 +103,7 @@ class Unrolling:
             note=note,
             tidies=True,
             annotations=tuple(annotations),
+            extras=self.author.extras(nodes),
         )
 
     def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
@@ -161,13 +164,14 @@ class Unrolling:
         author = self.author
         if self._valid_inputs:
             return ""
-        sizes = [
-            spelling.squeeze(author, spelling.size_of_axis(author, one.tensor, one.axis), 0)
-            for one in self.form.scanned
-            if self._length(one) != self.trips
-        ]
-        checks = [author.op("Equal", size, author.int(self.trips)) for size in sizes]
-        return spelling.both(author, checks) if checks else ""
+        with author.serving(self.guards):
+            sizes = [
+                spelling.squeeze(author, spelling.size_of_axis(author, one.tensor, one.axis), 0)
+                for one in self.form.scanned
+                if self._length(one) != self.trips
+            ]
+            checks = [author.op("Equal", size, author.int(self.trips)) for size in sizes]
+            return spelling.both(author, checks) if checks else ""
 
     def _length(self, one: Scanned) -> object:
         dims = dims_of(self.site.type_of(one.tensor))
@@ -194,7 +198,8 @@ class Unrolling:
             return
         if agree:
             elem_type = elem_type_of(self.site.type_of(name))
-            spelling.guarded(self.author, value, agree, elem_type, [name])
+            with self.author.serving(self.guards):
+                spelling.guarded(self.author, value, agree, elem_type, [name])
         else:
             self.author.op("Identity", value, outputs=[name])
 

@@ -85,7 +85,7 @@ def _write(at: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
         )
         for one, result in zip(form.carried, results, strict=True)
     ]
-    still = tail.op("Identity", spelling.both(tail.author, after))
+    still = spelling.both(tail.author, after) if after[1:] else tail.op("Identity", before)
     carried.append(Carried(running, before, still, at.author.fresh("unused")))
     asked = form.condition.body_input
     starts, goes_on = (
