@@ -263,6 +263,7 @@ class _Trials:
         if not self._accept(case):
             return statuses
         reference = Trial("not run")
+        self._booking.bounds.deadline = self._deadline
         for before, after in self._sides:
             original = reference.before
             useful = bool(original.outcome or original.failed)

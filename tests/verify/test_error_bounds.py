@@ -9,7 +9,9 @@ import pytest
 from verified_models import REFERENCE, Pretend, check, model
 
 from passes.verify.draw import Case
+from passes.verify.error_bounds import ErrorBounds, NotMeasured
 from passes.verify.executor import Executor, Feeds
+from passes.verify.trial import OutOfTime
 from passes.verify.verification import verify
 
 #: A recurrence that doubles an error in every step, summed up in two orders.
@@ -166,3 +168,35 @@ def test_a_steady_column_beside_a_chaotic_one_is_compared() -> None:
     wrong = text.format(sum="p = Add (x_t, x_t)  s = Add (r, p)", steady="Neg")
     assert verdict(before, regrouped) == "verified"
     assert verdict(before, wrong) == "mismatch"
+
+
+def test_a_case_beyond_the_budget_is_measured_as_long_as_it_may_take() -> None:
+    """Where no case was compared within the budget, one may take longer."""
+    one, other = (model(chaotic(step, ALL.replace("K", "4"))) for step in (BEFORE, REGROUPED))
+    options: dict[str, Any] = {"executors": [REFERENCE], "exact": False, "budget": 0.0}
+    assert verify(one, other, **options).verdict == "not-compared"
+    assert verify(one, other, **options, patience=20.0).verdict == "verified"
+
+
+def test_time_that_ends_while_roundings_are_measured_cuts_the_case(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It shows no mismatch, nor that there is none."""
+
+    def late(*arguments: Any, **options: Any) -> Any:
+        raise OutOfTime
+
+    monkeypatch.setattr(ErrorBounds, "settled", late)
+    found = check(chaotic(BEFORE), chaotic(REGROUPED), executors=[REFERENCE], exact=False)
+    assert (found.verdict, found.cut[0]) == ("not-compared", "exact values")
+
+
+def test_what_takes_too_long_to_measure_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*arguments: Any, **options: Any) -> Any:
+        raise NotMeasured("took longer than 40 s")
+
+    monkeypatch.setattr(ErrorBounds, "settled", slow)
+    found = check(chaotic(BEFORE), chaotic(REGROUPED), executors=[REFERENCE], exact=False)
+    assert found.verdict == "verified"  # by cases in which roundings are nothing
+    said = "reference: how far roundings go could not be measured: took longer than 40 s"
+    assert found.reasons[said] > 3
