@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import onnx
@@ -192,11 +193,15 @@ def faults(
     chosen_commands: dict[str, Command],
     kind: int,
     opset: int,
+    one_in: int = 1,
 ) -> Iterator[str]:
-    """What is wrong with the outcomes for a type at an opset."""
-    for name, model in valid_models(models, kind, opset):
+    """What is wrong with the outcomes for a type at an opset, of one command in so many.
+
+    Each type and model gets others.
+    """
+    for at, (name, model) in enumerate(valid_models(models, kind, opset)):
         loaded = loads(model)
-        for command, run in chosen_commands.items():
+        for command, run in islice(chosen_commands.items(), (kind + at) % one_in, None, one_in):
             where = f"{name}, {command}: "
             try:
                 result = run(model)
@@ -251,8 +256,8 @@ def test_what_is_written_agrees(name: str) -> None:
     options: dict[str, Any] = {"verify_budget": 20.0}
     if name == "STRING":  # onnxruntime's Gather and Loop lose strings of the original itself
         options["executor"] = "reference"
-    assert not list(faults(MODELS, commands(**options), KINDS[name], 25))
-    assert not list(faults(MODELS_8, commands_8(**options), KINDS[name], 8))
+    assert not list(faults(MODELS, commands(**options), KINDS[name], 25, one_in=5))
+    assert not list(faults(MODELS_8, commands_8(**options), KINDS[name], 8, one_in=5))
 
 
 @pytest.mark.slow
