@@ -76,11 +76,14 @@ class Ragged:
 
     @cached_property
     def _mask(self) -> str:
-        """Whether row b still runs in iteration t, bool [batch, longest]."""
+        """Whether row b has ended before iteration t, bool [batch, longest].
+
+        Not whether it runs: of what onnxruntime's Where takes where the mask holds, -0.0 is lost.
+        """
         author = self.author
         steps = spelling.count_to(author, self.lengths.time)
         run = author.op("Slice", steps, author.ints(0), self.longest)
-        return author.op("Less", run, self.lengths.ends)
+        return author.op("GreaterOrEqual", run, self.lengths.ends)
 
     def sequences(self) -> list[str]:
         """The scanned tensors as the loop reads them, [batch, longest, ...], all forwards."""
@@ -109,7 +112,7 @@ class Ragged:
         first = author.op("Slice", value, author.ints(0), one, one)
         rank = self._slice_rank(index)
         mask = row_mask(author, self._mask, rank, 2)
-        return choose(author, mask, value, first, elem_type)
+        return choose(author, mask, first, value, elem_type)
 
     def _slice_rank(self, index: int) -> int:
         """The rank of one element of a scanned tensor, without batch and time."""
@@ -122,11 +125,11 @@ class Ragged:
             return self.author.op("GatherND", value, self.lengths.rows)
 
     def body(self) -> GraphProto:
-        """The body for the whole batch, with one more input: which rows still run."""
+        """The body for the whole batch, with one more input: which rows have ended."""
         inner = self.at.author
         graph = GraphProto()
         graph.CopyFrom(self.at.rows.graph)
-        mask = inner.fresh("runs")
+        mask = inner.fresh("ended")
         carried = [value.name for value in graph.input[: len(self.scan.states)]]
         old = carried if self.safe else self._feed_first(carried, mask)
         body = self.at.whole(graph, [value.name for value in graph.output]).graph
@@ -134,7 +137,7 @@ class Ragged:
         for position, (name, state) in enumerate(zip(old, self.scan.states, strict=True)):
             shaped = self._for_rank(mask, len(state.dims))
             new = outputs[position]
-            outputs[position] = choose(inner, shaped, new, name, state.elem_type)
+            outputs[position] = choose(inner, shaped, name, new, state.elem_type)
         return self._closed(body, old, outputs, mask)
 
     def _closed(
@@ -160,7 +163,7 @@ class Ragged:
             own = inner.fresh(f"{name}/kept")
             first = self._borrowed(initial) if self.lengths.rows else initial
             shaped = self._for_rank(mask, len(state.dims))
-            fed = choose(inner, shaped, own, first, state.elem_type)
+            fed = choose(inner, shaped, first, own, state.elem_type)
             inner.name_as(fed, name)
             kept.append(own)
         return kept

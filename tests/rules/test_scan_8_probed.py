@@ -101,6 +101,26 @@ def test_few_nodes_read_the_lengths() -> None:
     assert sum(1 for _ in walk_model(model)) <= 37
 
 
+@needs_onnxruntime
+def test_a_negative_zero_that_is_read_reaches_the_quotient() -> None:
+    """Where of onnxruntime loses it, so it chooses the other way round."""
+    path = FOLDER / "upgrade" / "divided_by_a_gathered_row.before.onnxtxt"
+    model = upgraded(path.read_text(), opset=21)
+    x = np.array([[[-0.0, 2]], [[1, -0.0]]], np.float32)
+    feeds = {"lens": np.array([1, 1]), "h": np.ones((2, 2), np.float32), "x": x}
+    with OnnxRuntimeExecutor() as executor:
+        got = executor.run(model, {**feeds, "i": np.zeros((2, 1), np.int64)}).outputs["y"]
+    np.testing.assert_array_equal(got, [[-np.inf, 0.5], [1, -np.inf]])
+
+
+@needs_onnxruntime
+def test_no_time_steps_fail_in_onnxruntime_and_do_not_end_it() -> None:
+    model = upgraded(RAGGED, opset=21)
+    feeds = {"lens": np.zeros(2, np.int64), "h": np.ones((2, 2), np.float32)}
+    with OnnxRuntimeExecutor() as executor, pytest.raises(ModelFailed):
+        executor.run(model, {**feeds, "x": np.ones((2, 0, 2), np.float32)})
+
+
 @pytest.mark.parametrize("batch", ["vectorize", "nest"])
 @pytest.mark.parametrize("declared", ["N", "?"])
 def test_sizes_that_are_not_said_to_agree_must_agree(batch: str, declared: str) -> None:
