@@ -38,7 +38,7 @@ def promise_of(region: Region, rewritten: Rewritten, assume: Sequence[str]) -> P
         return None
     original = ModelProto()
     original.CopyFrom(region.before)
-    original.graph.node[_place(rewritten)].CopyFrom(limit.promised)
+    original.graph.node[position_in_region(rewritten)].CopyFrom(limit.promised)
     return Promise([original], limit.check, VALID_INPUTS in assume)
 
 
@@ -70,7 +70,7 @@ def sought_for_region(
         return []
     return _sought(
         region.before,
-        _place(rewritten),
+        position_in_region(rewritten),
         rewritten,
         region.hints,
         seed,
@@ -116,7 +116,7 @@ def _sought(
     return cases_by_count(counts, drawer, seconds=seconds, base_dir=base_dir)
 
 
-def _place(rewritten: Rewritten) -> int:
+def position_in_region(rewritten: Rewritten) -> int:
     """Where the site's node stands in its region."""
     nodes = [*rewritten.context, *rewritten.replaced]
     return next(at for at, node in enumerate(nodes) if node is rewritten.place.node)

@@ -16,9 +16,12 @@ from passes.places import is_loop, loop_of, path_of, walk_model
 from passes.purposes import Extra
 from passes.rounds import Refusal, Rewritten
 from passes.rule import Edit
+from passes.verify.coverage import sentence
 from passes.verify.verdicts import Verification
 
 Outcome = Literal["rewritten", "refused"]
+#: Lines of a short report that say what no case reached.
+_FEW_UNREACHED = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Checked:
     max_ulp_error: float = 0.0
     not_run: Sequence[str] = ()
     notes: Sequence[str] = ()
+    unreached: Sequence[str] = ()
 
     @classmethod
     def of(cls, verification: Verification) -> Checked:
@@ -49,6 +53,7 @@ class Checked:
             _as_json(verification.errors.ulp),
             verification.cut,
             verification.notes,
+            [sentence(did, path) for (_, did), path in verification.unreached.items()],
         )
 
     def __str__(self) -> str:
@@ -174,6 +179,7 @@ class Report:
         if self.checked is not None:
             lines.append(f"  whole model {self.checked}")
             lines += [f"          note: {note}" for note in self.checked.notes]
+            lines += _unreached_lines(self.checked.unreached, verbose)
             if self.checked.not_run:
                 lines.append(f"          out of time for: {', '.join(self.checked.not_run)}")
         return "\n".join(lines)
@@ -199,6 +205,16 @@ class Report:
             f"{before if before == after else f'{before} -> {after}'} {kind}{'s' * (after != 1)}"
             for kind, (before, after) in kinds
         )
+
+
+def _unreached_lines(unreached: Sequence[str], verbose: bool) -> list[str]:
+    """What the original did in no case; in short unless it is `verbose`."""
+    shown = unreached if verbose else unreached[:_FEW_UNREACHED]
+    more = len(unreached) - len(shown)
+    lines = [f"          not reached: {one}" for one in shown]
+    if more:
+        lines[-1] += f" (and {more} more)"
+    return lines
 
 
 def _rewrite_lines(records: Sequence[Record]) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from passes.model import Model
 from passes.not_produced import Disagreement
 from passes.observe import Seen, key_of, observe
 from passes.promises import (
+    position_in_region,
     promise_of,
     promise_of_model,
     sought_for_model,
@@ -29,7 +30,7 @@ from passes.rounds import Rewritten, Round
 from passes.uses import Uses
 from passes.verify.booking import NOT_LOADED
 from passes.verify.draw import Drawer
-from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Executor, Feeds
+from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
 from passes.verify.installed import executors
 from passes.verify.lessons import Lessons
 from passes.verify.reference import ReferenceExecutor
@@ -96,7 +97,7 @@ def verify_rounds(
             for round_, used in zip(rounds, uses, strict=True)
             for outcome in task.regions(round_, used, say)
         ]
-        told = {id(one): Checked.of(one) for _, one, _ in regions}
+        told = {id(one): replace(Checked.of(one), unreached=()) for _, one, _ in regions}
         verdicts = Verdicts([told[id(one)] for _, one, _ in regions])
         for rewritten, verification, region in regions:
             if region is not None:
@@ -111,7 +112,11 @@ def verify_rounds(
                 return task.loading_told(verdicts, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
-        verdicts.whole = Checked.of(whole)
+        untouched = [at for at in rounds if at.model.proto is rounds[0].model.proto]
+        first = regions[: sum(len(at.rewritten) for at in untouched)]
+        reached = {event for one, found, _ in first for event in _in_model(one, found.reached)}
+        left = {event: path for event, path in whole.unreached.items() if event not in reached}
+        verdicts.whole = Checked.of(replace(whole, unreached=left))
         if whole.verdict == "mismatch":
             names = dict.fromkeys(one.rule.name for at in rounds for one in at.rewritten)
             sides = (model.proto, proto)
@@ -130,6 +135,14 @@ def verify_rounds(
                 verdicts.unverified.append((None, verdicts.whole))
         verdicts.unloadable = task.unloadable(proto)
     return verdicts
+
+
+def _in_model(rewritten: Rewritten, reached: Iterable[Event]) -> Iterator[Event]:
+    """What a site and what is in it did in its region, by their keys in the model."""
+    own = (0, position_in_region(rewritten))
+    for key, did in reached:
+        if key[:2] == own:
+            yield (*key_of(rewritten), *key[2:]), did
 
 
 def _given(verifying: Verifying, model: Model) -> list[Feeds]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy.typing as npt
 from onnx import ModelProto, NodeProto
+
+from passes.places import Key
 
 Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.
@@ -52,6 +54,12 @@ class TookTooLong(CannotRun):
     """The run was ended by its time-out."""
 
 
+#: What a node with bodies did, by its key in the model: `true` and `false` are what the condition
+#: of an If was, `0`, `1` and `more` how often a loop ran, `ended` that its condition ended it.
+Did = Literal["true", "false", "0", "1", "more", "ended"]
+Event = tuple[Key, Did]
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What one run gave.
@@ -62,7 +70,8 @@ class Outcome:
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
     Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
     sizes that its body declares otherwise; `undeclared`: one that ran changed the size
-    of a state from one that its body rules out; the reference executor tells.
+    of a state from one that its body rules out; `reached` is what nodes with bodies did, but for
+    those of functions; the reference executor tells.
     """
 
     outputs: dict[str, Value]
@@ -72,6 +81,7 @@ class Outcome:
     idle_scan: bool = False
     misfed: bool = False
     undeclared: bool = False
+    reached: frozenset[Event] = frozenset()
 
 
 class Executor(Protocol):

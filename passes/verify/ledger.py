@@ -119,7 +119,7 @@ class Ledger:
             tuple(self._told(note, count) for note, count in self.notes.most_common()),
             bool(cut),
             tuple(cut),
-            self.failure,
+            failure=self.failure,
         )
 
     def _settle_doubts(self) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from passes.verify.compare import NO_ERRORS, Errors
 from passes.verify.draw import Case
-from passes.verify.executor import Outcome
+from passes.verify.executor import Event, Outcome
 
 Verdict = Literal["verified", "mismatch", "not-compared"]
 
@@ -48,6 +48,8 @@ class Verification:
     float errors of compared cases, `reduction` the length of sums that the tolerance allowed
     for. `notes` tell what is odd without being a mismatch. Where `budget_exhausted`, `cut`
     names the cases that time did not allow: the only way in which time changes the result.
+    `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
+    may do and did not, with their paths.
     """
 
     verdict: Verdict
@@ -60,6 +62,8 @@ class Verification:
     notes: tuple[str, ...] = ()
     budget_exhausted: bool = False
     cut: tuple[str, ...] = ()
+    reached: frozenset[Event] = frozenset()
+    unreached: Mapping[Event, str] = field(default_factory=dict)
     failure: Failure | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +17,13 @@ from passes.value_types import dims_of
 from passes.verify import signature, uninitialised
 from passes.verify.agenda import Item, agenda
 from passes.verify.booking import Booking
+from passes.verify.coverage import nearby, unreached
 from passes.verify.draw import CannotDraw, Case, Drawer, Hint
 from passes.verify.draw_needs import Needs
 from passes.verify.draw_plans import ATTEMPTS
 from passes.verify.error_bounds import ErrorBounds
 from passes.verify.exactness import mentioned_numbers
-from passes.verify.executor import Executor, Feeds
+from passes.verify.executor import Event, Executor, Feeds
 from passes.verify.ledger import EMPTY, Ledger
 from passes.verify.lessons import Lessons
 from passes.verify.promise import Promise, Trier
@@ -38,6 +40,10 @@ _HOPELESS = 4
 #: Seconds that the original may take once it did not end on other inputs, or so many times as long
 #: as where it ended.
 _BRIEF, _MUCH_LONGER = 1.0, 10.0
+#: Runs in search of what the original did not do yet, and their share of the time taken before.
+_MOST_SEARCHED, _SEARCH = 48, 0.25
+#: Seconds that the search may take in any case.
+_SHORT = 0.5
 _ANSWERED = {"answered", "mismatch"}
 
 
@@ -125,6 +131,9 @@ def verify(
     found = trials.all(
         lambda needs: agenda(before, replace(drawer, needs=needs), given, sought)[:max_cases]
     )
+    if found.verdict == "verified" and asked:
+        trials.search(before, numbers)
+        found = trials.close(before, found.cut)
     if found.reason == EMPTY and _is_always_empty(before):
         reason = "its outputs are always empty: dtypes and shapes agree in every compared case"
         return replace(found, verdict="verified", reason=reason)
@@ -193,6 +202,9 @@ class _Trials:
         self._done: set[str] = set()
         self._lucky: int | None = None  # the attempt that last found inputs the original takes
         self._luckless = 0
+        self._began = time.monotonic()
+        self._base: Case | None = None  # the first one that was compared
+        self._reached: set[Event] = set()
         self._longest = 0.0  # seconds of the longest run of the original that ended
 
     def all(self, agenda: Callable[[Needs | None], list[Item]]) -> Verification:
@@ -215,6 +227,32 @@ class _Trials:
             if self._ledger.failure is not None:
                 break
         return self._ledger.close([])
+
+    def search(self, model: ModelProto, numbers: Sequence[float]) -> None:
+        """Try cases beside one that was compared, as far as the original, `model`, does in them
+        what it did in none before."""
+        if self._base is None or not unreached(model, self._reached):
+            return
+        now = time.monotonic()
+        end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
+        original, _ = self._sides[0]
+        for case in itertools.islice(nearby(self._base, numbers), _MOST_SEARCHED):
+            if not self._accept(case):
+                continue
+            try:
+                ran = original.run(case.feeds, end)
+                if ran.outcome is not None and ran.outcome.reached - self._reached:
+                    self._case(case)
+            except OutOfTime:
+                return
+            if self._ledger.failure is not None:
+                return
+
+    def close(self, model: ModelProto, cut: Sequence[str]) -> Verification:
+        """The verification, with what the original, `model`, did in compared cases."""
+        left = unreached(model, self._reached)
+        reached = frozenset(self._reached)
+        return replace(self._ledger.close(cut), reached=reached, unreached=left)
 
     def _item(self, item: Item) -> Needs | None:
         """Try a case; draw it again, in other ways, while the original fails on it. What the
@@ -283,6 +321,10 @@ class _Trials:
             elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):
                 reference = self._witnessed(case)
             self._booking.book(before.executor.name, case, trial, reference)
+            if trial.status == "compared" and trial.before.outcome is not None:
+                self._reached |= trial.before.outcome.reached
+                if self._base is None and case.kind in ("given", "natural", "ordinary"):
+                    self._base = case
             statuses.add(_what_became(trial))
             if self._ledger.failure is not None:
                 break

@@ -27,7 +27,9 @@ class If(Holder):
 
     def __call__(self, operands: list[Value], frame: Frame) -> list[Value]:
         """Returns the outputs of the branch taken; raises `ModelFailed` for a bad `cond`."""
-        branch = self.branches[self.flag(operands[0], "cond")]
+        taken = self.flag(operands[0], "cond")
+        self.did("true" if taken else "false")
+        branch = self.branches[taken]
         results = branch.call(branch.bind(frame), frame)
         if len(results) < len(self.node.output):
             raise self.fails(

@@ -107,6 +107,7 @@ class ReferenceExecutor:
             machine.idle_scan,
             machine.misfed,
             machine.undeclared,
+            frozenset(machine.reached),
         )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
-from passes.verify.executor import Array, InputsRefused, ModelFailed, Value
+from passes.places import Key
+from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value
 from passes.verify.reference.failures import described
 from passes.verify.reference.value_types import known_shape
 
@@ -24,6 +26,25 @@ class Holder:
         self.around = around
         self.machine = around.machine
         self.attributes = {attribute.name: attribute for attribute in node.attribute}
+
+    @cached_property
+    def key(self) -> Key | None:
+        """What tells the node from others of its model; None in a function."""
+        scope = self.around.scope
+        if scope is None:
+            return None
+        nodes = self.around.proto_.node
+        outputs = list(self.node.output)
+        return (*scope.key, next(at for at, one in enumerate(nodes) if list(one.output) == outputs))
+
+    def did(self, what: Did) -> None:
+        """Note what the node did."""
+        if self.key is not None:
+            self.machine.reached.add((self.key, what))
+
+    def ran(self, trips: int) -> None:
+        """Note how often a loop ran."""
+        self.did("0" if not trips else "1" if trips == 1 else "more")
 
     def graph(self, name: str) -> GraphProto:
         """The body in the attribute `name`; `ModelFailed` when there is none."""

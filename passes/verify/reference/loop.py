@@ -84,6 +84,9 @@ class Loop(Holder):
                 self.resizes(body, self.names[2 + index], before, value)
             collector.add(elements)
             carried, trip = after, trip + 1
+        self.ran(trip)
+        if not going:
+            self.did("ended")
         return carried, collector, trip
 
     def _no_iteration(self, initial: list[Value], frame: Frame) -> list[Array]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from onnx import FunctionProto
 
-from passes.verify.executor import TookTooLong, Value, Watch
+from passes.verify.executor import Event, TookTooLong, Value, Watch
 from passes.verify.reference.library import Library
 from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.static_sizes import StaticSizes
@@ -63,6 +63,8 @@ class Machine:
     #: changed the size of a state from such a one.
     misfed: bool = False
     undeclared: bool = False
+    #: What nodes with bodies did.
+    reached: set[Event] = field(default_factory=set)
     #: Random draws so far.
     draws: int = 0
     #: What perturbs the arithmetic of this run, if anything.
@@ -85,6 +87,7 @@ class Machine:
         self.seen = {}
         self.guessed_shapes = False
         self.idle = self.idle_scan = self.misfed = self.undeclared = False
+        self.reached = set()
         self.draws = 0
 
     def tick(self) -> None:

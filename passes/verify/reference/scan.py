@@ -102,6 +102,7 @@ class Scan9(Scanner):
         state, inputs = self.operands(operands)
         forward = [self._axis_first(index, value) for index, value in enumerate(inputs)]
         length = self.same_length("lengths of the scanned inputs", [len(x) for x in forward])
+        self.ran(length)
         if not length:
             self.machine.idle_scan = True
             return [*state, *self._no_iteration(state, forward, frame)]

@@ -41,6 +41,8 @@ class Scan8(Scanner):
         initial, scanned = self.operands(operands[1:])
         batch, longest = self._sizes(initial, scanned)
         lengths = self._lengths(operands[0], batch, longest)
+        for length in set(lengths):
+            self.ran(length)
         if not lengths or 0 in lengths:
             self.machine.idle = self.machine.idle_scan = True
         base = self.loop_body.bind(frame) if any(lengths) else {}

@@ -1,0 +1,116 @@
+"""What cases reached: a condition both ways, a loop that runs never, once and more often."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+import numpy as np
+from onnx import ModelProto
+
+from passes.facts import Trip, condition_always_true, trip_count
+from passes.loop_form import Kind, LoopForm
+from passes.model import Model
+from passes.names import Names
+from passes.operators import op_of
+from passes.places import Key, Place, is_loop, scopes, walk
+from passes.site import Site
+from passes.verify.draw import Case
+from passes.verify.draw_arrays import is_float
+from passes.verify.executor import Array, Did, Event
+
+#: What a float input is multiplied by to reach what ordinary numbers do not.
+_FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
+#: Constants of the model that inputs are set to, and inputs that are varied.
+_MOST_NUMBERS, _MOST_INPUTS = 8, 8
+_TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
+_SENTENCES: dict[Did, str] = {
+    "true": "the condition of {} was never true",
+    "false": "the condition of {} was never false",
+    "ended": "the condition of {} was never false",
+    "0": "{} always ran an iteration",
+    "1": "{} never ran just once",
+    "more": "{} never ran more than once",
+}
+
+
+def unreached(model: ModelProto, reached: AbstractSet[Event]) -> dict[Event, str]:
+    """What the Ifs and loops of the main graph, at any depth, may do and have not done, with their
+    paths; of a loop whose trip count is static nothing."""
+    loaded = Model(model)
+    left: dict[Event, str] = {}
+    for place in walk(next(scopes(model))):
+        if op_of(place.node) != "If" and not is_loop(place.node):
+            continue
+        key: Key = (*place.scope.key, place.index)
+        of_node: tuple[Did, ...] = ("true", "false") if op_of(place.node) == "If" else _TRIPS
+        missing = [did for did in of_node if (key, did) not in reached]
+        if missing and is_loop(place.node):
+            possible = _possible(loaded, place)
+            missing = [did for did in missing if did in possible]
+        left |= {(key, did): place.path for did in missing}
+    return left
+
+
+def _possible(model: Model, place: Place) -> tuple[Did, ...]:
+    """What a loop may do, by what is known of its trip count."""
+    opset = model.opset(place.scope.owner)
+    site = Site(model, place, opset, opset, Names(()), model.types)
+    form = LoopForm.from_node(place.node, opset)
+    if trip_count(site, form).known is Trip.STATIC:
+        return ()
+    ends = form.kind is Kind.LOOP and not condition_always_true(site, form)
+    return _TRIPS if ends else _TRIPS[:-1]
+
+
+def sentence(did: Did, path: str) -> str:
+    """What was not reached, in words."""
+    return _SENTENCES[did].format(path)
+
+
+def nearby(base: Case, numbers: Sequence[float]) -> Iterator[Case]:
+    """Cases beside one, that differ in one input or in all of a kind: flags both ways, numbers and
+    tensors set to constants of the model or scaled."""
+    arrays = {name: one for name, one in base.feeds.items() if isinstance(one, np.ndarray)}
+    names = [name for name, one in arrays.items() if one.size][:_MOST_INPUTS]
+    turns = [_turned(arrays[name], numbers) for name in names]
+    for step in itertools.zip_longest(*turns):
+        for name, value in zip(names, step, strict=True):
+            if value is not None:
+                yield _with(base, {name: value})
+    floats = [name for name in names if _scales(arrays[name])]
+    for factor in _FACTORS if len(floats) > 1 else ():
+        yield _with(base, {name: _times(arrays[name], factor) for name in floats})
+
+
+def _with(base: Case, told: dict[str, Array]) -> Case:
+    label = f"{', '.join(told)} turned"
+    return replace(base, feeds={**base.feeds, **told}, kind="edge", exact=False, label=label)
+
+
+def _turned(value: Array, numbers: Sequence[float]) -> Iterator[Array]:
+    if value.dtype.kind == "b":
+        yield from (np.full_like(value, flag) for flag in (True, False))
+    elif value.dtype.kind in "iu":
+        whole = [int(one) for one in numbers if one == int(one)][:_MOST_NUMBERS]
+        info = np.iinfo(value.dtype)
+        near = [one + step for one in whole for step in (0, 1, -1)] if value.size == 1 else whole
+        for integer in dict.fromkeys((*near, 0, 1, 2, -1)):
+            if info.min <= integer <= info.max:
+                yield np.full_like(value, integer)
+    elif _scales(value):
+        yield from (_times(value, factor) for factor in _FACTORS)
+        for one in numbers[:_MOST_NUMBERS]:
+            with np.errstate(all="ignore"):
+                yield np.full_like(value, one)
+
+
+def _scales(value: Array) -> bool:
+    return value.dtype.kind != "c" and is_float(value.dtype)
+
+
+def _times(value: Array, factor: float) -> Array:
+    with np.errstate(all="ignore"):
+        return np.asarray(value.astype(np.float64) * factor).astype(value.dtype)

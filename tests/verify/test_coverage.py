@@ -1,0 +1,70 @@
+"""What cases reached: conditions both ways, loops at 0, 1 and more trips."""
+
+from __future__ import annotations
+
+from verified_models import check, model
+
+import passes
+from passes.verify.coverage import sentence
+from passes.verify.verification import Verification
+
+BRANCHES = """(float[N] x, int64 n) => (float[N] y, float[N] z) {
+    s = ReduceSum<keepdims = 0>(x)  much = Constant<value_float = 900.0>()  c = Greater(s, much)
+    y = If(c) <then_branch = a () => (float[N] t) { t = Neg(x) },
+               else_branch = b () => (float[N] e) { e = Exp(x) }>
+    k = Constant<value_int = 77>()  is_k = Equal(n, k)
+    z = If(is_k) <then_branch = a () => (float[N] t) { t = Neg(x) },
+                  else_branch = b () => (float[N] e) { e = Exp(x) }> }"""
+
+
+def left(found: Verification) -> list[str]:
+    return [sentence(did, path) for (_, did), path in found.unreached.items()]
+
+
+def loop(trips: str, condition: str = "d = Identity(c)") -> str:
+    return f"""(float[N] x, int64 n, bool go) => (float[N] y) {{ {trips}
+        y = Loop(m, , x) <body = b (int64 i, bool c, float[N] s) => (bool d, float[N] t) {{
+            t = Add(s, s)  {condition} }}> }}"""
+
+
+def test_conditions_are_sought_both_ways() -> None:
+    found = check(BRANCHES, BRANCHES)
+    assert (found.verdict, left(found)) == ("verified", [])
+    wrong = BRANCHES.replace("t = Neg(x)", "t = Abs(x)")
+    assert check(BRANCHES, wrong).verdict == "mismatch"
+
+
+def test_what_stays_unreached_is_named() -> None:
+    never = BRANCHES.replace("much = Constant<value_float = 900.0>()", "much = Add(s, s2)").replace(
+        "s = ReduceSum", "s2 = Constant<value_float = 1.0>()  s = ReduceSum"
+    )
+    found = check(never, never)
+    assert left(found) in ([], ["the condition of main/if_4 was never true"])
+    always = loop("m = Identity(n)", "one = Constant<value_int = 0>()  d = GreaterOrEqual(i, one)")
+    assert left(check(always, always)) == ["the condition of main/loop_1 was never false"]
+
+
+def test_a_loop_of_a_static_trip_count_has_nothing_to_reach() -> None:
+    text = loop("m = Constant<value_int = 3>()")
+    found = check(text, text)
+    assert left(found) == []
+    assert found.reached == {((0, 1), "more")}
+
+
+def test_a_drawn_trip_count_is_0_and_1_and_more() -> None:
+    text = loop("m = Identity(n)")
+    found = check(text, text)
+    assert {did for _, did in found.reached} == {"0", "1", "more"}
+    assert left(found) == []
+
+
+def test_what_a_region_reached_counts_for_the_model() -> None:
+    text = """(float[N] x) => (float[N] y) {
+        zero = Constant<value_int = 0>()  size = Shape(x)  m = ReduceProd<keepdims = 0>(size)
+        big = Constant<value_int = 5000>()  most = Max(m, big)  no = Less(most, zero)
+        y = If(no) <then_branch = a () => (float[N] t) { t0 = Neg(x)  t = Abs(t0) },
+                    else_branch = b () => (float[N] e) { e0 = Neg(x)  e = Exp(e0) }> }"""
+    report = passes.hoist(model(text), executor="reference").report
+    assert report.checked is not None
+    assert report.checked.verdict == "verified"
+    assert report.checked.unreached == []
