@@ -14,7 +14,6 @@ from passes.rules.readers import makers_around, readers_around
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.speculation import SPECULATABLE
-from passes.value_types import dims_of
 
 _FAILS_ON_SHAPES_ONLY = SPECULATABLE | {"Squeeze", "Unsqueeze"}
 
@@ -29,7 +28,9 @@ def leftovers(
     owner, readers, makers = site.scope.owner, readers_around(site), makers_around(site)
     gone = {site.place.index, *covered}
     still = {name for node in written for name in scoping.free_names(node)}
-    reading = _reading(site)
+    reading = Reading(
+        site.opset, lambda name: integers.proven_dims(site.scope, name), site.constant
+    )
     pending = list(gone)
     while pending:
         node = owner.node[pending.pop()]
@@ -43,11 +44,6 @@ def leftovers(
             gone.add(at)
             pending.append(at)
     return tuple(sorted(gone - {site.place.index}))
-
-
-def _reading(site: Site) -> Reading:
-    trusted = "valid-inputs" in site.options.get("assume", ())
-    return Reading(site.opset, lambda name: dims_of(site.type_of(name)), site.constant, trusted)
 
 
 def _may_go(integers: Integers, node: NodeProto, reading: Reading) -> bool:

@@ -17,9 +17,10 @@ from passes.names import Names
 from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.folding import Array
+from passes.rules.integers import Integers
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
-from passes.scope import Owner, Scope
+from passes.scope import Scope
 from passes.speculation import speculatable
 from passes.value_types import Dims, dims_of, elem_type_of
 
@@ -72,11 +73,6 @@ class Level:
         """Whether the graph may not run although the site's body does."""
         return self.outer is not None
 
-    @property
-    def trusted(self) -> bool:
-        """Whether sizes of one symbol are equal."""
-        return "valid-inputs" in self.site.options.get("assume", ())
-
     @cached_property
     def returned(self) -> frozenset[str]:
         """What the graph returns."""
@@ -109,14 +105,20 @@ class Level:
         return self.inner[position]
 
     @cached_property
-    def _as_read(self) -> dict[tuple[str, ...], int]:
-        """The positions of the nodes in the graph as it was read; empty if it is a new one."""
-        owner: Owner = self.site.scope.owner
-        steps = iter(self.scope.key[len(self.site.scope.key) :])
+    def _scope_as_read(self) -> Scope | None:
+        """The graph as it was read; None if it is a new one."""
+        scope = self.site.scope
+        steps = iter(self.scope.key[len(scope.key) :])
         for index, part in zip(steps, steps, strict=True):
             if index == -1:
-                return {}
-            owner = dict(scoping.subgraphs(owner.node[int(index)]))[str(part)]
+                return None
+            scope = next(one for one in scope.inner(int(index)) if one.key[-1] == part)
+        return scope
+
+    @cached_property
+    def _as_read(self) -> dict[tuple[str, ...], int]:
+        """The positions of the nodes in the graph as it was read; empty if it is a new one."""
+        owner = self._scope_as_read.owner if self._scope_as_read is not None else GraphProto()
         return {tuple(node.output): at for at, node in enumerate(owner.node)}
 
     def type_of(self, name: str) -> TypeProto | None:
@@ -129,6 +131,24 @@ class Level:
     def dims_of(self, name: str) -> Dims | None:
         """The dims of a value, None where the rank is unknown."""
         return dims_of(self.type_of(name))
+
+    def proven_dims(self, name: str) -> Dims | None:
+        """The dims of a value, of which only those have one symbol that are proven to be one size,
+        or vouched for; of what was moved in this round, nothing is proven."""
+        dims = self.dims_of(name)
+        if "valid-inputs" in self.site.options.get("assume", ()):
+            return dims
+        scope = self.site.scope if name in self.captured else self._scope_as_read
+        proven = scope and self._integers.proven_dims(scope, self.renamed.get(name, name))
+        if dims is None or not proven or len(proven) != len(dims):
+            return dims and tuple(dim if isinstance(dim, int) else None for dim in dims)
+        return tuple(
+            dim if isinstance(dim, int) else size for dim, size in zip(dims, proven, strict=True)
+        )
+
+    @cached_property
+    def _integers(self) -> Integers:
+        return self.outer._integers if self.outer is not None else Integers(self.site)
 
     def constant(self, name: str) -> Array | None:
         """The value of what is fixed and small, else None."""
@@ -151,7 +171,7 @@ class Level:
         types = {name: one for name, one in known.items() if one is not None}
         if op_of(node) in ("Cast", "CastLike") and len(types) < len(known):
             return False  # of a string, it may fail
-        if not fits(node, Reading(self.site.opset, self.dims_of, self.constant, self.trusted)):
+        if not fits(node, Reading(self.site.opset, self.proven_dims, self.constant)):
             return False
         if op_of(node) == "Gather":
             return True  # within the bounds, as its index is fixed

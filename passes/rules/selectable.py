@@ -15,11 +15,12 @@ from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.body_types import may_change
 from passes.rules.folding import Array
+from passes.rules.levels import Level
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
 from passes.scope import Scope
 from passes.speculation import SPECULATABLE, speculatable
-from passes.value_types import dims_of, elem_type_of, has_elements
+from passes.value_types import elem_type_of, has_elements
 
 #: Ops that may fail on a value beside itself.
 _SHAPED = frozenset({"AveragePool", "Conv", "Flatten", "Gemm", "LpPool", "MatMul", "MaxPool"})
@@ -46,7 +47,8 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
         if not _reduces_something(node, types, fixed) and not _divides_by_number(node, value)
     ]
     if not culprits and not starts_always(site, form):
-        culprits = [node for node in form.body.node if not _fits_always(site, node, types)]
+        level = Level.of(site, form.body, "body")
+        culprits = [node for node in form.body.node if not _fits_always(level, node)]
     if not culprits:
         return None
     ops = ", ".join(sorted({op_of(one) for one in culprits}))
@@ -105,19 +107,13 @@ def _divides_by_number(node: NodeProto, value: Callable[[str], Array | None]) ->
     return by is not None and not bool(np.any((by == 0) | (by == -1)))
 
 
-def _fits_always(site: Site, node: NodeProto, types: Mapping[str, TypeProto]) -> bool:
+def _fits_always(level: Level, node: NodeProto) -> bool:
     """Whether the sizes of a node's operands fit in every run, even where it never ran."""
     if scoping.holds_graphs(node):
         return False
     alone = len(set(node.input)) == 1 and op_of(node) in SPECULATABLE - _SHAPED
-    trusted = "valid-inputs" in site.options.get("assume", ())
-    reading = Reading(
-        site.target,
-        lambda name: dims_of(types.get(name)),
-        constants_in_body(site),
-        trusted,
-    )
-    return alone or fits(node, reading)
+    site = level.site
+    return alone or fits(node, Reading(site.target, level.proven_dims, constants_in_body(site)))
 
 
 def constants_in_body(site: Site) -> Callable[[str], Array | None]:

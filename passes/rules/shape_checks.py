@@ -17,12 +17,12 @@ from passes.value_types import Dim, Dims
 @dataclass(frozen=True)
 class Reading:
     """What is known of the values that a node reads: dims, fixed values; `trusted`: whether
-    sizes of one symbol are equal."""
+    sizes of one symbol are equal, as proven dims are."""
 
     opset: int
     dims_of: Callable[[str], Dims | None]
     constant: Callable[[str], Array | None]
-    trusted: bool = False
+    trusted: bool = True
 
     def dims(self, node: NodeProto) -> list[Dims] | None:
         """The dims of all inputs that are not omitted; None where a rank is not known."""

@@ -2,7 +2,7 @@
 
 A body that never runs, or a branch that is not taken, may hold ops that do not fit what they
 would read. What is not proven to fit here may fail. That two sizes are declared with one symbol
-is no proof, unless the user lets inputs be taken for valid.
+is a proof for inputs of the model, and elsewhere where the user lets inputs be taken for valid.
 """
 
 from __future__ import annotations

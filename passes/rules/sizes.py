@@ -14,6 +14,7 @@ from passes import scope as scoping
 from passes.rules.affine import Affine, Atom, Ints, size_atom, symbol_atom
 from passes.rules.body_view import BodyView
 from passes.rules.integer_ops import is_settled
+from passes.rules.made_up_sizes import size_symbol
 from passes.rules.size_reading import SizeReading
 from passes.rules.sizes_across import Across
 from passes.rules.sizes_through import size_through
@@ -37,6 +38,17 @@ class Sizes(BodyView):
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
         return self._size(self.site.scope, name, axis)
+
+    def proven_dims(self, scope: Scope, name: str) -> Dims | None:
+        """The dims of a value as a scope sees it, of which only those have one symbol that are
+        proven to be one size, or declared to be where a user vouches for that."""
+        dims = self._dims(scope, name)
+        if dims is None or self._trusts_all:
+            return dims
+        return tuple(
+            dim if isinstance(dim, int) else size_symbol(self._size(scope, name, axis))
+            for axis, dim in enumerate(dims)
+        )
 
     def axes(self, names: Iterable[str]) -> dict[Atom, tuple[str, int]]:
         """The numbers that only the run tells and that an axis of these outer tensors has."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from passes.loop_form import LoopForm
 from passes.rule import Site
+from passes.rules.levels import Level
 from passes.rules.selectable import constants_in_body
 from passes.rules.shape_checks import Reading
 from passes.rules.shapes_fit import fits
-from passes.value_types import Dims, dims_of
+from passes.value_types import Dims
 
 
 def doubts_of(
@@ -20,12 +21,9 @@ def doubts_of(
     Also of those that somebody reads: what reads them may turn out to be known, as a Shape does.
     `dims` tells the shapes in the body, where more is known of them than the model says.
     """
-    reading = Reading(
-        site.opset,
-        dims or (lambda name: dims_of(site.body_type_of("body", name))),
-        constants_in_body(site),
-        trusted="valid-inputs" in site.options.get("assume", ()),
-    )
+    proven = Level.of(site, form.body, "body").proven_dims
+    trusted = dims is None or "valid-inputs" in site.options.get("assume", ())
+    reading = Reading(site.opset, dims or proven, constants_in_body(site), trusted)
     return frozenset(
         name for node in form.body.node if not fits(node, reading) for name in node.output if name
     )
