@@ -133,3 +133,12 @@ def test_without_sites_the_model_does_not_run(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(observing.ReferenceExecutor, "run", run)
     assert observe(sites(DOUBLED)[0].proto, [], {}, base_dir=None) == {}
+
+
+def test_special_values_are_not_observed() -> None:
+    """A region would take them for ordinary ones, on which every executor counts."""
+    found, (key,) = seen("""<ir_version: 8, opset_import: ["" : 16]>
+        g (float[N,40] x) => (float[N,40] y) { t = Identity (x) y = Neg (t) }""")
+    values = [np.asarray(one["t"]) for one in found[key]]
+    assert len(values) == 3
+    assert all(np.abs(one).max() < 10 for one in values)
