@@ -88,6 +88,10 @@ class ErrorBounds:
         `near`: what is equal anyway. `executor` ran the original, if the reference executor
         cannot. Raises OutOfTime and NotMeasured.
         """
+        if _overflows(case):
+            actual = replace(actual, outputs=_with_overflows(expected.outputs, actual.outputs))
+            if compare(expected, actual, near).agree:
+                return Settled(actual, 0)
         runs = self._runs(executor, case)
         result = Settled(actual, 0)
         for count in _RUNS:
@@ -142,6 +146,25 @@ class _Runs:
         if ran.endless:
             raise NotMeasured(ran.unable)
         return ran.outcome
+
+
+def _overflows(case: Case) -> bool:
+    """Whether what is not finite may come of numbers that are too large: in sums that are regrouped
+    their infinities meet otherwise. Elsewhere numbers are small, or not finite from the start."""
+    floats = [one for one in _arrays(list(case.feeds.values())) if is_float(one.dtype)]
+    return case.kind == "special" and all(np.isfinite(one).all() for one in floats)
+
+
+def _with_overflows(expected: Mapping[str, Value], actual: Mapping[str, Value]) -> dict[str, Value]:
+    """What was expected in place of elements that are not finite, be they others."""
+    result = dict(actual)
+    for name, value in actual.items():
+        one = expected.get(name)
+        if not isinstance(one, np.ndarray) or not isinstance(value, np.ndarray):
+            continue
+        if one.shape == value.shape and one.dtype == value.dtype and is_float(one.dtype):
+            result[name] = np.where(~np.isfinite(one) & ~np.isfinite(value), one, value)
+    return result
 
 
 def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) -> Settled:

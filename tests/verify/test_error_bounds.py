@@ -200,3 +200,15 @@ def test_what_takes_too_long_to_measure_shows_nothing(monkeypatch: pytest.Monkey
     assert found.verdict == "verified"  # by cases in which roundings are nothing
     said = "reference: how far roundings go could not be measured: took longer than 40 s"
     assert found.reasons[said] > 3
+
+
+def test_numbers_that_overflow_in_one_order_are_not_compared_there() -> None:
+    """An infinity of one sum meets that of another, or none does."""
+    text = "(float[N] x, float[N] w) => (float[N] y) {{ a = Mul (x, x)  b = Mul (w, w) {} }}"
+    one = "c = Mul (a, a)  d = Mul (b, b)  e = Mul (c, c)  f = Mul (d, d)  y = Sub (e, f)"
+    other = "c = Add (a, b)  d = Sub (a, b)  e = Mul (c, d)  s = Mul (a, a)  t = Mul (b, b)"
+    other += "  f = Add (s, t)  y = Mul (e, f)"
+    found = verdict(text.format(one), text.format(other))
+    assert found != "mismatch"
+    wrong = "c = Mul (a, a)  d = Mul (b, b)  e = Mul (c, c)  f = Mul (d, d)  y = Sub (f, e)"
+    assert verdict(text.format(one), text.format(wrong)) == "mismatch"
