@@ -66,6 +66,7 @@ def rewrite(task: Task) -> None:
     target = task.target(asked or DEFAULT_OPSET)
     try:
         check_target(target, force=task.common.force)
+        _refuse_weights(model, list(filter(None, (target, report))))
         check_report(report, (model, target, *filter(None, [task.common.inputs])))
         _run_and_write(task)
     except session.Mismatch as error:
@@ -130,12 +131,30 @@ def _refused(result: Result, named: Sequence[str]) -> str:
     return f"{stay[0].path} stays{more}"
 
 
+def _refuse_weights(model: Path, written: Sequence[Path]) -> None:
+    """See that no file that is written holds weights of the model, before any work is done."""
+    from passes.external_data import external_files
+    from passes.model import Model
+
+    for path in written:
+        try:
+            if not path.exists() or _is_same(path, model):
+                continue
+            files = external_files(Model.load(model).proto, model.parent)
+            if any(_is_same(path, file) for file in files):
+                fail(f"{path}: holds weights of {model}, which would be lost", USAGE)
+        except OSError as error:
+            fail(f"{path}: cannot be written ({error.strerror})", FAILED)
+
+
 def check_report(json: Path | None, others: Sequence[Path]) -> None:
     """See that the report can be written, and over no other file of the command, before any work
     is done."""
     if json is None:
         return
     try:
+        with suppress(FileNotFoundError):
+            json.stat()  # a link that leads to itself
         if any(_is_same(json, other) for other in others):
             fail(f"{json}: is a file of this command, not a place for its report", USAGE)
         if json.is_dir():

@@ -124,6 +124,12 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     return (one for one in tensors(model) if one.data_location == TensorProto.EXTERNAL)
 
 
+def external_files(model: ModelProto, folder: Path) -> list[Path]:
+    """The files that hold external data of a model in this folder."""
+    places = (ExternalTensor.of(tensor).location for tensor in external_tensors(model))
+    return [folder / location for location in dict.fromkeys(places)]
+
+
 def check_external_data(model: ModelProto, path: Path) -> None:
     """See that every external tensor's bytes are there, inside the model's folder.
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy.typing as npt
 from onnx import NodeProto
 
 from passes import scope as scoping
+from passes.conditions import conjuncts, is_true
 from passes.constants import Constants
 from passes.loop_form import Kind, LoopForm
 from passes.rule import Site
@@ -79,13 +79,10 @@ def _loop_trips(site: Site, form: LoopForm) -> TripCount:
 def condition_always_true(site: Site, form: LoopForm) -> bool:
     """Whether a Loop's condition never ends it: omitted or true at first, and passed through."""
     initial = form.condition.initial if form.condition is not None else ""
-    if initial and not _is_true(site.constant(initial)):
+    parts = conjuncts(initial, lambda name: site.model.producer(site.scope.owner, name))
+    if not all(is_true(site.constant(name)) for _, name in parts):
         return False
     return form.goes_on(Constants(site.model, _body_scope(site, form)).value)
-
-
-def _is_true(value: npt.NDArray[Any] | None) -> bool:
-    return value is not None and value.size == 1 and bool(value.item())
 
 
 def _body_scope(site: Site, form: LoopForm) -> Scope:

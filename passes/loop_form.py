@@ -17,6 +17,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes import loop_reading as reading
 from passes import scope as scoping
+from passes.conditions import conjuncts, is_true
 from passes.errors import BadModel
 from passes.loop_parts import Carried, Collected, Condition, Kind, Scanned
 from passes.loop_writing import relisted, set_attributes
@@ -161,13 +162,9 @@ class LoopForm:
         if self.condition is None:
             return True
         producers = {name: node for node in self.body.node for name in node.output}
-        name = self.condition.body_output
-        while (node := producers.get(name)) is not None and op_of(node) == "Identity":
-            name = node.input[0]
-        if name == self.condition.body_input:
-            return True
-        value = constant(name)
-        return value is not None and value.size == 1 and bool(value.item())
+        given = self.condition.body_input
+        parts = conjuncts(self.condition.body_output, producers.get)
+        return all(name == given or is_true(constant(name)) for _, name in parts)
 
     @property
     def captured(self) -> list[str]:

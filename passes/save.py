@@ -43,6 +43,8 @@ def check_target(path: Path, *, force: bool = False) -> None:
 
 
 def _obstacle(path: Path, force: bool) -> str:
+    with contextlib.suppress(FileNotFoundError):
+        path.stat()  # a link that leads to itself
     if path.is_dir():
         return "is a folder"
     if path.exists() and not path.is_file():

@@ -440,6 +440,16 @@ class TestExternalData:
         assert said.startswith("e.onnx: external data of 'w'")
         assert sentence in said
 
+    @pytest.mark.parametrize("written", [("-o", "w.bin", "--force"), ("--json", "w.bin")])
+    def test_a_file_of_weights_is_not_written_over(
+        self, weights: None, written: tuple[str, ...]
+    ) -> None:
+        self.save("e.onnx", "w.bin", 8)
+        before = Path("w.bin").read_bytes()
+        said = fails(USAGE, "upgrade", "e.onnx", *written, *UNVERIFIED)
+        assert said.startswith("w.bin: holds weights of e.onnx")
+        assert Path("w.bin").read_bytes() == before
+
     def test_a_length_that_is_not_that_of_the_tensor(self, weights: None) -> None:
         self.save("e.onnx", "w.bin", 80)
         assert "80" in fails(FAILED, "upgrade", "e.onnx", *UNVERIFIED)
@@ -494,12 +504,13 @@ class TestWhereNothingCanBeWritten:
         for file in files:
             assert "not a place for its report" in fails(USAGE, *command, "--json", file)
 
-    @pytest.mark.parametrize("place", ["folder", "none/r.json", "m.onnx/r.json", "n" * 300])
+    @pytest.mark.parametrize("place", ["folder", "none/r.json", "m.onnx/r.json", "loop", "n" * 300])
     @pytest.mark.parametrize("command", ["verify", "inspect", "upgrade"])
     def test_a_report_that_cannot_be_written_is_an_error_at_once(
         self, command: str, place: str
     ) -> None:
         Path("folder").mkdir()
+        os.symlink("loop", "loop")
         models = ("m.onnx", "other.onnx") if command == "verify" else ("m.onnx",)
         assert f"{place}: cannot be written (" in fails(FAILED, command, *models, "--json", place)
 

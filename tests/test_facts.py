@@ -152,6 +152,16 @@ def test_a_condition_that_is_passed_through() -> None:
     assert always(loop_model(body="", condition="go"))
 
 
+def test_a_condition_that_is_made_of_true_ones() -> None:
+    assert always(
+        loop_model(
+            body="yes = Constant <value_int = 1> () y = Cast <to = 9> (yes)"
+            " a = And (go, y) b = Cast <to = 9> (a) on = And (b, go)"
+        )
+    )
+    assert not always(loop_model(body="no = Not (go) on = And (go, no)"))
+
+
 def test_a_condition_that_is_omitted() -> None:
     assert always(loop_model(inputs='n, ""'))
     assert not always(loop_model(inputs='n, ""', body="on = Not (go)")), "the body ends the loop"

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, NodeProto
 
+from passes.conditions import conjuncts, is_true
 from passes.constants import Constants
 from passes.loop_form import Condition, LoopForm
-from passes.operators import op_of
 from passes.rule import Site
-from passes.rules.integer_ops import attribute
 from passes.rules.integers import Integers
 from passes.scope import Scope
-
-_SAME_TRUTH = ("Identity", "Squeeze", "Unsqueeze", "Reshape")
 
 
 @dataclass(frozen=True)
@@ -58,33 +55,12 @@ class Truth:
         return [node for node, one in self.parts(name) if not self._is_true(one)]
 
     def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
-        """What must hold for a condition to hold: the node behind each part, and its name.
-
-        Nothing, where it is omitted.
-        """
-        if not name:
-            return
-        node = self._integers.source(name)
-        while node is not None and _keeps_truth(node):
-            name = node.input[0]
-            node = self._integers.source(name)
-        if node is not None and op_of(node) == "And":
-            for one in node.input:
-                yield from self.parts(one)
-        else:
-            yield node, name
+        """What must hold for a condition to hold: the node behind each part, and its name."""
+        return conjuncts(name, self._integers.source)
 
     def _is_true(self, name: str) -> bool:
         if name == self.condition.body_input:
             return True  # the body runs only where it is
         inside = (*self.site.scope.key, self.site.place.index, "body")
         scope = Scope("", inside, self.form.body, self.site.scope)
-        value = Constants(self.site.model, scope).value(name)
-        if value is None or value.size != 1 or value.dtype.kind not in "biuf":
-            return False  # a string that is cast may say 0
-        return bool(value.item())
-
-
-def _keeps_truth(node: NodeProto) -> bool:
-    to_bool = op_of(node) == "Cast" and attribute(node, "to") == TensorProto.BOOL
-    return to_bool or op_of(node) in _SAME_TRUTH
+        return is_true(Constants(self.site.model, scope).value(name))
