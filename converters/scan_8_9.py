@@ -62,7 +62,7 @@ def upgrade_scan_8(site: Site) -> Edit:
     - `not-speculatable`: `--batch vectorize`: a branch or loop in the body may fail on other rows
     - `ragged-rows`: `--batch vectorize`: branches or loops in the body give rows of other shapes
     - `collected-while`: `--batch vectorize`: a loop in the body collects another count per row
-    - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known
+    - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known, or 0
     - `batch-too-large`: `--batch unroll` was asked for a batch of more than 64 rows
     """
     scan = BatchedScan.of(site)
@@ -83,6 +83,12 @@ def _strategy(site: Site, scan: BatchedScan) -> str:
         raise Refused(
             "batch-not-static",
             "`unroll` needs a static batch size, but no input of the Scan declares one",
+            [site.path, *scan.sequences],
+        )
+    if asked == "unroll" and scan.batch == 0:
+        raise Refused(
+            "batch-not-static",
+            "`unroll` writes out the rows of a batch, but this one is always empty",
             [site.path, *scan.sequences],
         )
     if asked == "unroll" and scan.batch is not None and scan.batch > _MOST_ROWS:
