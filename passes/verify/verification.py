@@ -37,9 +37,11 @@ __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
 _FEW = 3
 #: Cases in a row on which the original never runs, before drawing is given up.
 _HOPELESS = 4
-#: Seconds that the original may take once it did not end on other inputs, or so many times as long
-#: as where it ended.
-_BRIEF, _MUCH_LONGER = 1.0, 10.0
+#: Seconds that the original may take at least, and as a multiple of where it took longest: once it
+#: ended on some inputs, and once it did not on others.
+_ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
+#: The limits that are set, a few, so that what is said of them hardly depends on the machine.
+_LIMITS = (1.0, 2.0, 4.0, 8.0)
 #: Runs in search of what the original did not do yet, and their share of the time taken before.
 _MOST_SEARCHED, _SEARCH = 48, 0.25
 #: Seconds that the search may take in any case.
@@ -205,7 +207,8 @@ class _Trials:
         self._began = time.monotonic()
         self._base: Case | None = None  # the first one that was compared
         self._reached: set[Event] = set()
-        self._longest = 0.0  # seconds of the longest run of the original that ended
+        self._longest: dict[str, float] = {}  # seconds of runs of the original that ended
+        self._endless = False  # whether one did not
 
     def all(self, agenda: Callable[[Needs | None], list[Item]]) -> Verification:
         """Try the cases; where none that is drawn fits, those that fit what was learned."""
@@ -305,6 +308,7 @@ class _Trials:
         for before, after in self._sides:
             original = reference.before
             useful = bool(original.outcome or original.failed)
+            before.timeout = self._limit(before.executor.name, endless=original.endless)
             trial = self._trier.try_case(
                 case,
                 before,
@@ -313,9 +317,10 @@ class _Trials:
                 after_alone=useful,
                 like=_likeness(case, original),
             )
-            if trial.before.endless:  # the next one that does not end need not take so long
-                before.timeout = min(before.timeout, max(_BRIEF, _MUCH_LONGER * self._longest))
-            self._longest = max(self._longest, trial.before.seconds)
+            self._endless |= trial.before.endless
+            if trial.before.outcome is not None:
+                name, seconds = before.executor.name, trial.before.seconds
+                self._longest[name] = max(self._longest.get(name, 0.0), seconds)
             if before.executor.name == AUTHORITY:
                 reference = trial = self._booking.settled(case, trial)
             elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):
@@ -329,6 +334,17 @@ class _Trials:
             if self._ledger.failure is not None:
                 break
         return statuses
+
+    def _limit(self, executor: str, *, endless: bool) -> float:
+        """Seconds that the original may take, in the light of how long it took where it ended, and
+        of whether it is `endless` in another executor."""
+        full = self._booking.case_timeout
+        longest = self._longest.get(executor)
+        if longest is None:
+            return full
+        least, times = _ONCE_ENDLESS if self._endless or endless else _ONCE_ENDED
+        wanted = max(least, times * longest)
+        return min(full, next((limit for limit in _LIMITS if limit >= wanted), full))
 
     def _witnessed(self, case: Case) -> Trial:
         """What the reference executor says of a case that it was not asked to run, where another

@@ -22,7 +22,15 @@ from verified_models import (
 )
 
 from passes.testing import assert_rewrite
-from passes.verify.executor import CRASHED, CannotRun, Feeds, InputsRefused, ModelFailed, Outcome
+from passes.verify.executor import (
+    CRASHED,
+    CannotRun,
+    Feeds,
+    InputsRefused,
+    ModelFailed,
+    Outcome,
+    TookTooLong,
+)
 from passes.verify.onnxruntime import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
@@ -418,3 +426,18 @@ class TestWhoseFault:
         monkeypatch.setattr(ReferenceExecutor, "run", late)
         found = verify(*before_and_after(), executors=[Pretend(answer, "other")])
         assert found.verdict == "mismatch"
+
+
+def test_runs_that_do_not_end_take_little_time_once_others_ended() -> None:
+    limits: list[float] = []
+
+    class Slow(Pretend):
+        def run(self, model: ModelProto, feeds: Feeds, **how: Any) -> Outcome:
+            limits.append(how["timeout"])
+            if len(limits) > 2:
+                raise TookTooLong("on and on")
+            return super().run(model, feeds, **how)
+
+    found = verify(*before_and_after(), executors=[Slow(lambda side, feeds: feeds["x"])])
+    assert found.verdict == "verified"
+    assert limits == [10.0, 10.0, 4.0, 1.0, 1.0]
