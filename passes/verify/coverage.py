@@ -23,7 +23,7 @@ from passes.verify.executor import Array, Did, Event
 
 #: What a float input is multiplied by to reach what ordinary numbers do not.
 _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
-#: Constants of the model that inputs are set to, and inputs that are varied.
+#: Constants of the model that floats are set to, and inputs that are varied.
 _MOST_NUMBERS, _MOST_INPUTS = 8, 8
 _TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
 _SENTENCES: dict[Did, str] = {
@@ -94,9 +94,9 @@ def _turned(value: Array, numbers: Sequence[float]) -> Iterator[Array]:
     if value.dtype.kind == "b":
         yield from (np.full_like(value, flag) for flag in (True, False))
     elif value.dtype.kind in "iu":
-        whole = [int(one) for one in numbers if one == int(one)][:_MOST_NUMBERS]
+        whole = [int(one) for one in numbers if one == int(one)]
         info = np.iinfo(value.dtype)
-        near = [one + step for one in whole for step in (0, 1, -1)] if value.size == 1 else whole
+        near = [one + step for step in (0, 1, -1) for one in whole] if value.size == 1 else whole
         for integer in dict.fromkeys((*near, 0, 1, 2, -1)):
             if info.min <= integer <= info.max:
                 yield np.full_like(value, integer)

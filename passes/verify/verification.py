@@ -43,7 +43,7 @@ _ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
 #: The limits that are set, a few, so that what is said of them hardly depends on the machine.
 _LIMITS = (1.0, 2.0, 4.0, 8.0)
 #: Runs in search of what the original did not do yet, and their share of the time taken before.
-_MOST_SEARCHED, _SEARCH = 48, 0.25
+_MOST_SEARCHED, _SEARCH = 96, 0.25
 #: Seconds that the search may take in any case.
 _SHORT = 0.5
 _ANSWERED = {"answered", "mismatch"}
