@@ -229,7 +229,7 @@ def try_case(
     one = before.run(case.feeds, deadline, like)
     if one.unable and not after_alone:
         return Trial("not run", f"the original: {one.unable}", before=one)
-    other = after.run(case.feeds, deadline, like if one.unable else "")
+    other = after.run(case.feeds, deadline, "" if one.outcome is not None else like)
     trial = judge.judge(before.executor.name, case, one, other)
     trial = replace(trial, before=one, after=other)
     if trial.status == "mismatch" and one.outcome is not None and other.outcome is not None:

@@ -327,6 +327,19 @@ class TestCrashes:
         assert found.verdict == "mismatch"
         assert "the rewritten model ends it, the original runs" in found.reason
 
+    def test_nor_where_it_crashed_when_the_original_failed(self) -> None:
+        runs: Counter[str] = Counter()
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            runs[side] += 1
+            if runs["before"] > 4:
+                return feeds["x"]
+            raise ModelFailed("no") if side == "before" else CannotRun(f"{CRASHED} (SIGFPE)")
+
+        found = beside_another(answer)
+        assert found.verdict == "verified", found.reason
+        assert runs["after"] > 4, "where the original runs, it runs, too"
+
 
 class TestWhoseFault:
     """What onnxruntime alone is wrong about is no fault of a rewrite, whoever else is asked."""
