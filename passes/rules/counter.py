@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnx import NodeProto
+from onnx import NodeProto, numpy_helper
 
 from passes import spelling
 from passes.author import Author
@@ -85,7 +85,7 @@ class Counter:
         else:
             if all(counting.reaches_largest(one, start) for one, start in begun):
                 times.append(self.author.int(ENDLESS))  # one more must be a number
-            count = self.author.op("Add", self._least(times), self.author.int(1))
+            count = self._one_more(self._least(times))
             count = self._if_started(count) if starts else count
         if self.form.trip_count or not all(endless for _, endless in found):
             return self._limited(count, size)
@@ -136,9 +136,27 @@ class Counter:
                 return count
             if (size - self.limit).least >= 0:
                 return self._scalar(self.form.trip_count)
-        return self._least([count, self._scalar(self.form.trip_count)])
+        known = self.limit is not None and self._number(count) is not None
+        fixed = self.limit.number if known and self.limit is not None else None
+        limit = self._scalar(self.form.trip_count) if fixed is None else self.author.int(fixed)
+        return self._least([count, limit])
+
+    def _one_more(self, number: str) -> str:
+        fixed = self._number(number)
+        if fixed is not None:
+            return self.author.int(fixed + 1)
+        return self.author.op("Add", number, self.author.int(1))
+
+    def _number(self, name: str) -> int | None:
+        """The number that was written here as a constant."""
+        tensor = self.author.tensor(name)
+        return None if tensor is None else int(numpy_helper.to_array(tensor).item())
 
     def _least(self, numbers: Sequence[str]) -> str:
+        fixed = [one for one in map(self._number, numbers) if one is not None]
+        if len(fixed) > 1:
+            numbers = [name for name in numbers if self._number(name) is None]
+            numbers = [*numbers, self.author.int(min(fixed))]
         first, *others = numbers
         for other in others:
             less = self.author.op("Less", other, first)
