@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
@@ -133,7 +134,10 @@ def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str,
 def _tuple_of(results: object) -> tuple[Any, ...]:
     if not isinstance(results, tuple):
         raise TypeError(f"a kernel returned no tuple, but {type(results).__name__}")
-    return results
+    for one in results:
+        if not isinstance(one, np.ndarray | np.generic | list | dict | bool | int | float | str):
+            raise TypeError(f"a kernel returned a {type(one).__name__}, which is no value of ONNX")
+    return tuple(np.array(one) if np.isscalar(one) else one for one in results)
 
 
 def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
