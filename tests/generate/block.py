@@ -16,7 +16,7 @@ from tests.generate import foreign
 from tests.generate.choices import Choices
 from tests.generate.exact import rounds
 from tests.generate.program import Program
-from tests.generate.values import FLOAT, INNER, INT64, Dim, Shape, Value, array_of
+from tests.generate.values import FLOAT, INNER, INT64, WHOLE, Dim, Shape, Value, array_of
 
 
 class NotHere(Exception):
@@ -112,10 +112,18 @@ class Block:
         if self.function or any(isinstance(dim, str) and dim[0] == "u" for dim in shape):
             raise NotHere
         if elem in INNER:
-            return self.op("Cast", self.input(FLOAT, shape, role), to=elem)
+            return self.narrowed(self.input(FLOAT, shape, role), elem)
         value = self.program.input(elem, shape, role, sequence)
         self.visible.append(value)
         return value
+
+    def narrowed(self, value: Value, elem: int) -> Value:
+        """A float tensor as one of few bits. To whole numbers it is quantized, for no document
+        says how a Cast rounds, and what it does beyond their limits."""
+        if elem not in WHOLE:
+            return self.op("Cast", value, to=elem)
+        scale, zero = self.scalar(4, FLOAT), self.scalar(0, elem)
+        return self.op("QuantizeLinear", value, scale, zero)
 
     def drawn_constant(self, elem: int, shape: Shape) -> Value:
         sizes = [int(dim) for dim in shape]

@@ -169,6 +169,9 @@ def cast(b: Block) -> None:
     elif x.elem in INNER:
         targets = (FLOAT,)
     to = b.choices.pick(targets)
+    if to in INNER:
+        b.narrowed(x, to)
+        return
     if b.program.opset >= 15 and b.choices.one_in(4):
         b.op("CastLike", x, b.want(to, ()))
     else:

@@ -44,7 +44,7 @@ RARE = {
 }
 #: Those that executors neither take nor give as values of the main graph.
 INNER = frozenset(RARE) - {TensorProto.BFLOAT16}
-_WHOLE = (TensorProto.INT4, TensorProto.UINT4)
+WHOLE = (TensorProto.INT4, TensorProto.UINT4)
 _UNSIGNED = (
     *(TensorProto.UINT4, TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32),
     TensorProto.UINT64,
@@ -106,6 +106,6 @@ def array_of(elem: int, shape: Sequence[int], numbers: Sequence[int]) -> npt.NDA
     if elem == BOOL:
         return np.asarray(drawn % 2 == 1)
     dtype = helper.tensor_dtype_to_np_dtype(elem)
-    if elem in FLOATS or (elem in RARE and elem not in _WHOLE):
+    if elem in FLOATS or (elem in RARE and elem not in WHOLE):
         return np.asarray(drawn / 4).astype(dtype)
     return np.asarray(abs(drawn) if elem in _UNSIGNED else drawn).astype(dtype)
