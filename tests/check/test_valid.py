@@ -161,6 +161,7 @@ def loop_models() -> dict[str, ModelProto]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # onnx draws its inputs
 def test_the_loops_of_onnx_itself(complaint: Complaint) -> None:
     models = loop_models()

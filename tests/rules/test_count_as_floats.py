@@ -58,6 +58,7 @@ def guards_of(model: onnx.ModelProto) -> int:
         ("Less (n_f, start_f)", "Less (n_f, c_f)", "down"),
     ],
 )
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", [1, 11])
 def test_every_comparison_in_both_orders(initial: str, condition: str, step: str, to: int) -> None:
     model = compared(initial, condition, step=step, to=to, constants="int32 down = {-1}")
@@ -66,6 +67,7 @@ def test_every_comparison_in_both_orders(initial: str, condition: str, step: str
         same(model, dtype=np.int32, n=n)
 
 
+@pytest.mark.slow
 def test_counters_of_64_bits() -> None:
     model = compared(inputs="int64 n", integer="int64")
     counted(model)
@@ -156,6 +158,7 @@ def limited(number: str = "n", initial: str = "And (below, below)") -> str:
     )
 
 
+@pytest.mark.slow
 def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
     text = limited()
     model = only_counted(text)
@@ -165,6 +168,7 @@ def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
         same(text, dtype=np.int32, n=n)
 
 
+@pytest.mark.slow
 def test_a_loop_from_the_second_on_ends_one_earlier() -> None:
     """As foldl is written: the first row is where it starts."""
     text = limited(initial="And (below, first)").replace("(zero)", "(one)")

@@ -113,6 +113,7 @@ def test_every_comparison_in_both_orders(
         same(model, s=s, n=n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["Less (c, n)", "Less (c_out, n)", "LessOrEqual (i, n)"])
 @pytest.mark.parametrize("initial", ["Identity (yes)", "Identity (given)", "Less (start, n)"])
 def test_the_first_iteration_is_up_to_the_initial_condition(condition: str, initial: str) -> None:

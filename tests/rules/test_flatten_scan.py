@@ -343,6 +343,7 @@ def test_every_depth(depth: int) -> None:
         assert found["s"] == expected
 
 
+@pytest.mark.slow
 def test_where_the_outermost_does_more_the_inner_ones_go() -> None:
     text = levels(4, "c = Exp (a_3)").replace("(a_3, x_3)", "(c, x_3)")
     result = assert_rewrite(text, pipeline=PIPELINE)
@@ -354,6 +355,7 @@ def test_only_the_inner_ones_are_meant() -> None:
     assert scans(result.model) == ["main/scan_0.body", "main"]
 
 
+@pytest.mark.slow
 def test_random_numbers_are_drawn_as_often() -> None:
     text = sum_of_rows("r = RandomUniformLike (e)  z = Mul (r, w)  t_out = Add (t_in, z)")
     result = assert_rewrite(text, pipeline=PIPELINE, options={"allow_unverified": True})

@@ -24,6 +24,9 @@ OTHER = {
     "lower/scan_8": "rows that may be empty are moved by a Transpose, not by the Scan",
     "upgrade/assumed_lengths_of_a_constant": "the same, where rows may be empty",
     "upgrade/function_in_body": "the same, where rows may be empty",
+    "upgrade/divided_by_a_gathered_row": "the same, where rows may be empty",
+    "upgrade/divided_state": "the same, where rows may be empty",
+    "upgrade/lengths_without_time": "the same, where rows may be empty",
     "upgrade/bidirectional": "that two Slices are as long is not proven of a Loop: it is guarded",
     "lower/static_zero": "a Loop that never runs is refused: onnxruntime cannot run such a Scan",
 }
