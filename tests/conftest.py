@@ -7,8 +7,15 @@ run; the others count as slow.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from passes.verify.executor import Executor
+from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,3 +45,37 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "slow" in item.keywords:
             item.add_marker(pytest.mark.skip(reason="slow: run with --slow"))
+
+
+#: Where each test only wants to know that a rewrite is right: onnxruntime need not start for each.
+_SHARING = ("rules", "test_golden", "test_exported", "test_optimize", "test_element_types")
+
+
+@pytest.fixture(scope="session")
+def shared_onnxruntime() -> Iterator[OnnxRuntimeExecutor]:
+    """A process of onnxruntime that many verifications use, one after the other."""
+    executor = OnnxRuntimeExecutor()
+    yield executor
+    executor.close()
+
+
+@pytest.fixture(autouse=True)
+def onnxruntime_at_hand(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    shared_onnxruntime: OnnxRuntimeExecutor,
+) -> None:
+    """Let verification in these tests use that process, in place of one for each session."""
+    where = request.path.relative_to(Path(__file__).parent)
+    if not where.as_posix().startswith(_SHARING) or not OnnxRuntimeExecutor.available():
+        return
+
+    @contextmanager
+    def chosen(which: str) -> Iterator[list[Executor]]:
+        executors: dict[str, Executor] = {
+            "reference": ReferenceExecutor(keep=2),
+            "onnxruntime": shared_onnxruntime,
+        }
+        yield [one for name, one in executors.items() if which in ("both", name)]
+
+    monkeypatch.setattr("passes.verifying.executors", chosen)
