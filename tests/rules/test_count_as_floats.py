@@ -49,6 +49,7 @@ def guards_of(model: onnx.ModelProto) -> int:
     return [node.op_type for node in model.graph.node].count("Reshape")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("initial", "condition", "step"),
     [
@@ -58,7 +59,6 @@ def guards_of(model: onnx.ModelProto) -> int:
         ("Less (n_f, start_f)", "Less (n_f, c_f)", "down"),
     ],
 )
-@pytest.mark.sampled
 @pytest.mark.parametrize("to", [1, 11])
 def test_every_comparison_in_both_orders(initial: str, condition: str, step: str, to: int) -> None:
     model = compared(initial, condition, step=step, to=to, constants="int32 down = {-1}")
@@ -197,6 +197,7 @@ def test_a_fixed_trip_count_needs_no_guard() -> None:
         same(text, dtype=np.int32, n=n)
 
 
+@pytest.mark.slow
 def test_a_step_may_be_carried_unchanged() -> None:
     """As a loop over a range is written, which carries its delta."""
     text = compared(step="d").replace("go0, start, f)", "go0, start, f, one)")

@@ -93,6 +93,7 @@ COMPARED = [
 STEPS = "int64 step = {3}, int64 down = {-2}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("initial", "condition", "step"), COMPARED)
 @pytest.mark.parametrize("negated", [False, True])
 def test_every_comparison_in_both_orders(
