@@ -134,6 +134,8 @@ def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str,
 def _tuple_of(results: object) -> tuple[Any, ...]:
     if not isinstance(results, tuple):
         raise TypeError(f"a kernel returned no tuple, but {type(results).__name__}")
+    if all(type(one) is np.ndarray for one in results):
+        return results
     for one in results:
         if not isinstance(one, np.ndarray | np.generic | list | dict | bool | int | float | str):
             raise TypeError(f"a kernel returned a {type(one).__name__}, which is no value of ONNX")
