@@ -128,7 +128,7 @@ def _in_onnxruntime(stamped: Stamped, after: ModelProto, ort: Executor) -> tuple
         return False, after_ran if lost else ""
     if isinstance(before_ran, str):
         return True, _otherwise_than_stored(after_ran, stamped.case)
-    tolerance = Tolerance("near") if ROUNDED & ops_of(after) else BITS
+    tolerance = Tolerance("near", units=16.0, floor=1.0) if ROUNDED & ops_of(after) else BITS
     comparison = compare(before_ran, after_ran, tolerance)
     if comparison.agree or _mends(before_ran, after_ran, stamped.case):
         return True, ""
