@@ -88,15 +88,15 @@ class _Finishing:
 
     @cached_property
     def _unread(self) -> set[str]:
-        """What nobody reads in the original."""
-        read: set[str] = set()
-        defined: set[str] = set()
+        """What nobody reads in some graph of the original that defines it."""
+        found: set[str] = set()
         for _, top in scoping.owners(self.original):
             for owner in scoping.graphs_below(top):
-                read.update(scoping.output_names(owner))
-                read.update(name for node in owner.node for name in node.input)
-                defined.update(scoping.defined(owner))
-        return defined - read
+                read = set(scoping.output_names(owner))
+                for node in owner.node:
+                    read.update(scoping.free_names(node))
+                found |= scoping.defined(owner) - read
+        return found
 
     @cached_property
     def _sites(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from passes import facts, spelling
 from passes import scope as scoping
@@ -75,7 +75,7 @@ class LoweredBody:
             result = ValueInfoProto()
             result.CopyFrom(value)
             known = site.body_type_of("body", form.body_outputs[position])
-            if known is not None and dims_of(result.type) is None:
+            if known is not None and _says_more(known, result.type):
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
                 carried = form.carried[position]
@@ -102,6 +102,15 @@ class LoweredBody:
     def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
         name = self.form.carried[position].body_input
         return "valid-inputs" in self.site.options.get("assume", ()) or stable[name]
+
+
+def _says_more(known: TypeProto, declared: TypeProto) -> bool:
+    """Whether a known type has a rank or a size where the declared one has none, or a symbol."""
+    sizes, others = dims_of(known), dims_of(declared)
+    if sizes is None or others is None:
+        return others is None
+    pairs = zip(sizes, others, strict=False)
+    return any(isinstance(size, int) and not isinstance(other, int) for size, other in pairs)
 
 
 def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> None:

@@ -20,6 +20,8 @@ Feeds = Mapping[str, Value]
 CRASHED = "the process crashed"
 #: How it begins where an executor does not take the model.
 CANNOT_LOAD = "cannot load"
+#: How it begins where a model fails on sizes that had to be guessed.
+GUESSED = "nothing tells the sizes of what no iteration made"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from passes.verify.exactness import rounds, small_enough
 from passes.verify.executor import (
     CANNOT_LOAD,
     CRASHED,
+    GUESSED,
     CannotRun,
     Executor,
     Feeds,
@@ -141,6 +142,8 @@ class Side:
     def _remember(self, reason: str, like: str) -> None:
         if like and reason.startswith(CRASHED):
             self._crashes[like].append(reason)
+            return
+        if reason.startswith(GUESSED):  # other inputs may leave nothing to guess
             return
         self._times = self._times + 1 if reason == self._reason else 1
         self._reason = reason

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TypeProto
 
 from passes import scope
-from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
+from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
@@ -97,7 +97,14 @@ class ReferenceExecutor:
             machine = evaluator.machine
             machine.start(timeout, roundings)
             values = {"": None, **evaluator.rt_inits_, **_fed(model, feeds)}
-            results = _execute(evaluator, values)
+            try:
+                results = _execute(evaluator, values)
+            except ModelFailed as error:
+                if not machine.guessed_shapes:
+                    raise
+                undecided = CannotRun(f"{GUESSED}: {error}")
+                undecided.trouble = error.trouble
+                raise undecided from error
         outputs = dict(zip(scope.output_names(model.graph), results, strict=True))
         return Outcome(
             outputs,
