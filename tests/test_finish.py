@@ -88,3 +88,22 @@ def test_what_may_fail_stays() -> None:
     text = text.replace("kind = Reshape (s, n1) n1 = Identity (n)", "kind = Gather (s, n)")
     after = passes.unroll(as_model(text), verify=False).model
     assert [node.op_type for node in after.graph.node].count("Gather") == 2
+
+
+def test_what_never_was_read_stays_beside_a_name_that_is() -> None:
+    """Another body reads a value of the same name."""
+    text = """<ir_version: 9, opset_import: ["" : 19]>
+    g (float[N] x, bool go, int64 m) => (float[N] y, float[N] z) {
+        three = Constant <value_int = 3> ()
+        y = Loop (three, "", x) <body = one (int64 i, bool c, float[N] s) => (bool c1, float[N] a) {
+            c1 = Identity (c)
+            a = Add (s, s)
+        }>
+        z = Loop (m, go, x) <body = two (int64 i, bool c, float[N] s) => (bool c1, float[N] b) {
+            c1 = Identity (c)
+            a = Relu (s)
+            b = Identity (s)
+        }>
+    }"""
+    after = passes.unroll(as_model(text), verify=False).model
+    assert [node.op_type for node in nodes_of(after)].count("Relu") == 1

@@ -75,7 +75,8 @@ class LoweredBody:
             result = ValueInfoProto()
             result.CopyFrom(value)
             known = site.body_type_of("body", form.body_outputs[position])
-            if known is not None and _says_more(known, result.type):
+            collects = position >= len(form.carried)
+            if known is not None and _says_more(known, result.type, sizes=collects):
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
                 carried = form.carried[position]
@@ -104,13 +105,13 @@ class LoweredBody:
         return "valid-inputs" in self.site.options.get("assume", ()) or stable[name]
 
 
-def _says_more(known: TypeProto, declared: TypeProto) -> bool:
-    """Whether a known type has a rank or a size where the declared one has none, or a symbol."""
-    sizes, others = dims_of(known), dims_of(declared)
-    if sizes is None or others is None:
-        return others is None
-    pairs = zip(sizes, others, strict=False)
-    return any(isinstance(size, int) and not isinstance(other, int) for size, other in pairs)
+def _says_more(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:
+    """Whether a known type has a rank where the declared one has none, or (`sizes`) a size."""
+    one, other = dims_of(known), dims_of(declared)
+    if one is None or other is None:
+        return other is None
+    pairs = zip(one, other, strict=False)
+    return sizes and any(isinstance(a, int) and not isinstance(b, int) for a, b in pairs)
 
 
 def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> None:
