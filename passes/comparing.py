@@ -7,9 +7,8 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.check import check
+from passes.check import load_checked
 from passes.input_hints import model_hints
-from passes.model import Model
 from passes.report import Checked, Report, Size
 from passes.verify.installed import executors
 from passes.verify.verdicts import Verification
@@ -32,9 +31,7 @@ def compare_files(
     Raises:
         BadModel: one of them is no valid model.
     """
-    sides = [Model.load(path) for path in (before, after)]
-    for side in sides:
-        check(side)
+    sides = [load_checked(path)[0] for path in (before, after)]
     given = []
     if inputs is not None:
         from passes.verify.given_inputs import load

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from passes import facts
 from passes import scope as scoping
-from passes.check import check
+from passes.check import load_checked
 from passes.engine import Engine
 from passes.errors import BadModel, ChosenByCaller
 from passes.loop_form import Kind, LoopForm
@@ -63,8 +63,7 @@ def inspect_model(
         TooNew: the model is newer than that, or than what the release loads.
     """
     check_known(asked)
-    model = Model.load(source)
-    found = check(model)
+    model, found = load_checked(source)
     check_reachable(model, asked, release)
     if not any(is_loop(place.node) for place in found.places):
         return []

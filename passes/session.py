@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from onnx import ModelProto
 
 from passes import scope as scoping
-from passes.check import Survey, check, check_outcome
+from passes.check import Survey, check_outcome, load_checked
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.collector import collector_held_back
 from passes.constant_nodes import constant_tensor
@@ -158,8 +158,7 @@ class Session:
         """The valid model, and what was found in it."""
         self._say("loading")
         check_known(self.target)
-        model = Model.load(source)
-        found = check(model)
+        model, found = load_checked(source)
         try:
             check_reachable(model, self.target, self.release)
         except TooNew as error:

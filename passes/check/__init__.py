@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from onnx import ModelProto
 
 from passes.check import (
@@ -15,6 +17,7 @@ from passes.check import (
     signature,
     tensors,
 )
+from passes.check.as_meant import as_meant
 from passes.check.found import Found
 from passes.check.heading import read_headings
 from passes.check.lookup import Lookup
@@ -23,7 +26,32 @@ from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.model import Model
 
-__all__ = ["Survey", "check", "check_outcome"]
+__all__ = ["Survey", "check", "check_outcome", "load_checked"]
+
+
+def load_checked(source: ModelProto | str | os.PathLike[str]) -> tuple[Model, Survey]:
+    """A valid model from a file or a proto, and what was found in it.
+
+    One that onnxruntime runs, though it is invalid by the letter, is mended in a copy, with a note
+    in the survey.
+
+    Raises:
+        BadModel: it cannot be read, or is invalid.
+    """
+    model = Model.load(source)
+    try:
+        return model, check(model)
+    except BadModel as error:
+        meant = as_meant(model.proto)
+        if meant is None:
+            raise
+        model = Model(meant[0], model.path)
+        try:
+            found = check(model)
+        except BadModel:
+            raise error from None
+    found.notes.extend(meant[1])
+    return model, found
 
 
 def check_outcome(model: Model) -> None:
