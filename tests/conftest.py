@@ -6,6 +6,8 @@ run; the others count as slow.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +27,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the .after.onnxtxt files anew; read the difference before you commit it",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the processes that tests start keep compiled modules, outside of the sources where those
+    are to stay clean: to compile them anew takes longer than most commands."""
+    if sys.dont_write_bytecode:
+        folder = config.rootpath / ".pytest_cache" / "bytecode"
+        os.environ.setdefault("PYTHONPYCACHEPREFIX", str(folder))
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 #: Of the cases of a sampled test, one in so many is not slow.
