@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 
+# Before numpy: what verification multiplies is small, so threads would wait for each other, most
+# where the machine does other work, too, and sums would be split by how many of them there are.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import typer
 
 from passes import command_rewriting, command_showing

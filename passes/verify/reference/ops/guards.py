@@ -118,15 +118,6 @@ def sequence_insert(
     return ([*sequence[:place], element, *sequence[place:]],)
 
 
-@implements("Conv", since=1)
-def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Any:
-    """Conv-1 to -22: ValueError where the kernel is larger than the padded image."""
-    result: tuple[Array] = call.onnx(x, w, b)
-    if any(dim == 0 for dim in result[0].shape[2:]) and all(x.shape):
-        raise ValueError(f"a kernel of {w.shape[2:]} does not fit into {x.shape[2:]}")
-    return result
-
-
 @implements("PRelu", since=7)
 def prelu(call: Call, x: Array, slope: Array) -> Array:
     """PRelu-7 to -16: `slope` is broadcast to `x` from the right, ValueError if it does not."""

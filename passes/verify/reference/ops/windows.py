@@ -1,4 +1,4 @@
-"""Where the windows of a pool lie."""
+"""Where the windows of a pool or a convolution lie."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ class Windows:
     before: list[int]
 
 
-def windows(call: Call, spatial: Sequence[int]) -> Windows:
-    """The windows of a pooling node over an image of these lengths.
+def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = None) -> Windows:
+    """The windows of a node over an image of these lengths; their sizes are its kernel_shape where
+    they are not given.
 
     Follows MaxPool-12's document. With `ceil_mode` a last window that would start behind the
     image is left out. Raises ValueError where nothing fits.
     """
     rank = len(spatial)
-    sizes = call.get("kernel_shape")
+    sizes = list(sizes or call.get("kernel_shape"))
     if len(sizes) != rank:
         raise ValueError(f"kernel_shape {sizes} for {rank} spatial dimensions")
     strides = call.get("strides") or [1] * rank
