@@ -129,7 +129,8 @@ def _ints(
     values = _plain_ints(rng, shape, manner)
     whole = [int(one) for one in manner.numbers if one == int(one)]
     if manner.style == "mentioned" and manner.ints == "small" and whole:
-        values = rng.choice(np.array([one + step for one in whole for step in (-1, 0, 1)]), shape)
+        near = [one + step for one in whole for step in (-1, 0, 1)]
+        values = rng.choice(np.array(near, object), shape)  # one past int64 would make all floats
     if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
         values = _mixed(
             rng, values.astype(object), np.array([low, high, low + 1, high - 1], object)

@@ -274,6 +274,13 @@ class TestValues:
         assert {"", "é", "日本"} < set(self.draw(TensorProto.STRING, "exact").flat)
 
 
+def test_mentioned_integers_beyond_int64_are_cut_to_it() -> None:
+    """numpy has no integer type for 2 ** 63 and -2 at once: it makes floats of both."""
+    manner = Manner("mentioned", numbers=(2**63 - 1, -1))
+    drawn = array(np.random.default_rng(0), TensorProto.INT64, (100,), manner)
+    assert set(drawn.tolist()) == {-2, -1, 0, 2**63 - 2, 2**63 - 1}
+
+
 def test_an_input_of_an_absurd_size_is_not_drawn() -> None:
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1 << 40, 3])
     with pytest.raises(CannotDraw, match="too large to draw"):
