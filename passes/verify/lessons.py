@@ -172,6 +172,8 @@ class _Solving:
         """Needs that close the gap, those that say the least first."""
         slopes = {symbol: self._slope(symbol) for symbol in self.symbols}
         moving = [symbol for symbol in self.symbols if slopes[symbol]]
+        if not moving:  # or no runs are left to find out
+            return
         if self.want.what == "equal":
             yield from self._tied({symbol: slopes[symbol] for symbol in moving})
         for symbol in reversed(moving):

@@ -100,6 +100,14 @@ def test_where_nothing_helps_nothing_is_learned() -> None:
     assert learned("(float[2] x, float[3] y) => (float[3] z) { z = Add(x, y) }") is None
 
 
+@pytest.mark.parametrize("most", range(1, 8))
+def test_runs_that_are_used_up_end_the_search(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also between two things that one node wants."""
+    monkeypatch.setattr("passes.verify.lessons._MOST_RUNS", most)
+    text = "(float[2,2] x, float[3,3] y, float[N] unused) => (float[?,?] z) { z = Add(x, y) }"
+    assert learned(text) is None
+
+
 def test_time_that_runs_out_is_said() -> None:
     made = model(MODELS["parts"])
     drawer = Drawer(tuple(signature.inputs(made.graph)))
