@@ -690,11 +690,21 @@ def the_rest() -> Iterator[Entry]:
         node = "y = NonMaxSuppression (b, s, m, i, t)"
         yield opset, node, {"b": boxes, "s": scores, **thresholds}
         yield opset, "y = NonMaxSuppression (b, s)", {"b": boxes, "s": scores}
+        many = {"b": np.abs(draw(2, 20, 4)), "s": np.round(draw(2, 3, 20, seed=1), 1)}
+        form = "<center_point_box = 1>"
+        yield opset, f"y = NonMaxSuppression {form} (b, s, m, i, t)", {**many, **thresholds}
+        most = {"m": ints(4), "i": np.array([0.1], F32)}
+        yield opset, "y = NonMaxSuppression (b, s, m, i)", {**many, **most}
     rois = {"r": np.array([[0, 0, 3, 3], [1, 1, 5, 4]], F32), "b": ints(0, 0)}
     for opset, mode in itertools.product((10, 16), ("avg", "max")):
         form = f'<output_height=2, output_width=2, sampling_ratio=2, mode="{mode}">'
         node = f"y = RoiAlign {form} (x, r, b)"
         yield opset, node, {"x": draw(1, 2, 6, 6), **rois}
+    outside = {"r": np.array([[-9, -2, 1, 2], [4, 3, 9, 30]], F32), "b": ints(1, 0)}
+    for half, mode in itertools.product(("half_pixel", "output_half_pixel"), ("avg", "max")):
+        form = f'coordinate_transformation_mode="{half}", mode="{mode}", spatial_scale=0.5'
+        node = f"y = RoiAlign <output_height=3, output_width=2, {form}> (x, r, b)"
+        yield 16, node, {"x": draw(2, 3, 6, 5), **outside}
     yield (
         7,
         "y = MaxRoiPool <pooled_shape=[2, 2]> (x, r)",

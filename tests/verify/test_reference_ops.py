@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pytest
 from edge_op_cases import edges
 from old_op_cases import Entry, cases, model_of
+from onnx import parser
 from ort_process import OrtProcess, OrtRefused, difference, ort_process
 from refused_op_cases import refused
 
@@ -88,3 +91,29 @@ def test_operands_that_do_not_fit_make_the_model_fail(
     with pytest.raises(ModelFailed) as caught:
         RUN(model, feeds)
     assert str(caught.value).count("\n") == 0
+
+
+def test_the_boxes_of_a_detector_take_no_seconds() -> None:
+    """onnx's kernels take them number by number: some 4 s."""
+    text = """<ir_version: 8, opset_import: ["" : 16]>
+        g (float[1,64,24,24] x, float[800,4] boxes, float[1,1,800] scores) => (float[?,?] y) {
+        most = Constant<value_ints = [800]>()  zero = Constant<value_ints = [0]>()
+        overlap = Constant<value_floats = [0.9]>()  flat = Constant<value_ints = [200, -1]>()
+        first = Constant<value_ints = [200]>()
+        batched = Unsqueeze(boxes, zero)
+        kept = NonMaxSuppression(batched, scores, most, overlap)
+        some = Slice(boxes, zero, first)  images = ConstantOfShape<value = int64 {0}>(first)
+        crops = RoiAlign<output_height = 7, output_width = 7, sampling_ratio = 2>(x, some, images)
+        rows = Reshape(crops, flat)  sizes = Shape(rows)
+        nothing = ConstantOfShape(sizes)  places = ConstantOfShape<value = int64 {7}>(sizes)
+        y = ScatterElements(nothing, places, rows) }"""
+    corners = np.random.default_rng(0).random((2, 800, 2), np.float32) * 20
+    feeds = {
+        "x": np.ones((1, 64, 24, 24), np.float32),
+        "boxes": np.concatenate([corners.min(0), corners.max(0)], 1),
+        "scores": np.arange(800, dtype=np.float32).reshape(1, 1, -1),
+    }
+    began = time.process_time()
+    (y,) = RUN(parser.parse_model(text), feeds).outputs.values()
+    assert time.process_time() - began < 3
+    assert np.asarray(y)[7] == pytest.approx(1)

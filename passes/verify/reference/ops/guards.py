@@ -63,29 +63,6 @@ def slice_(
     return call.onnx(x, starts, ends, axes, steps)
 
 
-@implements("ScatterElements")
-def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) -> Any:
-    """ScatterElements-11 to -18: ValueError unless ranks agree and each index has its update."""
-    if indices.ndim != data.ndim or updates.shape != indices.shape:
-        raise ValueError(
-            f"updates of shape {updates.shape} for indices of shape {indices.shape} "
-            f"and data of shape {data.shape}"
-        )
-    return call.onnx(data, indices, updates)
-
-
-@implements("ScatterND")
-def scatter_nd(call: Call, data: Array, indices: Array, updates: Array) -> Any:
-    """ScatterND-11 to -18: ValueError unless each place named has its update."""
-    *rows, depth = indices.shape
-    if depth > data.ndim or updates.shape != (*rows, *data.shape[depth:]):
-        raise ValueError(
-            f"updates of shape {updates.shape} for indices of shape {indices.shape} "
-            f"and data of shape {data.shape}"
-        )
-    return call.onnx(data, indices, updates)
-
-
 @implements("MatMul")
 def matmul(call: Call, a: Array, b: Array) -> Any:
     """MatMul-1 and later: ValueError for operands without dimensions."""

@@ -1,4 +1,4 @@
-"""GatherElements, GatherND, Scatter, OneHot: places out of range are errors. Expand."""
+"""GatherElements, GatherND, the scatters, OneHot: places out of range are errors. Expand."""
 
 from __future__ import annotations
 
@@ -35,15 +35,40 @@ def gather_nd(call: Call, data: Array, indices: Array) -> Array:
 
 
 @implements("Scatter", since=9, until=10)
-def scatter(call: Call, data: Array, indices: Array, updates: Array) -> Array:
-    """Scatter-9: `updates` has the shape of `indices`; of several for one place the last wins.
+@implements("ScatterElements")
+def scatter_elements(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+    """Scatter-9 and ScatterElements-11 to -18: `updates` has the shape of `indices`; of several
+    for one place the last wins, unless there is a `reduction`.
 
     Raises IndexError outside of -n..n-1, ValueError for shapes that do not fit.
     """
     if updates.shape != indices.shape:
         raise ValueError(f"updates of shape {updates.shape} for indices of shape {indices.shape}")
+    places = _places(call, data, indices)
+    if call.get("reduction", "none") != "none":
+        return np.asarray(call.onnx(data, indices, updates)[0])
     result: Array = data.copy()
-    result[_places(call, data, indices)] = updates
+    result[places] = updates
+    return result
+
+
+@implements("ScatterND")
+def scatter_nd(call: Call, data: Array, indices: Array, updates: Array) -> Array:
+    """ScatterND-11 to -18: the last axis of `indices` holds places, each with its update; of
+    several for one place the last wins, unless there is a `reduction`.
+
+    Raises IndexError outside of -n..n-1, ValueError for shapes that do not fit.
+    """
+    *rows, depth = indices.shape
+    if depth > data.ndim or updates.shape != (*rows, *data.shape[depth:]):
+        raise ValueError(
+            f"updates of shape {updates.shape} for indices of shape {indices.shape} "
+            f"and data of shape {data.shape}"
+        )
+    if call.get("reduction", "none") != "none":
+        return np.asarray(call.onnx(data, indices, updates)[0])
+    result: Array = data.copy()
+    result[tuple(np.moveaxis(indices, -1, 0))] = updates
     return result
 
 

@@ -1,6 +1,8 @@
-"""RoiAlign-10, MaxRoiPool, NonMaxSuppression."""
+"""RoiAlign, NonMaxSuppression, MaxRoiPool, GridSample."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -8,12 +10,80 @@ from passes.verify.executor import Array
 from passes.verify.reference.registry import Call, implements
 
 
-@implements("RoiAlign", until=15)
+@implements("RoiAlign")
 def roi_align(call: Call, x: Array, rois: Array, batch: Array) -> Array:
-    """RoiAlign-10: as RoiAlign-16 with the coordinates of `output_half_pixel`."""
-    mode = "output_half_pixel"
-    result: Array = call.onnx(x, rois, batch, version=16, coordinate_transformation_mode=mode)[0]
-    return result
+    """RoiAlign-10 to -22: `x` [N, C, H, W], `rois` [R, 4] (x1, y1, x2, y2), `batch` [R].
+
+    Version 10 has the coordinates of `output_half_pixel`. The same numbers as onnx's kernel gives,
+    which takes seconds for the boxes of a detector. Raises IndexError for a batch index that is
+    out of range, ValueError for a region of NaN.
+    """
+    if batch.size and (batch.min() < 0 or batch.max() >= len(x)):
+        raise IndexError(f"batch indices must lie in 0..{len(x) - 1}")
+    height, width = call.get("output_height"), call.get("output_width")
+    images = np.ascontiguousarray(np.moveaxis(x, 1, -1))  # channels last: they are read together
+    result = np.zeros((len(batch), height, width, x.shape[1]), x.dtype)
+    scaled = rois * rois.dtype.type(call.get("spatial_scale"))
+    half = call.get("coordinate_transformation_mode") == "half_pixel"
+    for number, (left, top, right, bottom) in enumerate(scaled - 0.5 if half else scaled):
+        samples = [
+            _samples(call, first, last, count, length, malformed=not half)
+            for first, last, count, length in (
+                (top, bottom, height, x.shape[2]),
+                (left, right, width, x.shape[3]),
+            )
+        ]
+        result[number] = _pooled(call, images[int(batch[number])], *samples)
+    return np.ascontiguousarray(np.moveaxis(result, -1, 1))
+
+
+#: Samples of a bin along an axis, where the size of the region tells their number: no image that
+#: can be run has more.
+_MOST_SAMPLES = 10_000
+#: Along an axis: for each bin and sample of it, both places that are read, and their weights.
+_Samples = tuple[Array, Array, Array, Array]
+
+
+def _samples(
+    call: Call, first: Any, last: Any, count: int, length: int, *, malformed: bool
+) -> _Samples:
+    """Where samples of `count` bins of a region lie, on an axis of `length`: [count, samples].
+
+    The weights are 0 outside of the axis. `malformed` regions become 1 wide.
+    """
+    extent = max(last - first, first.dtype.type(1)) if malformed else last - first
+    size = extent / count
+    samples = call.get("sampling_ratio") or int(np.ceil(size))
+    if samples > _MOST_SAMPLES:
+        raise NotImplementedError(f"{samples} samples of a bin")
+    bins = np.arange(count, dtype=first.dtype)[:, None] * size
+    inner = (np.arange(max(samples, 0), dtype=first.dtype) + 0.5) * size / samples
+    at = first + bins + inner
+    if np.isnan(at).any():
+        raise ValueError(f"a region from {first} to {last}")
+    inside = (at >= -1) & (at <= length)
+    at = np.clip(np.where(inside, at, 0), 0, length - 1)
+    low, share = np.floor(at).astype(np.int64), at - np.floor(at)
+    return low, np.minimum(low + 1, length - 1), inside * (1 - share), inside * share
+
+
+def _pooled(call: Call, image: Array, rows: _Samples, columns: _Samples) -> Array:
+    """The bins of one region: [bins, bins, C], each the mean or the largest of its samples."""
+    largest = call.get("mode") == "max"
+    counts = rows[0].shape[1], columns[0].shape[1]
+    result = np.zeros((len(rows[0]), len(columns[0]), image.shape[2]), image.dtype)
+    for number, sample in enumerate(np.ndindex(*counts)):
+        corners = [
+            np.multiply.outer(rows[2 + y][:, sample[0]], columns[2 + x][:, sample[1]])[..., None]
+            * image[rows[y][:, sample[0], None], columns[x][:, sample[1]]]
+            for y, x in np.ndindex(2, 2)
+        ]
+        if largest:
+            value = np.maximum.reduce(corners)
+            result = np.maximum(result, value) if number else value
+        else:
+            result = result + sum(corners[1:], corners[0])
+    return result if largest else result / image.dtype.type(max(counts[0] * counts[1], 1))
 
 
 @implements("NonMaxSuppression")
@@ -25,12 +95,44 @@ def non_max_suppression(
     overlap: Array | None = None,
     least: Array | None = None,
 ) -> Array:
-    """NonMaxSuppression-10 and -11: the number of boxes defaults to 0, which selects none."""
-    if most is None or int(most.reshape(()).item()) == 0:
-        return np.zeros((0, 3), np.int64)
-    overlap = np.zeros(1, np.float32) if overlap is None else overlap
-    result: Array = call.onnx(boxes, scores, most, overlap, least)[0]
-    return result
+    """NonMaxSuppression-10 and -11: `boxes` [N, B, 4], `scores` [N, C, B]; gives [K, 3].
+
+    The number of boxes defaults to 0, which selects none. Of equal scores the first box wins.
+    """
+    count = 0 if most is None else int(most.reshape(()).item())
+    limit = 0.0 if overlap is None else overlap.reshape(()).item()
+    selected: list[tuple[int, int, int]] = []
+    for image, group in np.ndindex(*scores.shape[:2]):
+        score = scores[image, group]
+        order = np.argsort(-score, kind="stable")
+        if least is not None:
+            order = order[score[order] > least.reshape(())]
+        low, high = _corners(boxes[image], centered=bool(call.get("center_point_box")))
+        for _ in range(count):
+            if not order.size:
+                break
+            best, order = order[0], order[1:]
+            selected.append((image, group, int(best)))
+            order = order[~(_overlaps(low, high, best, order) > limit)]
+    return np.array(selected, np.int64).reshape(-1, 3)
+
+
+def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
+    """Lower and upper corners, [B, 2] each, of boxes given by two corners, or center and size."""
+    one, other = boxes[:, :2], boxes[:, 2:]
+    if centered:
+        return one - other / 2, one + other / 2
+    return np.minimum(one, other), np.maximum(one, other)
+
+
+def _overlaps(low: Array, high: Array, box: Any, others: Array) -> Array:
+    """What a box and each of the others have in common, as a share of both together."""
+    common = np.minimum(high[box], high[others]) - np.maximum(low[box], low[others])
+    shared = np.where((common > 0).all(-1), common.prod(-1), 0)
+    areas = (high - low).prod(-1)
+    together = areas[box] + areas[others] - shared
+    counts = (shared > 0) & (areas[box] > 0) & (areas[others] > 0) & (together > 0)
+    return np.where(counts, shared / np.where(counts, together, 1), 0)
 
 
 @implements("MaxRoiPool")
