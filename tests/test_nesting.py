@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
@@ -11,6 +12,7 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 from passes.errors import BadModel
 from passes.model import Model
 from passes.nesting import MOST, depth_below
+from passes.rules.few_iterations import starts
 from passes.session import Session
 
 _DEEPEST = 31
@@ -113,3 +115,17 @@ def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object])
     sizes = [result.report.sizes[1].nodes for result in results]
     assert 0 < sizes[1] - sizes[0] < 10
     assert {one.code for one in results[-1].report.refusals} == {"too-many-nodes"}
+
+
+def test_counting_the_nodes_of_nested_scans_looks_at_each_once() -> None:
+    """What starts once and what starts in every iteration, of 30 Scans in one another."""
+    body = "t30 = Add (s30, e30)"
+    for level in reversed(range(30)):
+        body = f"""t{level} = Scan <num_scan_inputs = 1,
+            body = b (float s{level + 1}, float e{level + 1}) => (float t{level + 1}) {{ {body} }}
+        > (s{level}, x)"""
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float s0, float[T] x) => (float t0) {{ {body} }}"""
+    model = onnx.parser.parse_model(text)
+    deepest = 3**30
+    assert starts(model.graph.node, 3) == 3 * sum(3**level for level in range(30)) + deepest

@@ -49,8 +49,9 @@ _HEAVY = PRODUCTS | {
 
 def may_be_written_out(site: Site, form: LoopForm, trips: int) -> bool:
     """Whether a Loop of a known trip count is so small that it may be quicker written out."""
-    nodes = starts(form.body.node, trips) * trips
-    return op_of(site.node) == "Loop" and nodes <= MOST_NODES and only_steps(site, form)
+    if op_of(site.node) != "Loop" or not only_steps(site, form):
+        return False
+    return starts(form.body.node, trips) * trips <= MOST_NODES
 
 
 def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], trips: int) -> None:
@@ -91,12 +92,13 @@ def starts(nodes: Iterable[NodeProto], trips: int) -> int:
 
     Of a Scan, what computes something and is no step from state to state runs once, outside.
     """
-    found = 0
-    for node in nodes:
-        inner = [_starts_of_body(node, graph, trips) for _, graph in scoping.subgraphs(node)]
-        found += max(inner, default=0)
-        found += _ENTERED if op_of(node) in ("Loop", "Scan") else op_of(node) not in _FREE
-    return found
+    return sum(_starts_of(node, trips) for node in nodes)
+
+
+def _starts_of(node: NodeProto, trips: int) -> int:
+    inner = [_starts_of_body(node, graph, trips) for _, graph in scoping.subgraphs(node)]
+    own = _ENTERED if op_of(node) in ("Loop", "Scan") else op_of(node) not in _FREE
+    return max(inner, default=0) + own
 
 
 def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
@@ -113,13 +115,11 @@ def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
     for one in reversed(graph.node):
         if not needed.isdisjoint(one.output):
             needed.update(scoping.free_names(one))
-    stay = [
-        one
-        for one in graph.node
-        if not (late.isdisjoint(one.output) or needed.isdisjoint(one.output))
-        or not is_worth_it(one)
-    ]
-    return starts(graph.node, trips) + starts(stay, trips) * (trips - 1)
+    found = 0
+    for one in graph.node:
+        steps = not (late.isdisjoint(one.output) or needed.isdisjoint(one.output))
+        found += _starts_of(one, trips) * (trips if steps or not is_worth_it(one) else 1)
+    return found
 
 
 def only_steps(site: Site, form: LoopForm) -> bool:
