@@ -33,6 +33,12 @@ class Table:
         """Whether the scope defines a name, of a known type or not."""
         return name in self._values or name in self._defined
 
+    @property
+    def known(self) -> dict[str, TypeProto]:
+        """The types of all names of which something tells them."""
+        values = {name: one.type for name, one in self._values.items() if is_known(one.type)}
+        return values | self._constants
+
     @cached_property
     def _values(self) -> dict[str, ValueInfoProto]:
         graph = self.graph

@@ -16,6 +16,7 @@ from passes.rules.iteration_reads import Read
 from passes.rules.made_up_sizes import changed_size, own_size, size_symbol
 from passes.rules.whole_axes import forget_whole_axes
 from passes.shape_inference import infer_shapes
+from passes.type_tables import Table
 from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
@@ -103,11 +104,7 @@ class BodyInference:
             graph = infer_shapes(model).graph
         except (RuntimeError, ValueError, onnx.checker.ValidationError):
             graph = model.graph
-        values = (*graph.value_info, *graph.output, *graph.input)
-        types = {value.name: value.type for value in values}
-        for tensor in graph.initializer:
-            types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
-        return types
+        return Table(graph).known
 
     def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
         form, site = self.form, self.site

@@ -12,15 +12,14 @@ from typing import Any
 import numpy.typing as npt
 import onnx
 import onnx.inliner
-from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
 from passes import scope as scoping
 from passes.constant_nodes import constant_tensor
 from passes.external_data import byte_size
 from passes.names import Names
 from passes.repeated import replace_all
-from passes.type_tables import inferred
-from passes.value_types import is_known, tensor_type
+from passes.type_tables import Table, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
 
@@ -69,7 +68,7 @@ def prepare(
     types: dict[str, TypeProto] = {}
     for graph in scoping.graphs_below(inferred(_told(alone, captured)).graph):
         assert isinstance(graph, GraphProto)
-        _tabulate(graph, types)
+        types.update(Table(graph).known)
     graph = alone.graph
     del graph.input[len(body.input) :]
     constants = {name: one.value for name, one in captured.items() if one.value is not None}
@@ -131,12 +130,3 @@ def _name_nodes_apart(graph: GraphProto) -> None:
         if node.name in seen:
             node.name = names.fresh(node.name)
         seen.add(node.name)
-
-
-def _tabulate(graph: GraphProto, types: dict[str, TypeProto]) -> None:
-    for tensor in graph.initializer:
-        types[tensor.name] = tensor_type(tensor.data_type, tuple(tensor.dims))
-    values: list[ValueInfoProto] = [*graph.value_info, *graph.output, *graph.input]
-    for value in values:
-        if is_known(value.type):
-            types[value.name] = value.type
