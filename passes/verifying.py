@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5
+#: The part that one run of a case may take.
+_FOR_ONE_RUN = 1 / 6
 #: Seconds that one run may take to see what the sites of a round get; two runs' worth is spent.
 _OBSERVING = 5.0
 #: Seconds that loading the outcome may take, if no budget is left.
@@ -128,7 +130,7 @@ def verify_rounds(
             open_ = [one for one in regions if one[1].verdict == "not-compared"]
             verdicts.unverified += [(one[0], told[id(one[1])]) for one in open_]
             verdicts.hurried = any(
-                one.budget_exhausted for one in (whole, *(at[1] for at in open_))
+                one.budget_exhausted or one.timed_out for one in (whole, *(at[1] for at in open_))
             )
             converted = Model(proto).opset() != model.opset()
             if converted and not any(one.compared for _, one, _ in regions):
@@ -181,6 +183,11 @@ class _Task:
             _OBSERVING,
         )
 
+    @property
+    def case_timeout(self) -> float:
+        """Seconds that one run of a case may take."""
+        return self.verifying.budget * _FOR_ONE_RUN
+
     def left(self, share: float = 1.0) -> float:
         """Seconds left of a share of the budget."""
         return max(0.0, self.verifying.budget * share - (time.monotonic() - self.started))
@@ -231,6 +238,7 @@ class _Task:
                 exact=rewritten.edit.exact,
                 reduction=rewritten.edit.reduction,
                 budget=budget,
+                case_timeout=self.case_timeout,
                 patience=max(0.0, self.left(_FOR_REGIONS) - budget),
                 base_dir=base_dir,
                 accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
@@ -254,6 +262,7 @@ class _Task:
             exact=False,
             reduction=max((one.edit.reduction for at in rounds for one in at.rewritten), default=1),
             budget=self.left(),
+            case_timeout=self.case_timeout,
             base_dir=base_dir,
             given=self.given,
             accept=accepting(assume, self.hints),

@@ -31,6 +31,7 @@ class Ledger:
     doubts: list[tuple[Failure, list[str]]] = field(default_factory=list)
     failure: Failure | None = None
     refined: Failure | None = None
+    timed_out: bool = False
     #: By executor and output, a case in which it disagrees with the reference on the original.
     disagreements: dict[tuple[str, str], Case] = field(default_factory=dict)
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -39,6 +40,7 @@ class Ledger:
     def add(self, executor: str, case: Case, trial: Trial) -> None:
         """Book what a case said in an executor."""
         self._statuses[executor, trial.status] += 1
+        self.timed_out |= trial.before.endless or trial.after.endless
         if trial.status in ("compared", "crossed"):
             self.total |= trial.comparison
         elif trial.status == "mismatch":
@@ -119,6 +121,7 @@ class Ledger:
             tuple(self._told(note, count) for note, count in self.notes.most_common()),
             bool(cut),
             tuple(cut),
+            timed_out=self.timed_out,
             failure=self.failure,
         )
 

@@ -47,7 +47,8 @@ class Verification:
     elements, `reasons` why cases were not compared, and how often. `errors` are the worst
     float errors of compared cases, `reduction` the length of sums that the tolerance allowed
     for. `notes` tell what is odd without being a mismatch. Where `budget_exhausted`, `cut`
-    names the cases that time did not allow: the only way in which time changes the result.
+    names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
+    ways in which time changes the result.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
     may do and did not, with their paths.
     """
@@ -62,6 +63,7 @@ class Verification:
     notes: tuple[str, ...] = ()
     budget_exhausted: bool = False
     cut: tuple[str, ...] = ()
+    timed_out: bool = False
     reached: frozenset[Event] = frozenset()
     unreached: Mapping[Event, str] = field(default_factory=dict)
     failure: Failure | None = None
