@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, TypeProto
@@ -20,9 +21,13 @@ _OVERRIDABLE_SINCE = 4  # the IR version from which a caller may feed an initial
 
 @dataclass
 class ValueTypes:
-    """Types of the values of one model, in every scope; shape inference runs when first asked."""
+    """Types of the values of one model, in every scope; shape inference runs when first asked.
+
+    `derived` is room for what follows from the model and its types, by those who work it out.
+    """
 
     model: ModelProto
+    derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where nothing tells it."""

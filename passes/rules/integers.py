@@ -82,7 +82,10 @@ class Integers(Sizes):
         if array is not None:
             return _ints_of(array)
         node = self._producer(scope, name)
-        if node is not None and is_settled(node) and depth < DEEPEST:
+        if node is not None and is_settled(node):
+            if depth >= DEEPEST:
+                self._cut_short = True
+                return self._leaf(scope, name)
             follow = FOLLOWED.get(op_of(node))
             found = follow(self._reading(scope, depth + 1), node) if follow else None
             if found is not None:
@@ -99,7 +102,7 @@ class Integers(Sizes):
 
     def _length(self, scope: Scope | None, name: str, depth: int) -> Affine | None:
         """How many slices of size 1 a tensor was split into."""
-        home = None if scope is None or name in self._producers else self._home(scope, name)
+        home = None if scope is None else self._home(scope, name)
         node = self._producer(home, name)
         if node is None or op_of(node) != "SplitToSequence":
             return None

@@ -34,6 +34,7 @@ class Sizes(BodyView):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._sizes: dict[tuple[object, str, int], Affine | None] = {}
+        self._cut_short = False
 
     def size(self, name: str, axis: int) -> Affine | None:
         """The size of an axis of an outer tensor; None where the axis does not exist."""
@@ -86,16 +87,31 @@ class Sizes(BodyView):
             return None
         position = axis if dims is None else axis % len(dims)
         dim = None if dims is None else dims[position]
-        if not isinstance(dim, int) and depth < DEEPEST:
-            key = (home.key, name, position)
-            if key not in self._sizes:
-                self._sizes[key] = None  # in a cycle, which no valid model has
-                self._sizes[key] = self._followed(home, name, position, depth + 1)
-            if (found := self._sizes[key]) is not None:
+        if not isinstance(dim, int):
+            found = self._known(home, name, position, depth)
+            if found is not None:
                 return found
         if isinstance(dim, str) and (self._is_signature(home, name) or self._trusts_all):
             return symbol_atom(home.key, name, position, dim)
         return size_atom(home.key, name, position, dim)
+
+    def _known(self, home: Scope, name: str, axis: int, depth: int) -> Affine | None:
+        """The size of an axis that is followed: once for all sites, unless it is cut short."""
+        key = (home.key, name, axis)
+        if key in self._sizes:
+            return self._sizes[key]
+        shared, place = self.site.types.derived, ("size", id(home.owner), self._trusts_all, *key)
+        owner, found = shared.get(place, (None, None))
+        if owner is not home.owner:
+            if depth >= DEEPEST:
+                self._cut_short = True
+                return None
+            self._sizes[key] = None  # in a cycle, which no valid model has
+            found = self._followed(home, name, axis, depth + 1)
+            if not self._cut_short:
+                shared[place] = (home.owner, found)
+        self._sizes[key] = found
+        return found
 
     def _is_signature(self, home: Scope, name: str) -> bool:
         """Whether a value is an input of the model: sizes of one symbol are equal among these."""
