@@ -68,15 +68,15 @@ def light_copy(model: ModelProto) -> ModelProto:
 
 
 def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
-    for field, value in source.ListFields():
-        if field.name in without:
+    for part, value in source.ListFields():
+        if part.name in without:
             continue
-        if field.is_repeated:
-            getattr(copy, field.name).extend(value)
-        elif field.message_type is not None:
-            getattr(copy, field.name).CopyFrom(value)
+        if part.is_repeated:
+            getattr(copy, part.name).extend(value)
+        elif part.message_type is not None:
+            getattr(copy, part.name).CopyFrom(value)
         else:
-            setattr(copy, field.name, value)
+            setattr(copy, part.name, value)
 
 
 def _copy_initializers(source: GraphProto, copy: GraphProto, without: Container[str]) -> None:

@@ -1,4 +1,4 @@
-"""What cases reached: a condition both ways, a loop that runs never, once and more often."""
+"""What cases reached: a condition or mask both ways, a loop that runs never, once, more often."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import itertools
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from onnx import ModelProto
 
+from passes.errors import ChosenByCaller
 from passes.facts import Trip, condition_always_true, trip_count
 from passes.loop_form import Kind, LoopForm
 from passes.model import Model
 from passes.names import Names
 from passes.operators import op_of
 from passes.places import Key, Place, is_loop, scopes, walk
+from passes.scope import free_names
 from passes.site import Site
 from passes.verify.draw import Case
 from passes.verify.draw_arrays import is_float
@@ -26,6 +29,7 @@ _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
 #: Constants of the model that floats are set to, and inputs that are varied.
 _MOST_NUMBERS, _MOST_INPUTS = 8, 8
 _TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
+_DONE: tuple[Did, ...] = get_args(Did)
 _SENTENCES: dict[Did, str] = {
     "true": "the condition of {} was never true",
     "false": "the condition of {} was never false",
@@ -33,32 +37,68 @@ _SENTENCES: dict[Did, str] = {
     "0": "{} always ran an iteration",
     "1": "{} never ran just once",
     "more": "{} never ran more than once",
+    "on": "the mask of {} never held",
+    "off": "the mask of {} always held",
 }
 
 
 def unreached(model: ModelProto, reached: AbstractSet[Event]) -> dict[Event, str]:
-    """What the Ifs and loops of the main graph, at any depth, may do and have not done, with their
-    paths; of a loop whose trip count is static nothing."""
+    """What Ifs, loops and masks may do and have not done, with their paths.
+
+    Of functions only those that ran; of a loop whose trip count is static nothing, and of a mask
+    that no number of an input changes.
+    """
     loaded = Model(model)
+    ran = {key[0] for key, _ in reached} | {0}
     left: dict[Event, str] = {}
-    for place in walk(next(scopes(model))):
-        if op_of(place.node) != "If" and not is_loop(place.node):
-            continue
-        key: Key = (*place.scope.key, place.index)
-        of_node: tuple[Did, ...] = ("true", "false") if op_of(place.node) == "If" else _TRIPS
-        missing = [did for did in of_node if (key, did) not in reached]
-        if missing and is_loop(place.node):
-            possible = _possible(loaded, place)
-            missing = [did for did in missing if did in possible]
-        left |= {(key, did): place.path for did in missing}
+    for scope in scopes(model):
+        if scope.key[0] in ran:
+            for place in walk(scope):
+                key: Key = (*place.scope.key, place.index)
+                done = {did for did in _DONE if (key, did) in reached}
+                missing = _missing(loaded, place, done)
+                left |= {(key, did): place.path for did in missing}
     return left
+
+
+def _missing(model: Model, place: Place, done: AbstractSet[Did]) -> Sequence[Did]:
+    """What a node may do and has not done."""
+    if op_of(place.node) == "If":
+        return [did for did in ("true", "false") if did not in done]
+    if op_of(place.node) == "Where":
+        one_way = len(done) == 1 and "partly" not in done and _varies(model, place)
+        return ["off" if "on" in done else "on"] if one_way else []
+    if not is_loop(place.node) or done >= set(_TRIPS):
+        return []
+    return [did for did in _possible(model, place) if did not in done]
+
+
+def _varies(model: Model, place: Place) -> bool:
+    """Whether the mask of a Where may depend on the numbers of an input, and not on sizes alone."""
+    pending = [(place.scope, place.node.input[0])]
+    seen: set[tuple[Key, str]] = set()
+    while pending:
+        at, name = pending.pop()
+        scope = next((one for one in at.chain() if model.defines(one.owner, name)), None)
+        if scope is None or (scope.key, name) in seen:
+            continue
+        seen.add((scope.key, name))
+        if name in model.input_names(scope.owner):
+            return True
+        node = model.producer(scope.owner, name)
+        if node is not None and op_of(node) not in ("Shape", "Size"):
+            pending += [(scope, one) for one in free_names(node)]
+    return False
 
 
 def _possible(model: Model, place: Place) -> tuple[Did, ...]:
     """What a loop may do, by what is known of its trip count."""
     opset = model.opset(place.scope.owner)
     site = Site(model, place, opset, opset, Names(()), model.types)
-    form = LoopForm.from_node(place.node, opset)
+    try:
+        form = LoopForm.from_node(place.node, opset)
+    except ChosenByCaller:
+        return _TRIPS
     if trip_count(site, form).known is Trip.STATIC:
         return ()
     ends = form.kind is Kind.LOOP and not condition_always_true(site, form)

@@ -56,9 +56,10 @@ class TookTooLong(CannotRun):
     """The run was ended by its time-out."""
 
 
-#: What a node with bodies did, by its key in the model: `true` and `false` are what the condition
-#: of an If was, `0`, `1` and `more` how often a loop ran, `ended` that its condition ended it.
-Did = Literal["true", "false", "0", "1", "more", "ended"]
+#: What a node did, by its key in the model: `true` and `false` are what the condition of an If was,
+#: `0`, `1` and `more` how often a loop ran, `ended` that its condition ended it, `on`, `off` and
+#: `partly` where the mask of a Where held.
+Did = Literal["true", "false", "0", "1", "more", "ended", "on", "off", "partly"]
 Event = tuple[Key, Did]
 
 
@@ -72,8 +73,8 @@ class Outcome:
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
     Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
     sizes that its body declares otherwise; `undeclared`: one that ran changed the size
-    of a state from one that its body rules out; `reached` is what nodes with bodies did, but for
-    those of functions; the reference executor tells.
+    of a state from one that its body rules out; `reached` is what Ifs, loops and masks did; the
+    reference executor tells.
     """
 
     outputs: dict[str, Value]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from verified_models import check, model
+import onnx
+from verified_models import REFERENCE, check, model
 
 import passes
 from passes.verify.coverage import sentence
-from passes.verify.verification import Verification
+from passes.verify.verification import Verification, verify
 
 BRANCHES = """(float[N] x, int64 n) => (float[N] y, float[N] z) {
     s = ReduceSum<keepdims = 0>(x)  much = Constant<value_float = 900.0>()  c = Greater(s, much)
@@ -68,3 +69,44 @@ def test_what_a_region_reached_counts_for_the_model() -> None:
     assert report.checked is not None
     assert report.checked.verdict == "verified"
     assert report.checked.unreached == []
+
+
+MASK = """(float[N] x, float[N] y, int64 n) => (float[N] z) {
+    far = Constant<value_float = 700.0>()  small = Less(x, far)  z = Where(small, x, y) }"""
+
+
+def test_masks_are_sought_both_ways() -> None:
+    found = check(MASK, MASK)
+    assert left(found) == []
+    assert {((0, 2), "on"), ((0, 2), "partly")} & found.reached
+    wrong = MASK.replace("Where(small, x, y)", "Identity(x)")
+    assert check(MASK, wrong).verdict == "mismatch"
+
+
+def test_a_mask_that_always_holds_is_named_but_where_it_hangs_on_sizes() -> None:
+    always = MASK.replace("value_float = 700.0", "value_int = -1").replace(
+        "small = Less(x, far)", "r = Relu(n)  small = Greater(r, far)"
+    )
+    assert left(check(always, always)) == ["the mask of main/where_3 always held"]
+    sizes = MASK.replace("far = Constant<value_float = 700.0>()", "far = Shape(x)").replace(
+        "Less(x, far)", "Equal(far, far)"
+    )
+    assert left(check(sizes, sizes)) == []
+
+
+def test_what_functions_do_counts_and_only_of_those_that_are_called() -> None:
+    functions = """
+    <domain: "my", opset_import: ["" : 17]>
+    {name} (x, c) => (y) {{
+        y = If(c) <then_branch = a () => (t) {{ t = Neg(x) }},
+                   else_branch = b () => (e) {{ e = Exp(x) }}>
+    }}"""
+    text = (
+        """<ir_version: 8, opset_import: ["" : 17, "my" : 1]>
+    g (float[N] x) => (float[N] y) <bool c = {1}> { y = my.called(x, c) }"""
+        + functions.format(name="called")
+        + functions.format(name="uncalled")
+    )
+    proto = onnx.parser.parse_model(text)
+    found = verify(proto, proto, executors=[REFERENCE])
+    assert left(found) == ["the condition of my.called/if_0 was never false"]

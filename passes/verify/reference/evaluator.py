@@ -82,12 +82,29 @@ class Evaluator(ReferenceEvaluator):
     @cached_property
     def scope(self) -> Scope | None:
         """Where the graph stands in its model; None in a function."""
-        if self.around is None or self.held is None:
+        if self.around is None:
             return Scope("", _MAIN, self.proto_) if self.is_main else None
-        around, (holder, name) = self.around.scope, self.held
-        written = [list(node.output) for node in self.around.proto_.node]
-        position = written.index(list(holder.output))
-        return around and Scope("", (*around.key, position, name), self.proto_, around)
+        around, key = self.around.scope, self.key
+        return around and Scope("", key, self.proto_, around) if key else None
+
+    @cached_property
+    def key(self) -> Key | None:
+        """What tells the graph from others of its model; None in a function of a schema."""
+        if self.around is None or self.held is None:
+            if isinstance(self.proto_, FunctionProto):
+                return self.machine.library.key_of(self.proto_)
+            return _MAIN if self.is_main else None
+        holder, name = self.held
+        outside = self.around.key_of(holder)
+        return outside and (*outside, name)
+
+    def key_of(self, node: NodeProto) -> Key | None:
+        """What tells a node of this very graph from others of its model."""
+        if self.key is None:
+            return None
+        outputs = list(node.output)
+        written = (list(one.output) == outputs for one in self.proto_.node)
+        return (*self.key, next(at for at, same in enumerate(written) if same))
 
     @cached_property
     def fixes(self) -> dict[str, bool]:

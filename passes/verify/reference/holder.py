@@ -29,13 +29,8 @@ class Holder:
 
     @cached_property
     def key(self) -> Key | None:
-        """What tells the node from others of its model; None in a function."""
-        scope = self.around.scope
-        if scope is None:
-            return None
-        nodes = self.around.proto_.node
-        outputs = list(self.node.output)
-        return (*scope.key, next(at for at, one in enumerate(nodes) if list(one.output) == outputs))
+        """What tells the node from others of its model; None in a function of a schema."""
+        return self.around.key_of(self.node)
 
     def did(self, what: Did) -> None:
         """Note what the node did."""

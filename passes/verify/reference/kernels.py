@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
-from passes.operators import called_key
+from passes.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.failures import described, failure
@@ -38,13 +39,29 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
     if function is not None:
         return function_call(node, function, evaluator)
     try:
-        return _operator(node, evaluator)
+        kernel = _operator(node, evaluator)
+        return _noting_the_mask(kernel, node, evaluator) if op_of(node) == "Where" else kernel
     except CannotRun as reason:
         return _refusing(str(reason))
     except (ModelFailed, RecursionError):
         raise
     except Exception as error:
         raise failure(node, error) from error
+
+
+def _noting_the_mask(kernel: Kernel, node: NodeProto, evaluator: Evaluator) -> Kernel:
+    """The kernel of a Where that notes whether its mask holds everywhere, nowhere or in part."""
+    machine = evaluator.machine
+    key = functools.cache(lambda: evaluator.key_of(node))  # once the evaluator knows where it is
+
+    def noting(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        mask, place = operands[0], key()
+        if isinstance(mask, np.ndarray) and mask.size and place is not None:
+            on = bool(mask.all())
+            machine.reached.add((place, "on" if on else "partly" if mask.any() else "off"))
+        return kernel(operands, frame)
+
+    return noting
 
 
 def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:

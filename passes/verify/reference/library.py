@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from onnx import AttributeProto, FunctionProto, NodeProto
 
 from passes.operators import FunctionKey, called_key, function_key
-from passes.scope import subgraphs
+from passes.scope import Key, subgraphs
 
 
 class Library:
@@ -26,6 +26,13 @@ class Library:
     def find(self, node: NodeProto) -> FunctionProto | None:
         """The function that `node` calls, if it calls one."""
         return self._functions.get(called_key(node))
+
+    def key_of(self, function: FunctionProto) -> Key | None:
+        """What tells a function, or a copy of it, from others of its model; None if it has none."""
+        for position, known in enumerate(self._functions, start=1):
+            if known == function_key(function):
+                return (position,)
+        return None
 
     def all(self) -> Sequence[FunctionProto]:
         """Every function of the model."""
