@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +28,7 @@ class ValueTypes:
     """
 
     model: ModelProto
-    derived: dict[Hashable, Any] = field(default_factory=dict, repr=False, compare=False)
+    derived: dict[Hashable, Any] = dataclass_field(default_factory=dict, repr=False, compare=False)
 
     def of(self, scope: Scope, name: str) -> TypeProto | None:
         """The type of what `name` means in `scope`, None where nothing tells it."""

@@ -102,6 +102,7 @@ class Sizes(BodyView):
         if key in self._sizes:
             return self._sizes[key]
         shared, place = self.site.types.derived, ("size", id(home.owner), self._trusts_all, *key)
+        found: Affine | None
         owner, found = shared.get(place, (None, None))
         if owner is not home.owner:
             if depth >= DEEPEST:

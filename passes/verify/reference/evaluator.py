@@ -18,6 +18,7 @@ from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.kernels import Kernel, kernel_for
 from passes.verify.reference.machine import Frame, Machine, opset_versions
+from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
 
@@ -168,50 +169,46 @@ class Evaluator(ReferenceEvaluator):
 
     def execute(self, frame: Frame) -> list[Value]:
         """Runs every node in order and returns the outputs of the graph."""
+        machine, values = self.machine, frame.values
+        watch, roundings = machine.watch, machine.roundings
         for step in self.steps:
-            self._step(step, frame)
-        values = frame.values
+            machine.tick()
+            if step.name in watch:
+                machine.note(step.name, frame)
+            try:
+                operands = [values[name] for name in step.inputs]
+            except KeyError as error:
+                raise ModelFailed(
+                    f"{described(step.node)} reads {error.args[0]!r}, "
+                    "which nothing defines before it"
+                ) from error
+            try:
+                if roundings is None:
+                    results = step.kernel(operands, frame)
+                else:
+                    results = _perturbed(step, operands, frame, roundings)
+            except Ended as error:
+                error.trouble = self._trouble(step, operands, error.trouble)
+                raise
+            except RecursionError:
+                raise
+            except Exception as error:
+                ended = failure(step.node, error)
+                ended.trouble = self._trouble(step, operands, None)
+                raise ended from error
+            if len(results) < len(step.outputs):
+                raise CannotRun(
+                    f"{described(step.node)} gave {len(results)} of {len(step.outputs)} outputs"
+                )
+            for name, value in zip(step.outputs, results, strict=False):
+                if name:
+                    values[name] = plain(value)
+            for name in step.release:
+                values.pop(name, None)
         missing = [name for name in self.output_names_ if name not in values]
         if missing:
             raise ModelFailed(f"nothing defines the output {missing[0]!r}")
         return [values[name] for name in self.output_names_]
-
-    def _step(self, step: Step, frame: Frame) -> None:
-        machine, values = self.machine, frame.values
-        machine.tick()
-        if step.name in machine.watch:
-            machine.note(step.name, frame)
-        try:
-            operands = [values[name] for name in step.inputs]
-        except KeyError as error:
-            raise ModelFailed(
-                f"{described(step.node)} reads {error.args[0]!r}, which nothing defines before it"
-            ) from error
-        roundings = machine.roundings
-        try:
-            if roundings is None:
-                results = step.kernel(operands, frame)
-            else:
-                moved = roundings.of_operands(step.node, operands)
-                results = roundings.of_results(step.node, operands, step.kernel(moved, frame))
-        except Ended as error:
-            error.trouble = self._trouble(step, operands, error.trouble)
-            raise
-        except RecursionError:
-            raise
-        except Exception as error:
-            ended = failure(step.node, error)
-            ended.trouble = self._trouble(step, operands, None)
-            raise ended from error
-        if len(results) < len(step.outputs):
-            raise CannotRun(
-                f"{described(step.node)} gave {len(results)} of {len(step.outputs)} outputs"
-            )
-        for name, value in zip(step.outputs, results, strict=False):
-            if name:
-                values[name] = plain(value)
-        for name in step.release:
-            values.pop(name, None)
 
     def _trouble(self, step: Step, operands: Sequence[Value], inner: Trouble | None) -> Trouble:
         """Where a run ended, as it is seen from this graph."""
@@ -228,6 +225,14 @@ class Evaluator(ReferenceEvaluator):
         if output_names is not None:
             raise ValueError("asks for some outputs only: not implemented")
         return self.execute(Frame({"": None, **self.rt_inits_, **feed_inputs}, None))
+
+
+def _perturbed(
+    step: Step, operands: list[Value], frame: Frame, roundings: Roundings
+) -> Sequence[Any]:
+    """What a node gives whose arithmetic is perturbed."""
+    moved = roundings.of_operands(step.node, operands)
+    return roundings.of_results(step.node, operands, step.kernel(moved, frame))
 
 
 def plain(value: Any) -> Value:

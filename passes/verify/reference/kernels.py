@@ -16,7 +16,7 @@ from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame
-from passes.verify.reference.registry import Call, Function, onnx_kernel, override
+from passes.verify.reference.registry import Call, Function, onnx_kernel, override, short_cut
 from passes.verify.reference.weights import array_of, is_external
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
     kernel = onnx_kernel(kernel_class, _with_values_inside(node, evaluator), evaluator.versions)
     if draws_anew(node):
         return numbered(kernel, evaluator.machine)
-    run: Callable[..., Sequence[Any]] = kernel.run
+    run: Callable[..., Sequence[Any]] = short_cut(kernel)
     return lambda operands, frame: run(*operands)
 
 

@@ -72,11 +72,11 @@ class Loop(Holder):
         going = cond is None or self.flag(cond, "cond")
         carried, trip = initial, 0
         base = body.bind(frame) if limit is None or limit > 0 else {}
+        true = np.ones(self.flag_shape, np.bool_)
         while going and (limit is None or trip < limit):
             self.machine.tick()
-            number = np.full(self.number_shape, trip, np.int64)
-            fed = [number, np.ones(self.flag_shape, np.bool_), *carried]
-            answer, *results = body.call(base, frame, self.names, fed)
+            number = np.array([trip] if self.number_shape else trip, np.int64)
+            answer, *results = body.call(base, frame, self.names, [number, true, *carried])
             going = self.flag(answer, "the condition that the body returns")
             after, elements = self.split(results, self.carried)
             for index, (before, value) in enumerate(zip(carried, after, strict=True)):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
+from onnx.reference.ops._op import OpRunBinary, OpRunBinaryNum, OpRunUnary, OpRunUnaryNum
 
 from passes.operators import op_of
 from passes.verify.executor import Value
@@ -120,7 +121,53 @@ def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
 
 
 def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:
-    return onnx_kernel(load_op("", op_of(node), version), node, {"": version}).run
+    return short_cut(onnx_kernel(load_op("", op_of(node), version), node, {"": version}))
+
+
+def short_cut(kernel: OpRun) -> Callable[..., Any]:
+    """What an onnx kernel runs, without the layers around it: they only check, which takes longer
+    than most operators do. Where something may be wrong the kernel runs with them, to say so in
+    its own words."""
+    run: Callable[..., Any] = kernel.run
+    around = type(kernel).run
+    if around not in _SAME_TYPE or kernel.has_subgraph or kernel.has_linked_attribute:
+        return run
+    binary, same_type = isinstance(kernel, OpRunBinary), _SAME_TYPE[around]
+    names = kernel.attributes_names_ if around is OpRun.run else ()
+    compute: Callable[..., Any] = kernel._run
+
+    def shorter(*operands: Any) -> Any:
+        first = operands[0] if operands else None
+        if type(first) is not np.ndarray or (binary and not _are_alike(operands)):
+            return run(*operands)
+        try:
+            results = compute(*operands, **{name: getattr(kernel, name) for name in names})
+            results = _tuple_of(results)
+        except Exception:
+            return run(*operands)
+        if same_type and results[0].dtype != first.dtype:
+            return run(*operands)
+        return results
+
+    return shorter
+
+
+def _are_alike(operands: Sequence[Any]) -> bool:
+    """Whether there are two arrays, of one dtype."""
+    if len(operands) != 2 or type(operands[1]) is not np.ndarray:
+        return False
+    return bool(operands[0].dtype == operands[1].dtype)
+
+
+#: The layers around kernels of onnx, and whether they demand that the dtype of the first operand is
+#: that of the result.
+_SAME_TYPE = {
+    OpRun.run: False,
+    OpRunUnary.run: False,
+    OpRunUnaryNum.run: True,
+    OpRunBinary.run: False,
+    OpRunBinaryNum.run: True,
+}
 
 
 def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str, int]) -> OpRun:
@@ -134,7 +181,10 @@ def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str,
 def _tuple_of(results: object) -> tuple[Any, ...]:
     if not isinstance(results, tuple):
         raise TypeError(f"a kernel returned no tuple, but {type(results).__name__}")
-    if all(type(one) is np.ndarray for one in results):
+    for one in results:
+        if type(one) is not np.ndarray:
+            break
+    else:
         return results
     for one in results:
         if not isinstance(one, np.ndarray | np.generic | list | dict | bool | int | float | str):
