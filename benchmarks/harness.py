@@ -34,15 +34,19 @@ class Aim:
 
     ratio: float | None = None
     extra: float | None = None
+    seconds: float | None = None
 
     def __str__(self) -> str:
         said = [] if self.ratio is None else [f"<= {self.ratio:g}x"]
-        return ", ".join(said if self.extra is None else [*said, f"<= {self.extra:g} s more"])
+        said += [] if self.extra is None else [f"<= {self.extra:g} s more"]
+        return ", ".join(said if self.seconds is None else [*said, f"<= {self.seconds:g} s"])
 
-    def met(self, ratio: float, extra: float) -> bool:
-        """Whether a ratio and a difference in seconds reach it."""
-        return (self.ratio is None or ratio <= self.ratio) and (
-            self.extra is None or extra <= self.extra
+    def met(self, ratio: float, extra: float, seconds: float) -> bool:
+        """Whether a ratio, a difference in seconds and what this side takes reach it."""
+        return (
+            (self.ratio is None or ratio <= self.ratio)
+            and (self.extra is None or extra <= self.extra)
+            and (self.seconds is None or seconds <= self.seconds)
         )
 
 
@@ -98,7 +102,7 @@ class Bench:
             extra=extra,
             per_unit=seconds / subject.units if subject.units > 1 else None,
             aim=str(aim or ""),
-            met=None if aim is None else aim.met(ratio, extra),
+            met=None if aim is None else aim.met(ratio, extra, seconds),
             runs=count,
         )
         self.rows.append(row)

@@ -27,6 +27,28 @@ def nested(loops: int, *, nodes: int = 10, changing: int = 10, opset: int = 8) -
     return _model(graph, opset)
 
 
+def convolutions(blocks: int, *, channels: int = 16, opset: int = 11) -> ModelProto:
+    """A CNN: a convolution, a normalization and a Relu in each block, on images of 16 by 16."""
+    draw = np.random.default_rng(0)
+    graph = GraphProto(name="convolutions")
+    shape = ["N", channels, 16, 16]
+    graph.input.append(helper.make_tensor_value_info("x_0", FLOAT, shape))
+    for number in range(blocks):
+        kernel = draw.standard_normal((channels, channels, 3, 3)) / 12
+        numbers = np.abs(draw.standard_normal((4, channels))) + 0.5
+        for name, value in zip(("kernel", *"sbmv"), (kernel, *numbers), strict=True):
+            tensor = numpy_helper.from_array(value.astype(np.float32), f"{name}_{number}")
+            graph.initializer.append(tensor)
+        read = [f"x_{number}", f"kernel_{number}"]
+        graph.node.add(op_type="Conv", input=read, output=[f"c_{number}"])
+        graph.node[-1].attribute.append(helper.make_attribute("pads", [1] * 4))
+        read = [f"c_{number}", *(f"{name}_{number}" for name in "sbmv")]
+        graph.node.add(op_type="BatchNormalization", input=read, output=[f"n_{number}"])
+        graph.node.add(op_type="Relu", input=[f"n_{number}"], output=[f"x_{number + 1}"])
+    graph.output.append(helper.make_tensor_value_info(f"x_{blocks}", FLOAT, shape))
+    return _model(graph, opset)
+
+
 _SUM = """
     sum (float[2] sum_in, float[2] next) => (float[2] sum_out, float[2] all) {
         sum_out = Add (sum_in, next)
