@@ -26,7 +26,7 @@ from passes.operators import plain_domain
 from passes.rounds import Rewritten, Round
 from passes.scope import Owner, Scope
 from passes.splicing import FREE_INITIALIZERS, list_initializers
-from passes.value_types import is_known, tensor_type
+from passes.value_types import INFERRED, is_known, tensor_type
 from passes.verify.draw import Hint
 from passes.verify.executor import Value
 
@@ -48,7 +48,7 @@ class Region:
     guessed: bool = False
 
     def identity(self) -> bytes:
-        """Equal for regions that differ in the names of their inputs and outputs at most."""
+        """Equal for regions that differ in the names of values, nodes and symbolic dims at most."""
         digest = hashlib.sha256()
         for side in (self.before, self.after):
             copy = ModelProto()
@@ -194,8 +194,27 @@ def _anonymize(model: ModelProto) -> None:
         value.name = mapping[value.name]
     for tensor in graph.initializer:
         tensor.name = mapping[tensor.name]
+    symbols: dict[str, str] = {}
     for owner in scoping.graphs_below(graph):
         _drop_labels(owner)
+        if isinstance(owner, GraphProto):
+            for value in (*owner.input, *owner.output, *owner.value_info):
+                _number_symbols(value.type, symbols)
+
+
+def _number_symbols(kind: TypeProto, symbols: dict[str, str]) -> None:
+    """Number the symbolic dims of a type; those that inference made up stay apart, as the reference
+    executor takes them for unknown."""
+    for _, held in kind.ListFields():
+        if isinstance(held, TypeProto.Tensor | TypeProto.SparseTensor):
+            for dim in held.shape.dim:
+                symbol = str(dim.dim_param)  # bytes, where it is no UTF-8
+                if symbol:
+                    made_up = INFERRED if symbol.startswith(INFERRED) else ""
+                    fresh = f"{made_up}\0{len(symbols)}"
+                    dim.dim_param = symbols.setdefault(symbol, fresh)
+        elif isinstance(held, TypeProto.Sequence | TypeProto.Optional):
+            _number_symbols(held.elem_type, symbols)
 
 
 def _drop_labels(owner: Owner) -> None:

@@ -26,7 +26,10 @@ _FEW_UNREACHED = 3
 
 @dataclass(frozen=True)
 class Checked:
-    """The verdict on one rewrite or on a whole model, in short."""
+    """The verdict on one rewrite or on a whole model, in short.
+
+    `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both.
+    """
 
     verdict: str
     reason: str
@@ -38,6 +41,7 @@ class Checked:
     not_run: Sequence[str] = ()
     notes: Sequence[str] = ()
     unreached: Sequence[str] = ()
+    same_as: str = ""
 
     @classmethod
     def of(cls, verification: Verification) -> Checked:
@@ -66,7 +70,8 @@ class Checked:
         if not cases:
             return f"verified: {self.reason}"
         exact = "" if self.max_absolute_error else ", bit-equal"
-        return f"verified: {', '.join(cases)}{exact}"
+        where = f", at {self.same_as}, which is equal" if self.same_as else ""
+        return f"verified: {', '.join(cases)}{exact}{where}"
 
 
 @dataclass(frozen=True)

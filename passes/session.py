@@ -37,7 +37,7 @@ from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
-    from passes.verify.verdicts import Verification
+    from passes.verifying import Known
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
@@ -116,7 +116,7 @@ class Session:
             model = with_fixed_dims(original, sizes) if sizes else original
         given = as_given(original, model) if sizes else original
         left_out: dict[tuple[str, str], str] = {}
-        known: dict[bytes, Verification] = {}
+        known: Known = {}
         while True:
             with collector_held_back() if converting else nullcontext():
                 outcome = self._outcome(original, model, found, left_out)
@@ -244,7 +244,7 @@ class Session:
         model: Model,
         outcome: _Outcome,
         verifying: Verifying,
-        known: dict[bytes, Verification],
+        known: Known,
     ) -> Report:
         from passes.verifying import verify_rounds
 

@@ -7,6 +7,8 @@ from onnx import TensorShapeProto, TypeProto, helper
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
 Dims = tuple[Dim, ...]
+#: How shape inference calls a dim that it knows nothing of.
+INFERRED = "unk__"
 
 
 def dims_of(type_proto: TypeProto | None) -> Dims | None:

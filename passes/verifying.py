@@ -56,6 +56,10 @@ _FEWEST_CASES = 6
 _OWN_WEIGHT = 8
 
 
+#: What was found on regions, by what tells them from others.
+Known = dict[tuple[object, ...], Verification]
+
+
 @dataclass
 class Verdicts:
     """What verification found: a verdict per rewrite, in order, and one for the whole model.
@@ -83,7 +87,7 @@ def verify_rounds(
     say: Callable[[str], None],
     check: str = "",
     *,
-    known: dict[bytes, Verification],
+    known: Known,
 ) -> Verdicts:
     """Execute every rewrite before and after, then the model as it was read and as it is now.
 
@@ -99,8 +103,7 @@ def verify_rounds(
             for round_, used in zip(rounds, uses, strict=True)
             for outcome in task.regions(round_, used, say)
         ]
-        told = {id(one): replace(Checked.of(one), unreached=()) for _, one, _ in regions}
-        verdicts = Verdicts([told[id(one)] for _, one, _ in regions])
+        verdicts = Verdicts(_told(regions))
         for rewritten, verification, region in regions:
             if region is not None:
                 verdicts.mismatch = Disagreement(
@@ -127,10 +130,12 @@ def verify_rounds(
             )
             return task.loading_told(verdicts, proto)
         if whole.verdict != "verified":
-            open_ = [one for one in regions if one[1].verdict == "not-compared"]
-            verdicts.unverified += [(one[0], told[id(one[1])]) for one in open_]
+            told = zip(regions, verdicts.rewrites, strict=True)
+            open_ = [(one, short) for one, short in told if short.verdict == "not-compared"]
+            verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
-                one.budget_exhausted or one.timed_out for one in (whole, *(at[1] for at in open_))
+                one.budget_exhausted or one.timed_out
+                for one in (whole, *(at[1] for at, _ in open_))
             )
             converted = Model(proto).opset() != model.opset()
             if converted and not any(one.compared for _, one, _ in regions):
@@ -159,6 +164,18 @@ def _given(verifying: Verifying, model: Model) -> list[Feeds]:
 _Outcome = tuple[Rewritten, Verification, Region | None]
 
 
+def _told(regions: Sequence[_Outcome]) -> list[Checked]:
+    """The verdicts in short; one that speaks for several rewrites says at which it was found."""
+    first: dict[int, str] = {}
+    told = []
+    for rewritten, verification, _ in regions:
+        path = rewritten.place.path
+        found = first.setdefault(id(verification), path)
+        same_as = found if found != path else ""
+        told.append(replace(Checked.of(verification), unreached=(), same_as=same_as))
+    return told
+
+
 @dataclass
 class _Task:
     """Verifies the regions, which are `shown`, and the whole. Time is shared by their sizes."""
@@ -168,7 +185,7 @@ class _Task:
     executors: Sequence[Executor]
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
-    known: dict[bytes, Verification]
+    known: Known
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -226,7 +243,7 @@ class _Task:
         except CannotCut as reason:
             return rewritten, Verification("not-compared", str(reason)), None
         entered = rewritten.edit.entered
-        key = region.identity() + bytes([entered])
+        key = _identity(region, rewritten)
         if key not in self.known:
             base_dir, assume = self.model.base_dir, self.verifying.assume
             self.known[key] = verify(
@@ -310,6 +327,18 @@ class _Task:
         """How many cases the whole model is worth: in a large one, each takes seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
         return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+
+
+def _identity(region: Region, rewritten: Rewritten) -> tuple[object, ...]:
+    """Equal for rewrites of which one verification speaks for all: both sides are equal up to
+    names, and are compared in the same way, on inputs that are promised alike."""
+    edit, limit = rewritten.edit, rewritten.edit.limit
+    promise: tuple[object, ...] = ()
+    if limit is not None:
+        promised = b"" if limit.promised is None else limit.promised.SerializeToString()
+        promise = (limit.most, promised, limit.check)
+    how = (edit.exact, edit.reduction, edit.entered, region.guessed)
+    return (region.identity(), *how, *promise)
 
 
 def _weight(rewritten: Rewritten) -> int:

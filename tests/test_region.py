@@ -302,8 +302,9 @@ PLAIN = identity(scan_model({}))
         {"s": "z9", "e": "a0", "p": "q", "t": "aa"},
         {"step": "cell"},
         {"x": "v0", "h": "v1", "w": "v2", "p": "v3", "s": "v4"},
+        {"T": "U"},
     ],
-    ids=["ends", "constants", "inside", "body", "numbered"],
+    ids=["ends", "constants", "inside", "body", "numbered", "symbol"],
 )
 def test_regions_that_differ_in_names_are_one(names: dict[str, str]) -> None:
     assert identity(scan_model(names)) == PLAIN
@@ -324,8 +325,9 @@ def test_names_docs_and_metadata_of_nodes_do_not_count() -> None:
         scan_model({}, weight="{1, 3}"),
         scan_model({"T": "4"}),
         scan_model({"Add": "Mul"}),
+        scan_model({"T": "unk__0"}),
     ],
-    ids=["op", "constant", "type", "op inside"],
+    ids=["op", "constant", "type", "op inside", "made-up symbol"],
 )
 def test_regions_that_differ_in_anything_else_are_two(model: str) -> None:
     assert identity(model) != PLAIN

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from passes import spelling
 from passes.author import Author
 from passes.rule import Site
-from passes.rules.made_up_sizes import INFERRED
-from passes.value_types import Dim, dims_of
+from passes.value_types import INFERRED, Dim, dims_of
 
 
 def size_of(author: Author, site: Site, read: Iterable[str], dim: Dim) -> str:

@@ -8,9 +8,8 @@ from passes import scope as scoping
 from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.lifting import constants_of
-from passes.rules.made_up_sizes import INFERRED
 from passes.scope import Scope
-from passes.value_types import dims_of
+from passes.value_types import INFERRED, dims_of
 
 #: Of axes, sizes and indices onnx's inference wants the values, in the body itself.
 _WHOLE = (TensorProto.INT64, TensorProto.INT32)

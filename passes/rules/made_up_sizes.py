@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from onnx import TypeProto
 
 from passes.rules.affine import Affine
-from passes.value_types import Dim, Dims, dims_of
+from passes.value_types import INFERRED, Dim, Dims, dims_of
 
-INFERRED = "unk__"  # how shape inference calls a dim that it knows nothing of
 _OWN, _CHANGED, _SIZE = "own size of ", "changed size of ", "size "
 
 

@@ -10,8 +10,7 @@ from passes import scope as scoping
 from passes.loop_form import LoopForm
 from passes.rules.invariants import Candidate
 from passes.rules.levels import Level
-from passes.rules.made_up_sizes import INFERRED
-from passes.value_types import Dim, dims_of, elem_type_of
+from passes.value_types import INFERRED, Dim, dims_of, elem_type_of
 
 _SHAPES_MAY_DIFFER = 11  # from then on, the branches of an If may give values of two shapes
 

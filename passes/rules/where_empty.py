@@ -17,9 +17,8 @@ from passes.rules.affine import Affine, Atom
 from passes.rules.integer_ops import WHOLE
 from passes.rules.integers import Integers
 from passes.rules.levels import Level
-from passes.rules.made_up_sizes import INFERRED
 from passes.scope import MAIN, Scope
-from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 
 _IR_VERSION = 10
 _SMALL = 512  # bytes; a constant of more is no shape

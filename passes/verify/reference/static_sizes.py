@@ -11,10 +11,9 @@ from onnx import ModelProto
 
 from passes.inference import ValueTypes
 from passes.scope import Scope
-from passes.value_types import Dim, dims_of
+from passes.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 
-_MADE_UP = "unk__"  # how shape inference calls a dim that it knows nothing of
 NONE = -1  # the size of what has none
 
 Sizes = list[int | None] | None
@@ -37,7 +36,7 @@ class StaticSizes:
             value, dims = values.get(name), dims_of(self._types.of(around, name))
             if isinstance(value, np.ndarray):
                 for dim, size in zip(dims or (), value.shape, strict=False):
-                    if isinstance(dim, str) and not dim.startswith(_MADE_UP):
+                    if isinstance(dim, str) and not dim.startswith(INFERRED):
                         found[dim] = size if found.get(dim, size) == size else NONE
         return found
 

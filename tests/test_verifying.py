@@ -1,0 +1,58 @@
+"""What verification does with the rewrites of a session: equal ones are verified once."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+import passes
+from passes.engine import Engine
+from passes.model import Model
+from passes.rule import Edit, Rule, Site
+from passes.session import Verifying
+from passes.verifying import verify_rounds
+
+#: Loops that are equal up to the names of their values and symbols, but for the third.
+LOOPS = """
+<ir_version: 8, opset_import: ["" : 16]>
+g (int64 n, float[A] a, float[B] b, float[A] c) => (float[A] x, float[B] y, float[A] z) {
+  x = Loop <body = one (int64 i, bool go, float[A] s) => (bool on, float[A] t)
+    { on = Identity (go) t = Add (s, s) }> (n, "", a)
+  y = Loop <body = two (int64 j, bool yes, float[B] p) => (bool more, float[B] q)
+    { more = Identity (yes) q = Add (p, p) }> (n, "", b)
+  z = Loop <body = three (int64 i, bool go, float[A] s) => (bool on, float[A] t)
+    { on = Identity (go) t = Mul (s, s) }> (n, "", c)
+}
+"""
+
+
+def test_equal_rewrites_are_verified_once_and_the_report_says_at_which() -> None:
+    report = passes.raise_(onnx.parser.parse_model(LOOPS), executor="reference").report
+    raised = [one.checked for one in report.records if one.rule == "raise-loop"]
+    found = [one.same_as for one in raised if one is not None and one.verdict == "verified"]
+    assert found == ["", "main/loop_0", ""]
+    assert "bit-equal, at main/loop_0, which is equal" in report.to_text(verbose=True)
+
+
+def test_a_verdict_speaks_only_for_what_is_compared_in_the_same_way() -> None:
+    """Of two equal rewrites one claims to be exact, which it is not."""
+    model = Model(
+        onnx.parser.parse_model("""
+            <ir_version: 8, opset_import: ["" : 16]>
+            g (float[N] a, float[N] b) => (float[N] x, float[N] y)
+            { x = Reciprocal (a) y = Reciprocal (b) }
+        """)
+    )
+
+    def divided(site: Site) -> Edit:
+        above_one = np.nextafter(np.float32(1), np.float32(2))
+        above = numpy_helper.from_array(np.array(above_one), site.fresh("above"))
+        node = helper.make_node("Div", [above.name, site.node.input[0]], site.node.output)
+        return Edit((node,), (above,), exact=site.place.index > 0)
+
+    rule = Rule("divided", divided, lambda node, *_: node.op_type == "Reciprocal")
+    round_ = Engine([rule]).round(model)
+    verifying = Verifying(executor="reference")
+    verdicts = verify_rounds(model, [round_], round_.proto, verifying, lambda _: None, known={})
+    assert [one.verdict for one in verdicts.rewrites] == ["verified", "mismatch"]
