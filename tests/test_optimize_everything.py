@@ -36,6 +36,7 @@ MODELS = sorted(
         *FOLDER.glob("*/*.before.onnxtxt"),
         *FOLDER.glob("*/*.refused.onnxtxt"),
         *FOLDER.glob("*/*.onnx"),
+        *FOLDER.glob("exported/jax/*.onnx"),
         *FOLDER.glob("exported/onnxscript/*.onnx"),
         *FOLDER.glob("exported/sklearn/*.onnx"),
         *FOLDER.glob("exported/torch/*.onnx"),

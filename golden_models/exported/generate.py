@@ -22,7 +22,7 @@ from case import Case
 from onnx import GraphProto, ModelProto, NodeProto
 
 HERE = Path(__file__).parent
-EXPORTERS = ("sklearn", "torch", "onnxscript", "tensorflow")
+EXPORTERS = ("sklearn", "torch", "onnxscript", "tensorflow", "jax")
 LARGEST = 20_000
 #: What a file must not tell: where on a disk, or on which site, it was made.
 PLACES = re.compile(rb"/(?:home|tmp|usr|work|root|opt)/|site-packages|\.py\b|https?://")

@@ -1,4 +1,5 @@
-"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`."""
+"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`
+and `torch_rwkv.py`."""
 
 from __future__ import annotations
 
@@ -33,6 +34,7 @@ class Function(nn.Module):
 def cases() -> Iterator[Case]:
     """Every torch model."""
     from torch_loops import cases as loops
+    from torch_rwkv import cases as rwkv
 
     yield from _networks()
     yield from _resized()
@@ -45,6 +47,7 @@ def cases() -> Iterator[Case]:
     yield from _quantized()
     yield from _attending()
     yield from loops()
+    yield from rwkv()
 
 
 def scripted(
