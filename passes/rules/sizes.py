@@ -98,7 +98,6 @@ class Sizes(BodyView):
     def _known(self, home: Scope, name: str, axis: int, depth: int) -> Affine | None:
         """The size of an axis that is followed: once for all sites, unless it is cut short."""
         key = (home.key, name, axis)
-        found: Affine | None
         if key in self._sizes:
             return self._sizes[key]
         shared, place = self.site.types.derived, ("size", id(home.owner), self._trusts_all, *key)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy.typing as npt
-from onnx import ModelProto, NodeProto
 
-from passes.places import Key
+if TYPE_CHECKING:  # the process that runs onnxruntime starts quicker without onnx
+    from onnx import ModelProto, NodeProto
+
+    from passes.places import Key
 
 Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.
@@ -60,7 +62,7 @@ class TookTooLong(CannotRun):
 #: `0`, `1` and `more` how often a loop ran, `ended` that its condition ended it, `on`, `off` and
 #: `partly` where the mask of a Where held.
 Did = Literal["true", "false", "0", "1", "more", "ended", "on", "off", "partly"]
-Event = tuple[Key, Did]
+Event: TypeAlias = "tuple[Key, Did]"
 
 
 @dataclass(frozen=True)

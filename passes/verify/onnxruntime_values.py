@@ -2,7 +2,8 @@
 
 numpy's own dtypes, strings, sequences and optionals go through `InferenceSession.run`; the
 others (bfloat16, float8, int4, ...) have no numpy type there and go through `OrtValue` memory,
-which holds them as `TensorProto.raw_data` does. Runs in the worker process only.
+which holds them as `TensorProto.raw_data` does. Runs in the worker process only; onnx, which takes
+as long to import as onnxruntime, is imported where it is needed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
 from passes.verify.executor import Array, CannotRun, Value
 
@@ -53,6 +53,7 @@ def _has_foreign(session: Any, feeds: dict[str, Value]) -> bool:
 
 
 def _to_ort(name: str, value: Value) -> Any:
+    from onnx import numpy_helper
     from onnxruntime import OrtValue
 
     if not isinstance(value, np.ndarray) or value.dtype.kind in "OUS":
@@ -77,6 +78,8 @@ def _from_ort(value: Any) -> Value:
     kind = value.element_type()
     if f"{value.data_type()}" in _PLAIN_TENSORS:
         return _clean(value.numpy())
+    from onnx import TensorProto, helper, numpy_helper
+
     shape = list(value.shape())
     if 0 in shape:
         return np.zeros(shape, helper.tensor_dtype_to_np_dtype(kind))
