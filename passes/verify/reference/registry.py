@@ -137,15 +137,16 @@ def short_cut(kernel: OpRun) -> Callable[..., Any]:
     compute: Callable[..., Any] = kernel._run
 
     def shorter(*operands: Any) -> Any:
-        first = operands[0] if operands else None
-        if type(first) is not np.ndarray or (binary and not _are_alike(operands)):
+        if operands and type(operands[0]) is not np.ndarray:
+            return run(*operands)
+        if binary and not _are_alike(operands):
             return run(*operands)
         try:
             results = compute(*operands, **{name: getattr(kernel, name) for name in names})
             results = _tuple_of(results)
         except Exception:
             return run(*operands)
-        if same_type and results[0].dtype != first.dtype:
+        if same_type and results[0].dtype != operands[0].dtype:
             return run(*operands)
         return results
 
