@@ -11,8 +11,9 @@ from passes.operators import op_of
 from passes.rule import Site
 from passes.rules.integer_ops import FOLLOWED, is_settled
 from passes.rules.integers import Integers
-from passes.rules.sizes_across import fed_by
+from passes.rules.sizes_across import Fed, fed_by
 from passes.rules.sizes_through import SIZED
+from passes.value_types import dims_of
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
@@ -66,7 +67,7 @@ class _Walk:
         site = self.integers.site
         home = next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
         fed = None if home is None else fed_by(site, home, name)
-        if fed is None or not self.integers.is_made_of_others(name):
+        if fed is None or not self.integers.is_made_of_others(name) or self._says_more(name, fed):
             return
         if not self.integers.means(fed.tensor, fed.scope):
             return
@@ -76,6 +77,18 @@ class _Walk:
         first = site.fresh(f"{name}/first")
         self._take(helper.make_node("Constant", [], [first], value=_ZERO), depth)
         self._take(helper.make_node("Gather", [fed.tensor, first], [name], axis=fed.along), depth)
+
+    def _says_more(self, name: str, fed: Fed) -> bool:
+        """Whether an input of a body declares sizes that the type of what feeds it lacks."""
+        site = self.integers.site
+        own = dims_of(site.type_of(name))
+        dims = dims_of(site.model.types.of(fed.scope, fed.tensor))
+        if own is None or dims is None:
+            return own is not None
+        axis = None if fed.along is None else fed.along % len(dims)
+        rest = [dim for position, dim in enumerate(dims) if position != axis]
+        pairs = zip(own, rest, strict=False)
+        return any(isinstance(dim, int) and dim != known for dim, known in pairs)
 
     def _tells(self, node: NodeProto) -> bool:
         if not is_settled(node):

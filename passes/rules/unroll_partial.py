@@ -11,6 +11,7 @@ from passes.loop_form import LoopForm
 from passes.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.budget import allow, refuse_copies_of_copies
+from passes.rules.context import context_of
 from passes.rules.known_failure import refuse_known_failure
 from passes.rules.partial import PARTIAL_KEY, Partial
 from passes.rules.randomness import first_random
@@ -82,7 +83,9 @@ def unroll_partial(site: Site) -> Edit:
         )
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)
     allow(site, form, factor + 1)
-    return Partial(site, form, factor).edit()
+    edit = Partial(site, form, factor).edit()
+    initial = form.condition.initial if form.condition else ""
+    return replace(edit, context=context_of(site)) if initial else edit  # it tells that it holds
 
 
 def _static_trips(

@@ -164,7 +164,9 @@ class Booking:
                 self.ledger.doubt(name, case, found.comparison.differences, expected, trial)
                 return
             trial = self._but_for(name, "crossed", trial, found)
-        elif original.refused or (original.failed and case.kind == "invalid"):
+        elif not self.judge.lenient and (
+            original.refused or (original.failed and case.kind == "invalid")
+        ):
             sentence = f"it answers where the original fails: {original.failed}"
             trial = replace(trial, status="mismatch", sentence=sentence)
         self.ledger.add(name, case, trial)

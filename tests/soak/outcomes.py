@@ -92,7 +92,7 @@ class Oracle:
                 if positive and what.startswith("fails") and _is_idle(told[0] if told else one):
                     what = _EMPTY
                 tally.count("cases", f"{executor.name}: {what.partition(':')[0]}")
-                if crashes_taking_apart(what, after):
+                if fails_taking_apart(what, after):
                     what = _TAKEN_APART
                 if what not in _FINE:
                     found.append(f"{what} ({executor.name}, case {case})")
@@ -176,6 +176,7 @@ class Oracle:
 
 #: See `docs/onnxruntime.md`; verification stops such an outcome.
 _TAKEN_APART = "onnxruntime ends where it takes Ifs in Ifs apart"
+_SIGNS_OF_IT = ("SIGSEGV", "IsTensorSequence() was false")
 _FINE = {
     _TAKEN_APART,
     *("equal", "not run", "both failed", "original failed"),
@@ -183,19 +184,18 @@ _FINE = {
 }
 
 
-def crashes_taking_apart(sentence: str, model: ModelProto) -> bool:
-    """Whether a sentence tells of a crash of onnxruntime on a model that has a node with bodies
-    in an If, in a branch of another If."""
+def fails_taking_apart(sentence: str, model: ModelProto) -> bool:
+    """Whether a sentence tells how onnxruntime fails on a model that has a node with bodies in an
+    If, in a branch of another If."""
 
     def inside(graph: GraphProto, ifs: int) -> bool:
         return any(
-            (ifs >= 2 and node.op_type != "If")
-            or inside(body, ifs + 1 if node.op_type == "If" else 0)
+            ifs >= 2 or inside(body, ifs + 1 if node.op_type == "If" else 0)
             for node in graph.node
             for _, body in subgraphs(node)
         )
 
-    return "SIGSEGV" in sentence and inside(model.graph, 0)
+    return any(sign in sentence for sign in _SIGNS_OF_IT) and inside(model.graph, 0)
 
 
 def _is_idle(original: Ran) -> bool:
