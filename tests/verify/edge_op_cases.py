@@ -135,7 +135,8 @@ def networks(opset: int) -> Iterator[Entry]:
     for op in ("MaxPool <kernel_shape = [2]>", "AveragePool <kernel_shape = [2]>"):
         yield opset, f"y = {op} (x)", {"x": draw(0, 2, 5)}
     holes = np.array([[[1, np.nan, 3, np.nan, 2]]], F32)
-    yield opset, "y = MaxPool <kernel_shape = [2]> (x)", {"x": holes}
+    for op in ("MaxPool", "AveragePool"):
+        yield opset, f"y = {op} <kernel_shape = [2]> (x)", {"x": holes}
     for op, batch in itertools.product(("GlobalAveragePool", "GlobalMaxPool"), (0, 1)):
         yield opset, f"y = {op} (x)", {"x": draw(batch, 2, 5)}
     yield opset, "y = Conv (x, w)", {"x": draw(0, 2, 5, 5), "w": draw(3, 2, 2, 2)}

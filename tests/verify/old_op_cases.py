@@ -390,6 +390,8 @@ def pooling() -> Iterator[Entry]:
             yield opset, f"y = AveragePool <{form}, ceil_mode=1> (x)", {"x": x}
             with_pads = f"{form}, ceil_mode=1, count_include_pad=1"
             yield opset, f"y = AveragePool <{with_pads}> (x)", {"x": x}
+            if opset >= 19:
+                yield opset, f"y = AveragePool <{form}, dilations=[2, 1]> (x)", {"x": x}
     for opset, form, p in itertools.product((7, 11, 18), forms, (1, 2, 3)):
         yield opset, f"y = LpPool <{form}, p={p}> (x)", {"x": x}
     for opset, op in itertools.product((7, 22), ("GlobalMaxPool", "GlobalAveragePool")):

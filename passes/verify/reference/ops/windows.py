@@ -10,13 +10,14 @@ from passes.verify.reference.registry import Call
 
 @dataclass(frozen=True)
 class Windows:
-    """Per spatial axis: how many windows, how far apart, how large, and the padding in front."""
+    """Per spatial axis: how many windows, how far apart, how large, the padding on both sides."""
 
     counts: list[int]
     strides: list[int]
     sizes: list[int]
     dilations: list[int]
     before: list[int]
+    after: list[int]
 
 
 def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = None) -> Windows:
@@ -34,7 +35,8 @@ def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = No
     dilations = call.get("dilations") or [1] * rank
     pads = call.get("pads") or [0] * (2 * rank)
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
-    auto, counts, before = call.get("auto_pad", "NOTSET"), [], []
+    auto = call.get("auto_pad", "NOTSET")
+    counts, before, after = [], [], []
     for axis in range(rank):
         start, end = pads[axis], pads[axis + rank]
         length, stride, span = spatial[axis], strides[axis], spans[axis]
@@ -42,6 +44,7 @@ def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = No
             count = -(-length // stride)
             total = max(0, (count - 1) * stride + span - length)
             start = total // 2 if auto == "SAME_UPPER" else total - total // 2
+            end = total - start
         else:
             start, end = (0, 0) if auto == "VALID" else (start, end)
             room = length + start + end - span
@@ -52,4 +55,5 @@ def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = No
             raise ValueError(f"a window of {span} does not fit into {length}")
         counts.append(count)
         before.append(start)
-    return Windows(counts, strides, sizes, dilations, before)
+        after.append(end)
+    return Windows(counts, strides, sizes, dilations, before, after)

@@ -1,4 +1,4 @@
-"""MaxPool, and the pools over whole images."""
+"""MaxPool, AveragePool, and the pools over whole images."""
 
 from __future__ import annotations
 
@@ -40,15 +40,35 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
     return best, place + first * math.prod(spatial)
 
 
+@implements("AveragePool")
+def average_pool(call: Call, x: Array) -> Array:
+    """AveragePool-1 to -22: the mean over each window, without its padding unless the attribute
+    `count_include_pad` is 1; what lies behind the padding (`ceil_mode`) never counts."""
+    frame, spatial = windows(call, x.shape[2:]), x.shape[2:]
+    total = np.zeros((*x.shape[:2], *frame.counts), np.result_type(x.dtype, np.float32))
+    number = np.zeros(frame.counts, total.dtype)
+    for offset in itertools.product(*map(range, frame.sizes)):
+        at, inside = _reached(frame, offset, spatial)
+        reads: Any = (..., *np.ix_(*at))
+        total += np.where(inside, x[reads], 0)
+        padded = call.get("count_include_pad", 0)
+        number += _reached(frame, offset, spatial, padded=True)[1] if padded else inside
+    with np.errstate(all="ignore"):
+        return np.asarray(total / number, x.dtype)
+
+
 def _reached(
-    frame: Windows, offset: tuple[int, ...], spatial: tuple[int, ...]
+    frame: Windows, offset: tuple[int, ...], spatial: tuple[int, ...], *, padded: bool = False
 ) -> tuple[list[Array], Array]:
-    """Per axis, what every window reads at `offset` (kept inside), and whether it is inside."""
+    """Per axis, what every window reads at `offset` (kept inside), and whether it is inside, or
+    inside of the `padded` image."""
     at, inside = [], np.array(True)
     for axis, length in enumerate(spatial):
         starts = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.before[axis]
         reads = starts + offset[axis] * frame.dilations[axis]
-        inside = np.multiply.outer(inside, (reads >= 0) & (reads < length))
+        before, after = (frame.before[axis], frame.after[axis]) if padded else (0, 0)
+        held = (reads >= -before) & (reads < length + after)
+        inside = np.multiply.outer(inside, held)
         at.append(np.clip(reads, 0, max(0, length - 1)))
     return at, inside
 
