@@ -497,6 +497,10 @@ def sampling() -> Iterator[Entry]:
         for mode in names[opset]:
             form = f'mode="{mode}", align_corners={align}'
             yield opset, f"y = GridSample <{form}> (x, g)", feeds
+            for padding in ("border", "reflection", "zeros"):
+                padded = f'{form}, padding_mode="{padding}"'
+                wide = {**feeds, "g": feeds["g"] * F32(4)}
+                yield opset, f"y = GridSample <{padded}> (x, g)", wide
 
 
 def recurrent() -> Iterator[Entry]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -160,19 +162,85 @@ def _bins(first: float, last: float, count: int, length: int) -> list[tuple[int,
     return [(int(np.clip(a, 0, length)), int(np.clip(b, 0, length))) for a, b in edges]
 
 
-#: What version 16 calls the modes of version 20.
-_OLD_MODES = {"bilinear": "linear", "bicubic": "cubic"}
-
-
 @implements("GridSample", since=16)
 def grid_sample(call: Call, x: Array, grid: Array) -> Array:
     """GridSample-16 to -22: `x` [N, C, ...], `grid` [N, ..., rank of the image].
 
-    Version 16 says "bilinear" and "bicubic" where version 20 says "linear" and "cubic".
+    Version 16 says "bilinear" and "bicubic" where version 20 says "linear" and "cubic". Raises
+    ValueError for places that are not finite, where they are no whole pixels or are reflected.
     """
     shape = (*x.shape[:2], *grid.shape[1:-1])
     if 0 in shape:
         return np.zeros(shape, x.dtype)
-    mode = call.get("mode")
-    result: Array = call.onnx(x, grid, version=20, mode=_OLD_MODES.get(mode, mode))[0]
-    return result
+    rank = x.ndim - 2
+    places = np.asarray(grid, np.result_type(grid.dtype, np.float32))
+    axes = [_taps(call, places[..., rank - 1 - axis], x.shape[2 + axis]) for axis in range(rank)]
+    whole = call.get("mode") == "nearest"
+    result = np.zeros(shape, x.dtype if whole else np.result_type(x.dtype, np.float32))
+    images = (np.arange(len(x)).reshape(-1, *[1] * rank),)
+    for taps in itertools.product(*axes):
+        inside = np.logical_and.reduce([tap.inside for tap in taps])[:, None]
+        reads: Any = (*images, slice(None), *(tap.index for tap in taps))
+        values = np.where(inside, np.moveaxis(x[reads], -1, 1), np.zeros((), x.dtype))
+        weight = np.multiply.reduce([tap.weight for tap in taps])[:, None]
+        result = values if whole else result + weight * values
+    return np.asarray(result, x.dtype)
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """What is read along an axis for each place, whether that is inside, and how much it counts."""
+
+    index: Array
+    inside: Array
+    weight: Array
+
+
+def _taps(call: Call, places: Array, length: int) -> list[_Tap]:
+    """The pixels that places between -1 and 1 are blended of, along an axis of `length`."""
+    mode, padding, align = (call.get(one) for one in ("mode", "padding_mode", "align_corners"))
+    low, high = (0.0, length - 1.0) if align else (-0.5, length - 0.5)
+    at = (places + 1) / 2 * (length - 1) if align else ((places + 1) * length - 1) / 2
+    if mode == "nearest":
+        at = np.rint(at)
+    if padding == "border":
+        at = np.where((at < low) | (at > high), np.clip(at, 0, length - 1), at)
+    if not np.isfinite(at).all() and (mode != "nearest" or padding == "reflection"):
+        raise ValueError("a place is not finite")
+    if padding == "reflection":
+        at = _reflected(at, low, high)
+    first = np.floor(at)
+    weights = _weights(mode, at - first)
+    offset = -1 if len(weights) == 4 else 0
+    found = []
+    for number, weight in enumerate(weights):
+        pixel = first + (number + offset)
+        inside = (pixel >= 0) & (pixel < length) if padding == "zeros" else np.array(True)
+        if padding == "reflection":
+            pixel = np.trunc(_reflected(pixel, low, high))
+        index = np.clip(np.where(np.isnan(pixel), 0, pixel), 0, length - 1).astype(np.int64)
+        found.append(_Tap(index, np.broadcast_to(inside, index.shape), weight))
+    return found
+
+
+def _weights(mode: str, share: Array) -> list[Array]:
+    """How much the pixels around a place count, which lies by `share` behind one of them."""
+    if mode == "nearest":
+        return [np.ones_like(share)]
+    if mode in ("linear", "bilinear"):
+        return [1 - share, share]
+    a = -0.75  # of Keys' cubic convolution
+    near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (share, 1 - share)]
+    far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (share + 1, 2 - share)]
+    return [far[0], *near, far[1]]
+
+
+def _reflected(at: Array, low: float, high: float) -> Array:
+    """Places, those outside reflected at both ends until they are inside."""
+    outside = (at < low) | (at > high)
+    if low == high and outside.any():
+        raise ValueError("nothing to reflect at in an axis of one pixel")
+    beyond = np.where(at < low, low - at, at - high)
+    times, rest = np.divmod(np.where(outside, beyond, 0), max(high - low, 1))
+    back = (times % 2 == 0) == (at < low)
+    return np.where(outside, np.where(back, low + rest, high - rest), at)
