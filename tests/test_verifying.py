@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+import pytest
+from onnx import ModelProto, helper, numpy_helper
 
 import passes
 from passes.engine import Engine
 from passes.model import Model
 from passes.rule import Edit, Rule, Site
 from passes.session import Verifying
+from passes.verify.verification import Verification, verify
 from passes.verifying import verify_rounds
 
 #: Loops that are equal up to the names of their values and symbols, but for the third.
@@ -56,3 +60,26 @@ def test_a_verdict_speaks_only_for_what_is_compared_in_the_same_way() -> None:
     verifying = Verifying(executor="reference")
     verdicts = verify_rounds(model, [round_], round_.proto, verifying, lambda _: None, known={})
     assert [one.verdict for one in verdicts.rewrites] == ["verified", "mismatch"]
+
+
+def test_nodes_that_a_step_leaves_as_they_are_take_no_run_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Conv-11 and Relu-6 are Conv-22 and Relu-14 as they stand; so the whole model runs, alone."""
+    model = onnx.parser.parse_model("""
+        <ir_version: 6, opset_import: ["" : 11]>
+        g (float[N,1,4,4] x) => (float[N,1,3,3] z) <float[1,1,2,2] w = {1, 2, 3, 4}>
+        { y = Conv (x, w) z = Relu (y) }
+    """)
+    runs: list[list[str]] = []
+
+    def counting(before: ModelProto, *others: Any, **options: Any) -> Verification:
+        runs.append([node.op_type for node in before.graph.node])
+        return verify(before, *others, **options)
+
+    monkeypatch.setattr("passes.verifying.verify", counting)
+    result = passes.upgrade(model, opset=22, executor="reference")
+    assert runs == [["Conv", "Relu"]]
+    assert list(result.model.graph.node) == list(model.graph.node)
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
