@@ -26,6 +26,17 @@ def add(initializer: str = "", ir: int = 8) -> ModelProto:
 X = np.array([1, 2], F32)
 
 
+def test_a_range_that_takes_gigabytes_is_not_made() -> None:
+    model = parser.parse_model("""
+        <ir_version: 7, opset_import: ["" : 11]>
+        g (int64 n) => (int64[K] y) <int64 zero = {0}, int64 one = {1}> { y = Range (zero, n, one) }
+    """)
+    with pytest.raises(CannotRun, match="longer than 67108864"):
+        ReferenceExecutor().run(model, {"n": np.array(10**9)})
+    short = ReferenceExecutor().run(model, {"n": np.array(3)}).outputs["y"]
+    np.testing.assert_array_equal(np.asarray(short), [0, 1, 2])
+
+
 def test_a_missing_an_unknown_and_an_unfitting_feed_fail() -> None:
     with pytest.raises(ModelFailed, match="the input 'w' is not fed"):
         RUN(add(), {"x": X})

@@ -10,9 +10,22 @@ from typing import Any
 import numpy as np
 
 from passes.operators import op_of
-from passes.verify.executor import Array
+from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.ops.axes import normalized
 from passes.verify.reference.registry import Call, implements
+
+#: Numbers in a Range: more take gigabytes, and whether there is room is for no machine to decide.
+_LONGEST = 1 << 26
+
+
+@implements("Range")
+def range_of(call: Call, start: Array, limit: Array, delta: Array) -> Any:
+    """Range-11 and later: CannotRun for more numbers than a machine need have room for."""
+    if start.size == limit.size == delta.size == 1 and delta.item():
+        steps = (limit.item() - start.item()) / delta.item()
+        if _LONGEST < steps < float("inf"):
+            raise CannotRun(f"a Range of {steps:.0f} numbers is longer than {_LONGEST}")
+    return call.onnx(start, limit, delta)
 
 
 @implements("TopK", since=10)
