@@ -48,7 +48,12 @@ class BodyTypes:
     changes: Mapping[str, Change]
     invariant: frozenset[Dim]  # symbols that are the same size in every iteration
     sizes: Mapping[Dim, Atom]  # what some of them are the sizes of
-    certain: Mapping[str, TypeProto] | None  # whatever the body declares, if that tells more
+    _certain: Callable[[], Mapping[str, TypeProto] | None]
+
+    @cached_property
+    def certain(self) -> Mapping[str, TypeProto] | None:
+        """The types that hold whatever the body declares, None where that tells no more."""
+        return self._certain()
 
     def elem_type(self, name: str) -> int:
         """The element type of a value of the body, 0 where it is not known."""
@@ -101,24 +106,34 @@ def body_types(
     stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
     given = [inference.outer(name) for name in form.captured]
     known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
-    certain = _certain(replace(inference, declaring=False, sizes={}), dims)
-    return BodyTypes(types, changes, frozenset(known), inference.sizes, certain)
+    bare = replace(inference, declaring=False, sizes={})
+    return BodyTypes(
+        types, changes, frozenset(known), inference.sizes, lambda: _certain(bare, types, dims)
+    )
 
 
 def _certain(
-    inference: BodyInference, dims: Mapping[str, Dims | None]
+    bare: BodyInference, types: Mapping[str, TypeProto], dims: Mapping[str, Dims | None]
 ) -> Mapping[str, TypeProto] | None:
-    """The types that hold whatever the body declares, None where it declares only what is known."""
-    carried = inference.form.carried
-    if all(
-        size == dim
-        for one in carried
-        for size, dim in zip(inference.first(one) or (), dims[one.body_input] or (), strict=False)
-        if isinstance(dim, int)
-    ):
+    """The types that hold whatever the body declares, None where it declares only what is known.
+
+    `bare` infers without the sizes that it declares.
+    """
+    firsts = [(bare.first(one), dims[one.body_input]) for one in bare.form.carried]
+    if not all(_tells_all(first, shape) for first, shape in firsts):
+        return _fixpoint(bare, lambda one, before, after: False)[0]
+    known = bare.run(dims)
+    if all(_tells_all(dims_of(known.get(name)), dims_of(one)) for name, one in types.items()):
         return None
-    types, _, _ = _fixpoint(inference, lambda one, before, after: False)
-    return types
+    return known
+
+
+def _tells_all(known: Dims | None, declared: Dims | None) -> bool:
+    """Whether all sizes of a shape are known."""
+    sizes = dict(enumerate(known or ()))
+    return all(
+        sizes.get(axis) == dim for axis, dim in enumerate(declared or ()) if isinstance(dim, int)
+    )
 
 
 def may_change(site: Site, form: LoopForm) -> Set[str]:

@@ -28,6 +28,8 @@ from passes.verify.executor import Array, Did, Event
 _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
 #: Constants of the model that floats are set to, and inputs that are varied.
 _MOST_NUMBERS, _MOST_INPUTS = 8, 8
+#: What may be a size or a trip count is not set to more than this.
+_LARGEST_SIZE = 1 << 16
 _TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
 _DONE: tuple[Did, ...] = get_args(Did)
 _SENTENCES: dict[Did, str] = {
@@ -138,7 +140,7 @@ def _turned(value: Array, numbers: Sequence[float]) -> Iterator[Array]:
         info = np.iinfo(value.dtype)
         near = [one + step for step in (0, 1, -1) for one in whole] if value.size == 1 else whole
         for integer in dict.fromkeys((*near, 0, 1, 2, -1)):
-            if info.min <= integer <= info.max:
+            if info.min <= integer <= info.max and (value.ndim > 1 or integer <= _LARGEST_SIZE):
                 yield np.full_like(value, integer)
     elif _scales(value):
         yield from (_times(value, factor) for factor in _FACTORS)

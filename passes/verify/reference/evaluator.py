@@ -121,11 +121,12 @@ class Evaluator(ReferenceEvaluator):
 
     def declares(self, name: str, shape: Sequence[int | None]) -> bool:
         """Whether the input `name` of this body may have this shape."""
-        said = self._declared.get(name)
-        return said is None or (
-            len(said) == len(shape)
-            and all(dim in (None, size) for size, dim in zip(shape, said, strict=True))
-        )
+        return _may_be(self._declared.get(name), shape)
+
+    def returns(self, position: int, value: Value) -> bool:
+        """Whether the output of this body at a position may have the shape of a value."""
+        declared = known_shape(self.proto_.output[position].type)
+        return not isinstance(value, np.ndarray) or _may_be(declared, value.shape)
 
     def formal_inputs(self, fed: int, owner: NodeProto) -> list[str]:
         """The inputs of this body that its node feeds.
@@ -225,6 +226,13 @@ class Evaluator(ReferenceEvaluator):
         if output_names is not None:
             raise ValueError("asks for some outputs only: not implemented")
         return self.execute(Frame({"": None, **self.rt_inits_, **feed_inputs}, None))
+
+
+def _may_be(declared: Sequence[int | None] | None, shape: Sequence[int | None]) -> bool:
+    return declared is None or (
+        len(declared) == len(shape)
+        and all(dim in (None, size) for size, dim in zip(shape, declared, strict=True))
+    )
 
 
 def _perturbed(

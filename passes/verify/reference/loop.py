@@ -82,6 +82,10 @@ class Loop(Holder):
             for index, (before, value) in enumerate(zip(carried, after, strict=True)):
                 self.same_kind(f"carried value {index}", before, value, shape=False)
                 self.resizes(body, self.names[2 + index], before, value)
+            if not trip:  # the others are as large
+                collected = enumerate(elements, start=1 + self.carried)
+                kept = all(body.returns(position, value) for position, value in collected)
+                self.machine.undeclared |= not kept
             collector.add(elements)
             carried, trip = after, trip + 1
         self.ran(trip)

@@ -60,7 +60,7 @@ class Machine:
     idle: bool = False
     idle_scan: bool = False
     #: Whether such a one was fed sizes that its body declares otherwise, and whether one that ran
-    #: changed the size of a state from such a one.
+    #: changed the size of a state from such a one, or collects what its body declares otherwise.
     misfed: bool = False
     undeclared: bool = False
     #: What nodes with bodies did.
