@@ -74,9 +74,9 @@ class Outcome:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
     Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
-    sizes that its body declares otherwise; `undeclared`: one that ran changed the size
-    of a state from one that its body rules out, or collects what it declares otherwise; `reached` is what Ifs, loops and masks did; the
-    reference executor tells.
+    sizes that its body declares otherwise; `undeclared`: one that ran changed the size of a state
+    from one that its body rules out, or collects what it declares otherwise; `reached` is what Ifs,
+    loops and masks did; the reference executor tells.
     """
 
     outputs: dict[str, Value]
