@@ -67,28 +67,40 @@ class _Walk:
         site = self.integers.site
         home = next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
         fed = None if home is None else fed_by(site, home, name)
-        if fed is None or not self.integers.is_made_of_others(name) or self._says_more(name, fed):
+        if fed is None or not self.integers.is_made_of_others(name):
             return
         if not self.integers.means(fed.tensor, fed.scope):
             return
+        declared = self._declared(name, fed)
+        slice_ = site.fresh(f"{name}/fed") if declared else name
         if fed.along is None:
-            self._take(helper.make_node("Identity", [fed.tensor], [name]), depth)
-            return
-        first = site.fresh(f"{name}/first")
-        self._take(helper.make_node("Constant", [], [first], value=_ZERO), depth)
-        self._take(helper.make_node("Gather", [fed.tensor, first], [name], axis=fed.along), depth)
+            self._take(helper.make_node("Identity", [fed.tensor], [slice_]), depth)
+        else:
+            first = self._constant(f"{name}/first", _ZERO, depth)
+            node = helper.make_node("Gather", [fed.tensor, first], [slice_], axis=fed.along)
+            self._take(node, depth)
+        if declared:
+            sizes = helper.make_tensor("", TensorProto.INT64, [len(declared)], declared)
+            shape = self._constant(f"{name}/shape", sizes, depth)
+            self._take(helper.make_node("Reshape", [slice_, shape], [name]), depth)
 
-    def _says_more(self, name: str, fed: Fed) -> bool:
-        """Whether an input of a body declares sizes that the type of what feeds it lacks."""
+    def _constant(self, hint: str, value: TensorProto, depth: int) -> str:
+        name = self.integers.site.fresh(hint)
+        self._take(helper.make_node("Constant", [], [name], value=value), depth)
+        return name
+
+    def _declared(self, name: str, fed: Fed) -> list[int]:
+        """The sizes of an input of a body that only the body declares, 0 for the others: a Reshape
+        to these fails on other ones. Empty where there are none."""
         site = self.integers.site
-        own = dims_of(site.type_of(name))
-        dims = dims_of(site.model.types.of(fed.scope, fed.tensor))
+        own, dims = dims_of(site.type_of(name)), dims_of(site.model.types.of(fed.scope, fed.tensor))
         if own is None or dims is None:
-            return own is not None
+            return []
         axis = None if fed.along is None else fed.along % len(dims)
         rest = [dim for position, dim in enumerate(dims) if position != axis]
-        pairs = zip(own, rest, strict=False)
-        return any(isinstance(dim, int) and dim != known for dim, known in pairs)
+        pairs = list(zip(own, rest, strict=False))
+        sizes = [one if isinstance(one, int) and one != dim else 0 for one, dim in pairs]
+        return sizes if any(sizes) and len(own) == len(rest) else []
 
     def _tells(self, node: NodeProto) -> bool:
         if not is_settled(node):
