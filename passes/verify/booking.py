@@ -114,19 +114,23 @@ class Booking:
                 self._book_alone(name, case, trial, reference)
                 return
         if trial.before.outcome is not None and trial.after.unable:
-            trial = self._without_answer(name, trial)
+            trial = self._without_answer(name, trial, reference)
         if case.kind == "given" and trial.before.failed:
             self.ledger.note(f"the original fails on the {case.label}", trial.before.failed)
         self.ledger.add(name, case, trial)
 
-    def _without_answer(self, name: str, trial: Trial) -> Trial:
+    def _without_answer(self, name: str, trial: Trial, reference: Trial) -> Trial:
         """A trial in which only the original can be run: a mismatch, but where an executor lacks
-        what is newer than itself, or the reference executor a kernel."""
+        what is newer than itself, or the reference executor a kernel; or where the original fails
+        or does not end, and this executor leaves out what nothing reads."""
         why = trial.after.unable
+        longest = self.case_timeout / _MUCH_LONGER
         self.ledger.note(f"{name} runs the original alone", why)
+        if reference.before.endless or reference.before.failed:
+            return trial
         if why.startswith(CRASHED):
             what = "the rewritten model ends it, the original runs"
-        elif trial.after.endless and trial.before.seconds * _MUCH_LONGER < self.case_timeout:
+        elif trial.after.endless and trial.before.seconds < longest:
             what = "the rewritten model does not end, the original does"
         elif any(sign in why for sign in _OUT_OF_MEMORY):
             what = "the rewritten model takes more memory than there is, the original runs"

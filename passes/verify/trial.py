@@ -86,6 +86,7 @@ class Side:
     check: str = ""
     _reason: str = ""
     _times: int = 0
+    _endless: bool = False
     _crashes: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
@@ -102,7 +103,7 @@ class Side:
         is the seed of other roundings.
         """
         if self._times >= _GIVE_UP:
-            return Ran(unable=self._reason)
+            return Ran(unable=self._reason, endless=self._endless)
         if len(self._crashes[like]) >= _MOST_CRASHES:
             return Ran(unable=self._crashes[like][-1], spared=True)
         left = deadline - time.monotonic()
@@ -126,7 +127,8 @@ class Side:
             if time.monotonic() >= deadline:
                 raise OutOfTime from error
             self._remember(str(error), like)
-            return Ran(unable=str(error), endless=isinstance(error, TookTooLong))
+            self._endless = isinstance(error, TookTooLong)
+            return Ran(unable=str(error), endless=self._endless)
         self._times = 0
         return replace(self._checked(outcome), seconds=time.monotonic() - started)
 
