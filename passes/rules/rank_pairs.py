@@ -60,14 +60,14 @@ class _Pairs:
         if not _is(node, "Squeeze") or len(node.input) < 2 or node.output[0] in self.keep:
             return []
         found: list[NodeProto] = []
-        maker = self.makers.get(node.input[0])
-        while maker is not None and self.reads[maker.output[0]] == 1:
+        name = node.input[0]
+        while (maker := self.makers.get(name)) is not None and self.reads[name] == 1:
             found.append(maker)
             if _is(maker, "Unsqueeze"):
                 return found if list(maker.input[1:]) == list(node.input[1:]) else []
             if op_of(maker) not in _ANY_SHAPE:
                 return []
-            maker = self.makers.get(maker.input[0])
+            name = maker.input[0]
         return []
 
 

@@ -64,3 +64,11 @@ def test_a_pair_goes(nodes: str, left: list[str]) -> None:
 )
 def test_other_nodes_stay(nodes: str) -> None:
     assert shortened(nodes) == [node.op_type for node in model(nodes).graph.node]
+
+
+def test_of_a_node_between_only_the_second_output_is_read() -> None:
+    proto = as_model("""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[3] x, int64[1] axes, int64[1] k) => (int64[3] y) {
+            a = Unsqueeze (x, axes)  v, i = TopK (a, k)  z = Squeeze (i, axes)  y = Neg (z) }""")
+    left = without_pairs(proto.graph.node, ["y"])
+    assert [node.op_type for node in left] == ["Unsqueeze", "TopK", "Squeeze", "Neg"]
