@@ -27,7 +27,7 @@ def broken(before: ModelProto, result: Result, command: Command) -> Iterator[str
 def _is_valid(model: ModelProto) -> bool:
     try:
         onnx.checker.check_model(model, full_check=True)
-    except Exception:  # as above
+    except Exception:  # its errors have no common base
         return False
     return True
 

@@ -144,7 +144,7 @@ def short_cut(kernel: OpRun) -> Callable[..., Any]:
         try:
             results = compute(*operands, **{name: getattr(kernel, name) for name in names})
             results = _tuple_of(results)
-        except Exception:
+        except Exception:  # whatever it is, `run` tells it in its own words
             return run(*operands)
         if same_type and results[0].dtype != operands[0].dtype:
             return run(*operands)
