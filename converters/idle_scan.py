@@ -24,11 +24,9 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan) -> list[str]:
     """The final states and collected values: the initial states, and zeros."""
     sizes = [spelling.size_of_axis(idle, scan.sequences[0], axis) for axis in (0, 1)]
     states = [idle.op("Identity", value) for value in scan.initials]
-    given = filter(None, site.node.input)  # what guards made of them has no known type
-    read = [*scan.initials, *scan.sequences, *given, *scan.form.captured]
     collected = []
     for element in scan.elements:
-        dims = [size_of(idle, site, read, dim) for dim in element.dims]
+        dims = [size_of(idle, site, scan.form, dim) for dim in element.dims]
         shape = idle.once(("shape", *dims), partial(idle.op, "Concat", *sizes, *dims, axis=0))
         collected.append(spelling.zeros(idle, shape, element.elem_type))
     return [*states, *collected]

@@ -123,8 +123,7 @@ class Rows:
         form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
-            read = [*filter(None, form.inputs), *form.captured]
-            told = told_size(author, site, read, dim if isinstance(dim, int) else declared)
+            told = told_size(author, site, form, dim if isinstance(dim, int) else declared)
             if told:
                 return told
             return self._computed_zero(author)

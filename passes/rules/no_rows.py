@@ -35,8 +35,7 @@ def no_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
     if any(isinstance(dim, str) for dim in dims):
         if author.opset < _CONSTANT_OF_SHAPE:
             raise _too_old(author, site, one, dims)
-        read = [*filter(None, form.inputs), *form.captured]
-        sizes = [size_of(author, site, read, dim) for dim in dims]
+        sizes = [size_of(author, site, form, dim) for dim in dims]
         return spelling.zeros(author, shape_of_none(author, sizes, one.axis), elem_type_of(known))
     shape = [dim if isinstance(dim, int) else 0 for dim in dims]
     shape.insert(one.axis % (len(shape) + 1), 0)
