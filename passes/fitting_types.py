@@ -40,13 +40,16 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
         return edit
     owner = site.scope.owner
     gone = [owner.node[at] for at in sorted({site.place.index, *edit.covered})]
-    before = _Scope(site.opset, known).needs([*edit.context, *gone])
-    before |= _Scope(site.opset, known).needs([site.node])  # its bodies may be new
+
+    def had(*, surely: bool = False) -> Iterator[Need]:
+        for nodes in ([*edit.context, *gone], [site.node]):  # whose bodies may be new
+            yield from _Scope(site.opset, known, surely=surely).needs(nodes)
+
     fitting = _Fitting(
         site,
-        kept=frozenset((need.op, need.elem_type) for need in before),
+        kept=frozenset((need.op, need.elem_type) for need in had()),
         called=frozenset(_called(site)),
-        runs=not any(need.elem_type in need.formal.always_lacked for need in before),
+        runs=not any(need.elem_type in need.formal.always_lacked for need in had(surely=True)),
     )
     if not any(map(fitting.objects, needs)):
         return edit
@@ -58,11 +61,17 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
 
 @dataclass
 class _Scope:
-    """The element types of what one graph defines, as far as they show, and of what is around."""
+    """The element types of what one graph defines, as far as they show, and of what is around.
+
+    What is `surely` needed leaves out what onnxruntime may run without a kernel for the types: an
+    If with its branches (it may be inlined), an Identity (removed), a loop (the first of its
+    values alone is looked at).
+    """
 
     opset: int
     outer: Callable[[str], int]
     in_body: bool = False
+    surely: bool = False
     types: dict[str, int] = field(default_factory=dict)
 
     def of(self, name: str) -> int:
@@ -79,7 +88,7 @@ class _Scope:
         if not scoping.holds_graphs(node):
             given, found = given_and_needed(node, self.opset, inputs)
             self._define(node, given)
-            return found
+            return frozenset() if self.surely and op_of(node) == "Identity" else found
         given, found = [], frozenset()
         for _, graph in scoping.subgraphs(node):
             inner = self.inside(node, graph)
@@ -87,6 +96,11 @@ class _Scope:
             given = [inner.of(value.name) for value in graph.output]
         given = given[1:] if op_of(node) == "Loop" else given
         self._define(node, given)
+        if self.surely and op_of(node) == "If":
+            return frozenset()
+        if self.surely:
+            first = [*inputs[_LOOP_STATES * (op_of(node) == "Loop") :], *given][:1]
+            return found | needs_of(op_of(node), self.opset, [], first)
         return found | needs_of(op_of(node), self.opset, inputs, given)
 
     def _define(self, node: NodeProto, given: Sequence[int]) -> None:
@@ -96,7 +110,7 @@ class _Scope:
 
     def inside(self, node: NodeProto, graph: GraphProto) -> _Scope:
         """The scope of a body, before its nodes are read."""
-        inner = _Scope(self.opset, self.of, in_body=True)
+        inner = _Scope(self.opset, self.of, in_body=True, surely=self.surely)
         op = op_of(node)
         fed: Sequence[str] = node.input if op in ("Loop", "Scan") else ()
         shift = 1 if op == "Scan" and self.opset == _SCAN_WITH_LENGTHS else 0
@@ -208,7 +222,10 @@ class _Level:
         for position, name in enumerate(node.input):
             formal = known.input(position)
             if name and formal is not None and formal.variable in casts:
-                copy.input[position] = self._widened(name, casts[formal.variable][1])
+                wide_input = self._widened(name, casts[formal.variable][1])
+                if op_of(node) == "Shape":  # onnxruntime takes away a Cast in front of it
+                    wide_input = self.author.op("Abs", wide_input)
+                copy.input[position] = wide_input
         given: list[tuple[str, str, int]] = []
         for position, name in enumerate(node.output):
             formal = known.output(position)

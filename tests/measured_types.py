@@ -19,6 +19,7 @@ from passes.releases import RELEASES
 
 #: The ops that rewrites write beside those of the model.
 OPS = (
+    "Abs",
     "Add",
     "And",
     "ArgMax",
