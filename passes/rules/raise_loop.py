@@ -57,7 +57,7 @@ def raise_loop(site: Site) -> Edit:
     - `no-iteration`: the trip count is fixed, and below 1
     - `not-a-tensor`: a sequence or an optional is carried
     - `shape-changes`: a carried value changes its shape
-    - `shape-unknown`: that a carried value keeps its shape is not proven
+    - `shape-unknown`: that a carried value keeps its shape is not proven, or runtimes differ in it
     - `unknown-type`: the element type of a carried or collected value is not known
     - `unknown-rank`: the rank of a collected value is not known
     - `negative-read`: an index may be negative, and so count from the end

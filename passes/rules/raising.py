@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import TensorProto
 
 from passes.loop_form import Carried, LoopForm
+from passes.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.accumulators import Accumulator, find_accumulators
 from passes.rules.body_types import BodyTypes, Change, body_types
@@ -66,6 +67,7 @@ class Raising:
         trips = trips_of(site, form)
         integers = integers_of(site, form)
         windows = _windows(site, form, integers, trips)
+        _check_squeezes(site, form, integers)
         types = body_types(site, form, [one.read for group in windows for one in group], checked)
         accumulators = find_accumulators(site, form, integers, types, trips)
         collecting = {one.carried for one in accumulators}
@@ -93,6 +95,21 @@ def _windows(
         if window is not None:
             groups.setdefault(read.key, []).append(window)
     return tuple(tuple(group) for group in groups.values())
+
+
+def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
+    """See that no Squeeze has an empty list of axes: onnxruntime then squeezes all, whatever the
+    body declares, which a Loop lets pass and a Scan does not."""
+    for node in form.body.node:
+        axes = node.input[1] if op_of(node) == "Squeeze" and len(node.input) > 1 else ""
+        known = integers.constant_inside(axes) if axes else None
+        if known is not None and not known.size:
+            raise Refused(
+                "shape-unknown",
+                f"runtimes differ in the shape of {node.output[0]!r}: the axes {axes!r} of the "
+                "Squeeze are an empty list",
+                [site.path, node.output[0]],
+            )
 
 
 def _droppable(site: Site, form: LoopForm, windows: Sequence[Sequence[Window]]) -> frozenset[str]:
