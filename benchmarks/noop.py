@@ -11,9 +11,9 @@ from onnx import ModelProto
 import passes
 from benchmarks.harness import Aim, Bench, Side
 from benchmarks.models import chain, nested
-from passes.inspection import inspect_model
-from passes.model import Model
-from passes.save import save
+from passes.cli.inspection import inspect_model
+from passes.ir.model import Model
+from passes.ir.save import save
 
 _OPSET = 13
 _AIM = Aim(ratio=3)

@@ -30,7 +30,8 @@ _OURS = (
     "verify=False).model, {1!r})"
 )
 _LOADED = (
-    "import passes, onnx, passes.rules.unroll; model = onnx.load({1!r}); list(model.graph.node)"
+    "import passes, onnx, passes.rules.unroll.unroll; model = onnx.load({1!r}); "
+    "list(model.graph.node)"
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from converters.conversion import Conversion
-from passes.value_types import elem_type_of
+from passes.types.value_types import elem_type_of
 
 
 def ints_as_input(node: NodeProto, at: Conversion, name: str) -> Sequence[NodeProto]:

@@ -9,11 +9,11 @@ from onnx import TensorProto, ValueInfoProto, helper
 from converters.batch_rows import Row, rows_at, run_row
 from converters.batched_scan import BatchedScan
 from converters.sequence_lens import Lengths
-from passes import spelling
-from passes.author import Author
-from passes.loop_form import Collected, Kind, LoopForm, Scanned
-from passes.purposes import HANDLE_LENGTH_0
-from passes.value_types import dims_of, tensor_type
+from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.types.value_types import dims_of, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import HANDLE_LENGTH_0
 
 
 def nest(

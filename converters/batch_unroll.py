@@ -9,9 +9,9 @@ from onnx import GraphProto
 from converters.batch_rows import Row, rows_at, run_row
 from converters.batched_scan import BatchedScan
 from converters.sequence_lens import Lengths
-from passes import scope as scoping
-from passes import spelling
-from passes.author import Author
+from passes.ir import scope as scoping
+from passes.writing import spelling
+from passes.writing.author import Author
 
 
 def unroll(

@@ -11,16 +11,17 @@ from converters.called_functions import called_functions
 from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
-from passes import facts, spelling
-from passes import scope as scoping
-from passes.author import Author
-from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.operators import is_onnx_domain
+from passes.analysis.safety.speculation import speculatable
+from passes.analysis.sizes.made_up_sizes import symbol_of_rows
+from passes.analysis.trip_count import facts
+from passes.ir import scope as scoping
+from passes.ir.operators import is_onnx_domain
+from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
-from passes.rules.made_up_sizes import symbol_of_rows
-from passes.scan_axes import write_scan
-from passes.speculation import speculatable
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
+from passes.writing import spelling
+from passes.writing.author import Author
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.
 OLDEST = 13

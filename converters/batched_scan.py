@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, TypeProto, ValueInfoProto, helper
 
-from passes import scope as scoping
-from passes import spelling
-from passes.author import Author
-from passes.loop_form import LoopForm
+from passes.analysis.integers.integers import Integers
+from passes.ir import scope as scoping
+from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
-from passes.rules.integers import Integers
-from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from converters.opset import considers, rewrite
-from passes import scope as scoping
-from passes.operators import called_key, function_key, is_onnx_domain
-from passes.repeated import replace_all
+from passes.ir import scope as scoping
+from passes.ir.operators import called_key, function_key, is_onnx_domain
+from passes.ir.repeated import replace_all
+from passes.ir.scope import Owner, Place, Scope
 from passes.rule import Edit, Site
-from passes.scope import Owner, Place, Scope
 
 Name = tuple[str, str, str]
 

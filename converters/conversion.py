@@ -12,9 +12,9 @@ from onnx import AttributeProto, NodeProto, TypeProto, defs, helper
 
 from converters.given import is_given
 from converters.made import Made
-from passes.operators import called_key, op_of
+from passes.ir.operators import called_key, op_of
 from passes.rule import Refused, Site
-from passes.value_types import Dim, dims_of, elem_type_of
+from passes.types.value_types import Dim, dims_of, elem_type_of
 
 #: The attribute of Constant-12 that may refer to an attribute of a function, by its type.
 _CONSTANT_FORM = {

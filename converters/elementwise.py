@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
 from converters.through_float import through_float
-from passes.value_types import elem_type_of
+from passes.types.value_types import elem_type_of
 
 for _op in ("Max", "Mean", "Min", "Sum"):
     identical(_op, 8, because="inputs of one shape, as before, broadcast to that shape")

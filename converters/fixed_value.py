@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, numpy_helper
 
-from passes.names import Names
+from passes.ir.names import Names
+from passes.ir.scope import Owner
 from passes.rule import Site
-from passes.scope import Owner
 
 #: Initializers that were made, by the supply of names of the run, the graph and their content.
 #: A graph is kept as long as the supply is, so that its id stays its own.

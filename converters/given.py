@@ -6,9 +6,9 @@ from weakref import WeakKeyDictionary
 
 from onnx import FunctionProto, ModelProto
 
-from passes import scope as scoping
-from passes.names import Names
-from passes.operators import called_key, function_key
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.ir.operators import called_key, function_key
 from passes.rule import Site
 
 _Given = dict[tuple[str, str, str], set[str]]

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from converters.batched_scan import BatchedScan
-from passes import spelling
-from passes.author import Author
-from passes.purposes import HANDLE_NOTHING
+from passes.analysis.sizes.element_sizes import size_of
 from passes.rule import Site
-from passes.rules.element_sizes import size_of
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import HANDLE_NOTHING
 
 
 def has_elements(author: Author, scan: BatchedScan, axes: Sequence[int]) -> str:

@@ -21,9 +21,9 @@ from onnx import (
 )
 
 from converters.fixed_value import FixedValue
-from passes.operators import called_key
+from passes.ir.operators import called_key
 from passes.rule import Site
-from passes.value_types import tensor_type
+from passes.types.value_types import tensor_type
 
 TypeOf = Callable[[str], TypeProto | None]
 

@@ -12,7 +12,7 @@ from converters import table
 from converters.conversion import Conversion
 from converters.repeats import template_of
 from converters.steps import Adapter, Identical, Refusal
-from passes.operators import is_onnx_domain, op_of
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.rule import Edit, Site, register
 
 

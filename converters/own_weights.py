@@ -13,10 +13,10 @@ from dataclasses import replace
 from onnx import GraphProto, TensorProto
 
 from converters.batched_scan import BatchedScan
-from passes import scope as scoping
-from passes.external_data import byte_size
+from passes.analysis.bodies.readers import readers_around
+from passes.ir import scope as scoping
+from passes.ir.external_data import byte_size
 from passes.rule import Site
-from passes.rules.readers import readers_around
 
 _SMALL = 4096  # bytes; packing less than this gains nothing
 

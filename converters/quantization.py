@@ -8,7 +8,7 @@ from onnx import NodeProto, TensorProto
 
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
-from passes.value_types import elem_type_of
+from passes.types.value_types import elem_type_of
 
 identical("DequantizeLinear", 13, because="axis is new, and a scalar scale has none")
 identical("DequantizeLinear", 19)

@@ -17,12 +17,12 @@ from onnx import GraphProto, TensorProto, helper
 from converters.batched_scan import BatchedScan
 from converters.ragged_rows import RaggedRows
 from converters.sequence_lens import Lengths
-from passes import spelling
-from passes.author import Author
-from passes.purposes import END_ROWS, HANDLE_LENGTH_0
-from passes.value_types import tensor_type
+from passes.types.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.selection import choose, row_mask
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import END_ROWS, HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)

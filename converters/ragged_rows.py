@@ -10,10 +10,10 @@ from functools import cached_property
 
 from converters.batched_scan import RowType
 from converters.sequence_lens import Lengths
-from passes import spelling
-from passes.author import Author
-from passes.element_types import runs
-from passes.purposes import END_ROWS, HANDLE_LENGTH_0
+from passes.onnxruntime.element_types import runs
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import END_ROWS, HANDLE_LENGTH_0
 
 
 @dataclass(frozen=True)

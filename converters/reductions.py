@@ -10,7 +10,7 @@ from converters.attribute_inputs import ints_as_input
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
 from converters.through_float import through_float
-from passes.value_types import elem_type_of
+from passes.types.value_types import elem_type_of
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 

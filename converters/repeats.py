@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from converters.made import Made
-from passes.operators import op_of
-from passes.template import Template, Value
+from passes.engine.template import Template, Value
+from passes.ir.operators import op_of
 
 
 def template_of(

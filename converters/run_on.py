@@ -15,10 +15,10 @@ from onnx import GraphProto, helper
 from converters.batched_scan import BatchedScan, RowType
 from converters.ragged_batch import Ragged
 from converters.ragged_rows import Final
-from passes import scope as scoping
-from passes.loop_form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.operators import op_of
-from passes.scan_axes import write_scan
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.loops.scan_axes import write_scan
 
 #: The most elements of a state, per row and iteration, that are worth collecting.
 _MOST_ELEMENTS = 1 << 16

@@ -9,11 +9,11 @@ from onnx import NodeProto
 from converters.batch_vectorize import OLDEST
 from converters.batched_scan import BatchedScan
 from converters.upgraded_scan import UpgradedScan
-from passes import scope as scoping
-from passes.author import Author
-from passes.operators import op_of
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.vectorize import NeedsRows
+from passes.writing.author import Author
 
 _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batch is the answer
 

@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
-from passes.operators import op_of
+from passes.ir.operators import op_of
 
 _OPS = ("Softmax", "LogSoftmax", "Hardmax")
 

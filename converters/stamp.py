@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
-from passes import scope as scoping
-from passes.operators import is_onnx_domain
+from passes.ir import scope as scoping
+from passes.ir.operators import is_onnx_domain
 
 #: From this IR version on, initializers need not be inputs; those of bodies must not.
 _FREE_INITIALIZERS = 4

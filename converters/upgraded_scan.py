@@ -23,12 +23,12 @@ from converters.sequence_lens import (
     same_sizes,
     time_of,
 )
-from passes import spelling
-from passes.author import Author
-from passes.purposes import GUARD_SIZES, HANDLE_NOTHING
+from passes.analysis.bodies.readers import readers_around
 from passes.rule import Site
-from passes.rules.readers import readers_around
-from passes.value_types import Dims
+from passes.types.value_types import Dims
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import GUARD_SIZES, HANDLE_NOTHING
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 
-from passes import command_rewriting, command_showing
+from passes.cli import rewriting as command_rewriting
+from passes.cli import showing as command_showing
 
 app = typer.Typer(
     name="passes",

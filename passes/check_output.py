@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from onnx import ModelProto, TensorProto, helper
 
-from passes import scope as scoping
+from passes.engine.rounds import Round
 from passes.errors import PassesError
-from passes.names import Names
-from passes.rounds import Round
+from passes.ir import scope as scoping
+from passes.ir.names import Names
 
 
 class NameTaken(PassesError):

@@ -14,16 +14,16 @@ from onnx import (
     ValueInfoProto,
 )
 
-from passes import scope as scoping
 from passes.check import check
+from passes.engine.full_check import full_objection
 from passes.errors import BadModel, PassesError
-from passes.full_check import full_objection
-from passes.inference import ValueTypes
-from passes.model import Model
-from passes.operators import op_of
-from passes.scope import Scope
-from passes.type_tables import every_scope
-from passes.value_types import Dim, dims_of
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Scope
+from passes.types.inference import ValueTypes
+from passes.types.type_tables import every_scope
+from passes.types.value_types import Dim, dims_of
 
 
 class UnknownDim(PassesError):

@@ -9,7 +9,7 @@ from onnx import ModelProto
 
 from passes.errors import PassesError
 from passes.report import Report
-from passes.verify.verdicts import Failure
+from passes.verify.compare.verdicts import Failure
 
 
 class NotProduced(PassesError):

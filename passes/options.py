@@ -11,7 +11,7 @@ from typing import ParamSpec, TypedDict, TypeVar
 
 from passes.choices import Assumption, Bounded, Executors, Peel
 from passes.errors import nearest
-from passes.releases import Release, release_of
+from passes.onnxruntime.releases import Release, release_of
 from passes.session import Progress, Session, Verifying
 
 _P = ParamSpec("_P")

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from onnx import ModelProto
 
-from passes.operators import op_of
-from passes.places import is_loop, loop_of, path_of, walk_model
-from passes.purposes import Extra
-from passes.rounds import Refusal, Rewritten
+from passes.engine.rounds import Refusal, Rewritten
+from passes.ir.operators import op_of
+from passes.ir.places import is_loop, loop_of, path_of, walk_model
 from passes.rule import Edit
-from passes.verify.coverage import sentence
-from passes.verify.verdicts import Verification
+from passes.verify.compare.coverage import sentence
+from passes.verify.compare.verdicts import Verification
+from passes.writing.purposes import Extra
 
 Outcome = Literal["rewritten", "refused"]
 #: Lines of a short report that say what no case reached.

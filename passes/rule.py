@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
-from passes.purposes import Extra
-from passes.site import Site
+from passes.engine.site import Site
+from passes.writing.purposes import Extra
 
 if TYPE_CHECKING:
-    from passes.template import Template
+    from passes.engine.template import Template
 
 __all__ = ["RULES", "Edit", "Extra", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
 

@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from passes import scope as scoping
 from passes.check import Survey, check_outcome, load_checked
 from passes.check_output import checks_of, refuse_taken, with_check_output
-from passes.collector import collector_held_back
-from passes.constant_nodes import constant_tensor
 from passes.dims import as_given, with_fixed_dims
-from passes.engine import Engine
-from passes.finish import finish
-from passes.front_axes import with_front_axes
-from passes.full_check import invalidated
-from passes.model import Model
+from passes.engine.collector import collector_held_back
+from passes.engine.finish import finish
+from passes.engine.fixpoint import Engine
+from passes.engine.full_check import invalidated
+from passes.engine.pipelines import stages_of
+from passes.engine.rounds import Rewritten, Round
+from passes.engine.selection import marked, unmark
+from passes.engine.stage import Stage, rules_of
+from passes.engine.target_opset import TooNew, check_known, check_reachable, target_opset
+from passes.engine.target_opset import UnknownOpset as UnknownOpset
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.model import Model
+from passes.loops.front_axes import with_front_axes
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
-from passes.pipelines import stages_of
-from passes.releases import Release
+from passes.onnxruntime.releases import Release
 from passes.report import Checked, Record, Report, Size
-from passes.rounds import Rewritten, Round
-from passes.selection import marked, unmark
-from passes.stage import Stage, rules_of
-from passes.target_opset import TooNew, check_known, check_reachable, target_opset
-from passes.target_opset import UnknownOpset as UnknownOpset
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
-    from passes.verifying import Known
+    from passes.verify.rewrites.verifying import Known
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
@@ -246,7 +246,7 @@ class Session:
         verifying: Verifying,
         known: Known,
     ) -> Report:
-        from passes.verifying import verify_rounds
+        from passes.verify.rewrites.verifying import verify_rounds
 
         self._say("verifying")
         check = str(self.options.get("check_output") or "")

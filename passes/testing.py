@@ -12,8 +12,8 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
-from passes.finish import is_given_name
-from passes.scope import walk_model
+from passes.engine.finish import is_given_name
+from passes.ir.scope import walk_model
 from passes.session import NotProduced, NotVerified, Result, Session, Verifying
 
 #: How a name that was set to nothing is printed.

@@ -18,7 +18,7 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy, as the command does
 
 from passes.verify.executor import Executor
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 
 
@@ -61,7 +61,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 #: Where each test only wants to know that a rewrite is right: onnxruntime need not start for each.
-_SHARING = ("rules", "test_golden", "test_exported", "test_optimize", "test_element_types")
+_SHARING = (
+    "rules",
+    "analysis",
+    "converters/test_own_weights",
+    "converters/test_scan_8",
+    "onnxruntime/test_element_types",
+    "test_golden",
+    "test_exported",
+    "test_optimize",
+)
 
 
 @pytest.fixture(scope="session")
@@ -91,4 +100,4 @@ def onnxruntime_at_hand(
         }
         yield [one for name, one in executors.items() if which in ("both", name)]
 
-    monkeypatch.setattr("passes.verifying.executors", chosen)
+    monkeypatch.setattr("passes.verify.rewrites.verifying.executors", chosen)

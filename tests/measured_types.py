@@ -1,6 +1,6 @@
 """Measures which element types the CPU kernels of the installed onnxruntime lack, op by op.
 
-`python -m tests.measured_types FILE.json` adds what is lacked to `passes/onnxruntime_types.json`;
+`python -m tests.measured_types FILE.json` adds what is lacked to `passes/onnxruntime/types.json`;
 it is to be run once for each release that rewritten models shall load in.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, defs, helper
 
-from passes.releases import RELEASES
+from passes.onnxruntime.releases import RELEASES
 
 #: The ops that rewrites write beside those of the model.
 OPS = (

@@ -16,8 +16,8 @@ import pytest
 from onnx import ModelProto, ValueInfoProto
 
 import passes
-from passes import scope
 from passes.choices import DEFAULT_OPSET
+from passes.ir import scope
 from passes.testing import assert_rewrite
 from passes.verify import signature
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passes import scope
 from passes.check import check
-from passes.model import Model
+from passes.ir import scope
+from passes.ir.model import Model
 from passes.verify.executor import CannotRun, ModelFailed
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from tests.generate.choices import Choices
 from tests.generate.feeds import draw
 from tests.generate.model import Generated, generate

@@ -12,9 +12,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from passes.model import Model
-from passes.plugins import load_rules
-from passes.stage import SCAN_8
+from passes.engine.plugins import load_rules
+from passes.engine.stage import SCAN_8
+from passes.ir.model import Model
 from passes.testing import NO_NAME, as_text, assert_refused, assert_rewrite
 
 FOLDER = Path(__file__).parent.parent / "golden_models"

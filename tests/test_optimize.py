@@ -11,14 +11,14 @@ from onnx import ModelProto
 from typer.testing import CliRunner
 
 import passes
-from passes import scope as scoping
 from passes.__main__ import app
-from passes.model import Model
-from passes.pipelines import PIPELINES, stages_of
-from passes.plugins import UnknownRule
-from passes.rounds import Round
+from passes.engine.pipelines import PIPELINES, stages_of
+from passes.engine.plugins import UnknownRule
+from passes.engine.rounds import Round
+from passes.engine.stage import Stage
+from passes.ir import scope as scoping
+from passes.ir.model import Model
 from passes.session import Session
-from passes.stage import Stage
 from passes.testing import as_model
 from tests.generate.choices import Choices
 from tests.generate.model import generate

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from passes.scope import walk_model
+from passes.ir.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session, Verifying
 
 pytestmark = pytest.mark.sampled

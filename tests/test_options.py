@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import passes
-from passes.plugins import UnknownRule
+from passes.engine.plugins import UnknownRule
 
 
 @pytest.mark.parametrize(

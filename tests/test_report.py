@@ -9,14 +9,14 @@ from dataclasses import replace
 import onnx
 from onnx import helper
 
-from passes.places import loop_of, walk_model
-from passes.purposes import Extra
+from passes.engine.rounds import Refusal, Rewritten
+from passes.ir.places import loop_of, walk_model
+from passes.ir.scope import Place, Scope
 from passes.report import Checked, Record, Report, Size
-from passes.rounds import Refusal, Rewritten
 from passes.rule import Edit, Refused, Rule
-from passes.scope import Place, Scope
-from passes.verify.compare import Errors
-from passes.verify.verdicts import Tally, Verification
+from passes.verify.compare.compare import Errors
+from passes.verify.compare.verdicts import Tally, Verification
+from passes.writing.purposes import Extra
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 21]>

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from passes.pipelines import PIPELINES
+from passes.engine.pipelines import PIPELINES
 from tests.forked import Death, Limits, forked
 from tests.generate.choices import Choices
 from tests.generate.model import Generated, generate

@@ -24,7 +24,7 @@ from passes.check.lookup import Lookup
 from passes.check.site import Site
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
-from passes.model import Model
+from passes.ir.model import Model
 
 __all__ = ["Survey", "check", "check_outcome", "load_checked"]
 

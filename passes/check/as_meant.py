@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import GraphProto, ModelProto
 
-from passes import scope as scoping
-from passes.repeated import replace_all
+from passes.ir import scope as scoping
+from passes.ir.repeated import replace_all
 
 #: A domain of which there is one version, known to onnxruntime without an import.
 _UNVERSIONED = "com.microsoft"

@@ -11,10 +11,10 @@ from google.protobuf.message import EncodeError
 from onnx import ModelProto
 from onnx.checker import ValidationError
 
-from passes import scope as scoping
 from passes.errors import BadModel
-from passes.operators import op_of
-from passes.scope import Place
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.ir.scope import Place
 
 _CONTEXT = "==> Context:"
 _NODE = re.compile(r"Name: (.*?) ?OpType: (\S*)", re.DOTALL)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from passes.check.lookup import Lookup
 from passes.check.site import Body, Site
-from passes.operators import op_of
+from passes.ir.operators import op_of
 
 
 def check_carried(

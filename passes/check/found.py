@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from passes.scope import Place, Scope
+from passes.ir.scope import Place, Scope
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from onnx import FunctionProto, ModelProto, defs
 
-from passes import scope as scoping
 from passes.check.cycles import circle, find_cycle
 from passes.check.wording import count
 from passes.errors import BadModel
-from passes.model import Model
-from passes.operators import FunctionKey, called_key, function_key, op_of
-from passes.scope import Place
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import FunctionKey, called_key, function_key, op_of
+from passes.ir.scope import Place
 
 
 def check_functions(model: ModelProto, places: Iterable[Place]) -> None:

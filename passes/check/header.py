@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import onnx
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
-from passes import scope as scoping
 from passes.errors import BadModel
-from passes.operators import is_onnx_domain, op_of, plain_domain
-from passes.scope import Owner
+from passes.ir import scope as scoping
+from passes.ir.operators import is_onnx_domain, op_of, plain_domain
+from passes.ir.scope import Owner
 
 #: The oldest opset whose operators are known to the opset conversion.
 OLDEST_OPSET = 7

@@ -20,9 +20,9 @@ from onnx import (
 from passes.check.survey import Survey
 from passes.check.wording import describe, element
 from passes.errors import BadModel
-from passes.operators import op_of
-from passes.scope import Key, Scope
-from passes.value_types import Dims, dims_of
+from passes.ir.operators import op_of
+from passes.ir.scope import Key, Scope
+from passes.types.value_types import Dims, dims_of
 
 #: Which output of its bodies each output of a node is: a Loop's first is its condition.
 _FIRST_RETURNED = {"Loop": 1, "Scan": 0, "If": 0}

@@ -11,11 +11,11 @@ from collections.abc import Set
 
 from onnx import FunctionProto, GraphProto, ModelProto, TensorProto, TypeProto
 
-from passes import scope as scoping
-from passes.external_data import external_tensors
-from passes.model import Model
-from passes.operators import op_of
-from passes.scope import Owner
+from passes.ir import scope as scoping
+from passes.ir.external_data import external_tensors
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Owner
 
 #: The opsets of GroupNormalization-18.
 _DEPRECATED_GROUPS = range(18, 21)

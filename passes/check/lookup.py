@@ -11,10 +11,10 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.check.heading import Headings
 from passes.check.told import Told
 from passes.check.wording import describe
-from passes.model import Model
-from passes.operators import op_of
-from passes.scope import Scope
-from passes.value_types import Dim, dims_of
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Scope
+from passes.types.value_types import Dim, dims_of
 
 _LONGEST = 1 << 20  # entries; no batch is larger
 

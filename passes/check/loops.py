@@ -14,7 +14,7 @@ from passes.check.scan_8_types import check_scan_8_types
 from passes.check.scan_form import check_scan_form, is_scan_8
 from passes.check.scan_types import check_scan_types
 from passes.check.site import Site
-from passes.operators import op_of
+from passes.ir.operators import op_of
 
 _FORM: dict[str, Callable[[Site], None]] = {
     "Scan": check_scan_form,

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 from onnx import FunctionProto, ModelProto
 
-from passes import scope as scoping
 from passes.check.order import unresolved
 from passes.errors import BadModel
-from passes.scope import Place, Scope
+from passes.ir import scope as scoping
+from passes.ir.scope import Place, Scope
 
 
 @dataclass(frozen=True)

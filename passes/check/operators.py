@@ -9,13 +9,13 @@ from functools import cache
 import onnx
 from onnx import NodeProto, defs
 
-from passes import scope as scoping
 from passes.check.found import Found
 from passes.check.wording import count
 from passes.errors import BadModel
-from passes.model import Model
-from passes.operators import called_key, function_key, is_onnx_domain, op_of
-from passes.scope import Place, Scope
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of
+from passes.ir.scope import Place, Scope
 
 _GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
 

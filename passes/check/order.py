@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from onnx import FunctionProto, ModelProto
 
-from passes import scope as scoping
 from passes.check.cycles import circle, find_cycle
 from passes.errors import BadModel
-from passes.scope import Owner, Place, Scope
+from passes.ir import scope as scoping
+from passes.ir.scope import Owner, Place, Scope
 
 
 def unresolved(place: Place, name: str, model: ModelProto) -> BadModel:

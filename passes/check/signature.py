@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from passes import scope as scoping
 from passes.check.wording import describe
 from passes.errors import BadModel
+from passes.ir import scope as scoping
 
 
 def check_signature(model: ModelProto) -> None:

@@ -11,8 +11,8 @@ from passes.check.found import Found
 from passes.check.heading import Heading, Headings
 from passes.check.wording import count
 from passes.errors import BadModel
-from passes.operators import op_of
-from passes.scope import Place, Scope
+from passes.ir.operators import op_of
+from passes.ir.scope import Place, Scope
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from passes import scope as scoping
 from passes.check.found import Found
 from passes.check.operators import plain_operators
 from passes.errors import BadModel
-from passes.model import Model
-from passes.operators import op_of
-from passes.scope import Scope
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Scope
 
 #: Protobuf parses 100 nested messages, and each body costs three: no file holds more.
 DEEPEST = 32

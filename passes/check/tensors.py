@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
-from passes import scope as scoping
 from passes.check.found import Found
 from passes.check.wording import count, element
 from passes.errors import BadModel
-from passes.external_data import byte_size
-from passes.scope import Owner
+from passes.ir import scope as scoping
+from passes.ir.external_data import byte_size
+from passes.ir.scope import Owner
 
 #: More elements than any file or memory holds: the dims are garbage.
 _ABSURD = 1 << 48

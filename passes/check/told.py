@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from onnx import GraphProto
 
 from passes.check.heading import Headings
-from passes.model import Model
-from passes.scope import Scope
-from passes.value_types import Dims
+from passes.ir.model import Model
+from passes.ir.scope import Scope
+from passes.types.value_types import Dims
 
 
 @dataclass(frozen=True)

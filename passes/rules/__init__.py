@@ -1,55 +1,9 @@
-"""The rules about loops, one a file; importing this package registers them."""
+"""The rules about loops, in rooms by what they do; importing this package registers them."""
 
 from __future__ import annotations
 
-from passes.rules import (
-    batch_inputs,
-    batch_outputs,
-    count_loop,
-    dissolve_map,
-    drop_empty_branch,
-    drop_reshapes,
-    flatten_scan,
-    fold_constants,
-    hoist_constants,
-    hoist_invariants,
-    inline_if,
-    inline_loop,
-    lower_scan,
-    peel,
-    prune_if,
-    prune_loop,
-    raise_loop,
-    recognize_cell,
-    regroup_sum,
-    share_subexpressions,
-    sink_weights,
-    unroll,
-    unroll_partial,
-)
+from importlib import import_module
+from pkgutil import walk_packages
 
-__all__ = [
-    "batch_inputs",
-    "batch_outputs",
-    "count_loop",
-    "dissolve_map",
-    "drop_empty_branch",
-    "drop_reshapes",
-    "flatten_scan",
-    "fold_constants",
-    "hoist_constants",
-    "hoist_invariants",
-    "inline_if",
-    "inline_loop",
-    "lower_scan",
-    "peel",
-    "prune_if",
-    "prune_loop",
-    "raise_loop",
-    "recognize_cell",
-    "regroup_sum",
-    "share_subexpressions",
-    "sink_weights",
-    "unroll",
-    "unroll_partial",
-]
+for _found in walk_packages(__path__, f"{__name__}."):
+    import_module(_found.name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes import spelling
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 _MASK = 3
 _MASK_RANK = 4  # batch, heads, queries, keys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import AttributeProto, GraphProto, NodeProto, helper
 
-from passes import scope as scoping
+from passes.ir import scope as scoping
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, NodeProto
 
-from passes import spelling
-from passes.operators import op_of
-from passes.speculation import speculatable
+from passes.analysis.safety.speculation import speculatable
+from passes.ir.operators import op_of
 from passes.vectorize.selection import choose, row_mask
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 
 def may_run_for_all(at: Vectorizer, node: NodeProto, bodies: Sequence[GraphProto]) -> None:

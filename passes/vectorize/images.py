@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from passes import spelling
 from passes.vectorize.axes import attribute
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 
 @batched(

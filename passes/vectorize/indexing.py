@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from passes import spelling
 from passes.vectorize.axes import attribute, shifted
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 
 @batched("Gather")

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import NodeProto
 
-from passes import scope as scoping
-from passes.loop_form import Collected, Kind, LoopForm
-from passes.scan_axes import write_scan
+from passes.ir import scope as scoping
+from passes.loops.form import Collected, Kind, LoopForm
+from passes.loops.scan_axes import write_scan
 from passes.vectorize.axes import shifted
 from passes.vectorize.row_loops import each_its_own
 from passes.vectorize.table import batched

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
-from passes import spelling
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 #: A size: a number, or the name of an int64 [1].
 Size = int | str

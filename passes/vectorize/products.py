@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes import spelling
 from passes.vectorize.axes import attribute
 from passes.vectorize.table import batched
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 #: Writes the product of two operands; the name of the result.
 Times = Callable[[str, str], str]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from passes import spelling
-from passes.value_types import Dim
+from passes.types.value_types import Dim
 from passes.vectorize.merging import Size
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
 
 _ALLOWZERO = 14  # before, a 0 in the shape of a Reshape always copies a dim
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-from passes import scope as scoping
-from passes import spelling
-from passes.author import Author
-from passes.loop_form import Carried, Condition, LoopForm
-from passes.value_types import tensor_type
+from passes.ir import scope as scoping
+from passes.loops.form import Carried, Condition, LoopForm
+from passes.types.value_types import tensor_type
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.vectorizer import Vectorizer
+from passes.writing import spelling
+from passes.writing.author import Author
 
 
 def each_its_own(node: NodeProto, at: Vectorizer, form: LoopForm) -> None:

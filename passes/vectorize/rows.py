@@ -14,12 +14,12 @@ import onnx
 import onnx.inliner
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
-from passes import scope as scoping
-from passes.constant_nodes import constant_tensor
-from passes.external_data import byte_size
-from passes.names import Names
-from passes.repeated import replace_all
-from passes.type_tables import Table, inferred
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.external_data import byte_size
+from passes.ir.names import Names
+from passes.ir.repeated import replace_all
+from passes.types.type_tables import Table, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
 

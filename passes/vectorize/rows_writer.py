@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TypeProto, helper
 
-from passes import spelling
-from passes.author import Author
-from passes.operators import op_of
+from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows import Rows
+from passes.writing import spelling
+from passes.writing.author import Author
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from passes import spelling
-from passes.author import Author
+from passes.writing import spelling
+from passes.writing.author import Author
 
 
 def choose(author: Author, mask: str, new: str, old: str, elem_type: int) -> str:

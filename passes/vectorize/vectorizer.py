@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto, ValueInfoProto
 
-from passes import scope as scoping
-from passes.operators import op_of
-from passes.speculation import is_pure
-from passes.value_types import dims_of, elem_type_of, tensor_type
+from passes.analysis.safety.speculation import is_pure
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
 from passes.vectorize.table import TABLE
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:  # the process that runs onnxruntime starts quicker without onnx
     from onnx import ModelProto, NodeProto
 
-    from passes.places import Key
+    from passes.ir.places import Key
 
 Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.

@@ -28,7 +28,7 @@ def executors(which: str) -> Iterator[list[Executor]]:
         if which in ("reference", "both"):
             chosen.append(ReferenceExecutor(keep=2))
         if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
-            from passes.verify.onnxruntime import OnnxRuntimeExecutor
+            from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 
             chosen.append(stack.enter_context(OnnxRuntimeExecutor()))
         if not chosen:

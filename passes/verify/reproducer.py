@@ -14,10 +14,11 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, external_data_helper
 
-from passes.verify import signature, value_files
+from passes.verify import signature
+from passes.verify.compare.trial import AUTHORITY
+from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Outcome
-from passes.verify.trial import AUTHORITY
-from passes.verify.verdicts import Failure
+from passes.verify.inputs import value_files
 
 #: Models beyond this many bytes keep their weights in a file beside them.
 _ONE_FILE = 1 << 30

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
-from passes import scope
-from passes.constant_nodes import constant_tensor
-from passes.operators import op_of
+from passes.ir import scope
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.operators import op_of
 from passes.verify.executor import Feeds
 
 #: What a drawn case may take, which is seconds in the reference executor.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
-from passes import scope
+from passes.ir import scope
 
 #: From this IR version on, an input that names an initializer is a default, not a constant.
 OVERRIDABLE_SINCE = 4

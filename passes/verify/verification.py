@@ -10,26 +10,27 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from passes import scope
-from passes.model import Model
-from passes.operators import is_onnx_domain
-from passes.value_types import dims_of
-from passes.verify import signature, uninitialised
-from passes.verify.agenda import Item, agenda
-from passes.verify.booking import Booking
-from passes.verify.coverage import nearby, unreached
-from passes.verify.draw import CannotDraw, Case, Drawer, Hint
-from passes.verify.draw_needs import Needs
-from passes.verify.draw_plans import ATTEMPTS
-from passes.verify.error_bounds import ErrorBounds
-from passes.verify.exactness import mentioned_numbers
+from passes.ir import scope
+from passes.ir.model import Model
+from passes.ir.operators import is_onnx_domain
+from passes.types.value_types import dims_of
+from passes.verify import signature
+from passes.verify.compare import uninitialised
+from passes.verify.compare.booking import Booking
+from passes.verify.compare.coverage import nearby, unreached
+from passes.verify.compare.error_bounds import ErrorBounds
+from passes.verify.compare.exactness import mentioned_numbers
+from passes.verify.compare.ledger import EMPTY, Ledger
+from passes.verify.compare.promise import Promise, Trier
+from passes.verify.compare.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
+from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
 from passes.verify.executor import Event, Executor, Feeds
-from passes.verify.ledger import EMPTY, Ledger
-from passes.verify.lessons import Lessons
-from passes.verify.promise import Promise, Trier
+from passes.verify.inputs.agenda import Item, agenda
+from passes.verify.inputs.draw import CannotDraw, Case, Drawer, Hint
+from passes.verify.inputs.lessons import Lessons
+from passes.verify.inputs.needs import Needs
+from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.run_cost import RunCost
-from passes.verify.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
-from passes.verify.verdicts import Failure, Tally, Verdict, Verification
 
 __all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from passes import scope as scoping
+from passes.ir import scope as scoping
 
 Damage = Callable[[random.Random, ModelProto], None]
 

@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from passes.check import check
 from passes.errors import BadModel
-from passes.model import Model
+from passes.ir.model import Model
 
 Complaint = Callable[[str | ModelProto], str]
 

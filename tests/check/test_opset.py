@@ -8,7 +8,7 @@ from onnx import helper
 
 from passes.check import check
 from passes.errors import BadModel
-from passes.model import Model
+from passes.ir.model import Model
 
 from .conftest import Complaint
 

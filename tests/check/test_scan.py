@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import parser
 
 from passes.check import check
-from passes.model import Model
+from passes.ir.model import Model
 
 from .conftest import Complaint
 

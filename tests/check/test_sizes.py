@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from passes.shape_inference import infer_shapes
+from passes.types.shape_inference import infer_shapes
 
 from .conftest import Complaint
 

@@ -7,7 +7,7 @@ import pytest
 
 from passes.check import check
 from passes.errors import BadModel
-from passes.model import Model
+from passes.ir.model import Model
 
 #: `first` and `chosen` are declared nowhere, but bodies return them.
 CHAIN = """

@@ -12,8 +12,8 @@ from onnx.backend.test.case.node import collect_testcases
 
 from passes.check import check
 from passes.errors import BadModel
-from passes.model import Model
-from passes.scope import walk_model
+from passes.ir.model import Model
+from passes.ir.scope import walk_model
 
 from .conftest import Complaint
 

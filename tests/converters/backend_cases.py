@@ -10,9 +10,9 @@ from onnx_cases import Case
 
 from converters import table
 from converters.steps import Identical
-from passes import scope as scoping
-from passes.model import Model
-from passes.operators import is_onnx_domain
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import is_onnx_domain
 
 #: The newest opset that onnxruntime loads, and the newest that onnx knows.
 TARGET, NEWEST = 26, onnx.defs.onnx_opset_version()

@@ -22,12 +22,12 @@ from steps_taken import proved, recorded
 
 from converters import opset as rule
 from converters.stamp import ir_version_for, stamp
-from passes import scope as scoping
-from passes.inference import ValueTypes
-from passes.model import Model
-from passes.names import Names
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.names import Names
 from passes.rule import Edit, Site
-from passes.value_types import dims_of
+from passes.types.inference import ValueTypes
+from passes.types.value_types import dims_of
 
 Feeds = Mapping[str, np.ndarray]
 EVERYWHERE = ("main", "if", "loop", "function")

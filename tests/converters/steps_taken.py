@@ -10,9 +10,9 @@ from onnx import ModelProto
 
 from converters import table
 from converters.steps import Identical, Step
-from passes import scope as scoping
-from passes.model import Model
-from passes.operators import is_onnx_domain
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import is_onnx_domain
 
 Key = tuple[str, int]
 

@@ -14,11 +14,11 @@ from ort_process import difference
 from steps_taken import proved, recorded
 
 import passes
-from passes.verify.compare import compare
+from passes.verify.compare.compare import compare
+from passes.verify.compare.tolerance import BITS, Tolerance
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.tolerance import BITS, Tolerance
 
 pytestmark = pytest.mark.sampled
 

@@ -9,12 +9,12 @@ from onnx import ModelProto, TensorProto, numpy_helper
 
 from converters.conversion import Conversion
 from converters.resize import upsample_9
-from passes import scope as scoping
-from passes.inference import ValueTypes
-from passes.model import Model
-from passes.names import Names
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.names import Names
 from passes.rule import Refused, Site
-from passes.value_types import dims_of, elem_type_of
+from passes.types.inference import ValueTypes
+from passes.types.value_types import dims_of, elem_type_of
 
 pytestmark = pytest.mark.sampled
 

@@ -12,11 +12,11 @@ from steps_taken import proved, recorded
 
 import passes
 from converters.table import OLDEST_OPSET
-from passes.verify.compare import compare
+from passes.verify.compare.compare import compare
+from passes.verify.compare.tolerance import BITS, Tolerance
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.tolerance import BITS, Tolerance
 
 pytestmark = pytest.mark.sampled
 

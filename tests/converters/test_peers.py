@@ -13,8 +13,8 @@ from onnx import ModelProto, TensorProto, helper
 from proving import drawn, run
 
 import passes
-from passes import scope as scoping
-from passes.model import Model
+from passes.ir import scope as scoping
+from passes.ir.model import Model
 from passes.testing import assert_rewrite
 
 pytestmark = pytest.mark.sampled

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 import passes
 from passes.session import NotVerified
-from passes.verify import onnxruntime as worker
+from passes.verify.onnxruntime import executor as worker
 
 pytestmark = pytest.mark.skipif(
     not worker.OnnxRuntimeExecutor.available(), reason="onnxruntime is not installed"

@@ -19,8 +19,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from passes.model import Model
-from passes.save import save
+from passes.ir.model import Model
+from passes.ir.save import save
 
 FORK = multiprocessing.get_context("fork")
 SIZE = 1 << 18  # numbers; a megabyte takes long enough to be interrupted

@@ -8,13 +8,13 @@ from typing import Any
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
-from passes import scope as scoping
-from passes.loop_form import LoopForm
-from passes.model import Model
-from passes.operators import is_onnx_domain
-from passes.repeated import replace_all
-from passes.scope import Place
-from passes.value_types import dims_of, elem_type_of
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import is_onnx_domain
+from passes.ir.repeated import replace_all
+from passes.ir.scope import Place
+from passes.loops.form import LoopForm
+from passes.types.value_types import dims_of, elem_type_of
 
 
 def smaller(model: ModelProto) -> Iterator[ModelProto]:

@@ -70,8 +70,8 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
     import onnx
 
     from converters.table import FAMILIES
+    from passes.engine.plugins import load_rules
     from passes.errors import PassesError
-    from passes.plugins import load_rules
     from passes.session import Session, Verifying
 
     load_rules()

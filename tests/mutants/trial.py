@@ -74,7 +74,7 @@ def _run(target: Target, models: Sequence[Path], fault: Fault | None, trace: boo
         seed(fault.module, fault.source)
     result = Run()
     try:
-        from passes.plugins import load_rules
+        from passes.engine.plugins import load_rules
 
         load_rules()
     except BaseException:

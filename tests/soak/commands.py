@@ -10,7 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from passes import api
-from passes.pipelines import PIPELINES
+from passes.engine.pipelines import PIPELINES
 from passes.session import Result, Session, Verifying
 from tests.generate.feeds import SIZES
 

@@ -13,12 +13,12 @@ from unittest.mock import patch
 from onnx import ModelProto
 
 from passes import api
-from passes import scope as scoping
 from passes.errors import PassesError
+from passes.ir import scope as scoping
 from passes.report import Report
 from passes.session import Mismatch, NotProduced, NotVerified, Result
 from passes.verify.executor import Executor
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from tests.generate.model import Generated
 from tests.soak.commands import Command
@@ -159,7 +159,7 @@ class Examiner:
         def ours(which: str) -> Iterator[list[Executor]]:
             yield self.executors
 
-        with patch("passes.verifying.executors", ours):
+        with patch("passes.verify.rewrites.verifying.executors", ours):
             yield
 
     def _look(

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from onnx import GraphProto, ModelProto, helper
 
-from passes.scope import graphs_below, subgraphs
+from passes.ir.scope import graphs_below, subgraphs
 from passes.verify.executor import CRASHED, GUESSED, CannotRun, Executor, ModelFailed, Outcome
 from tests.generate.feeds import SIZES, draw
 from tests.generate.model import Generated

@@ -15,16 +15,16 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from passes import scope
-from passes.author import Author
-from passes.names import Names
+from passes.ir import scope
+from passes.ir.names import Names
 from passes.rule import Refused
-from passes.value_types import dims_of, elem_type_of
+from passes.types.value_types import dims_of, elem_type_of
 from passes.vectorize import Axis, Vectorizer, prepare
-from passes.verify.compare import compare
+from passes.verify.compare.compare import compare
+from passes.verify.compare.tolerance import Tolerance
 from passes.verify.executor import Array, CannotRun, Executor, Outcome
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.tolerance import Tolerance
+from passes.writing.author import Author
 
 OPSET = 21
 

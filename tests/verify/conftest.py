@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Any
 
 from onnx import ModelProto, OptionalProto, SequenceProto, TensorProto, numpy_helper
 
-from passes import scope
-from passes.operators import is_onnx_domain
+from passes.ir import scope
+from passes.ir.operators import is_onnx_domain
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from passes.verify.compare import Comparison, compare
+from passes.verify.compare.compare import Comparison, compare
+from passes.verify.compare.tolerance import Tolerance
 from passes.verify.executor import Outcome, Value
-from passes.verify.tolerance import Tolerance
 
 VALUES = Tolerance("values")
 NEAR = Tolerance("near")

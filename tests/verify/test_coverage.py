@@ -6,7 +6,7 @@ import onnx
 from verified_models import REFERENCE, check, model
 
 import passes
-from passes.verify.coverage import sentence
+from passes.verify.compare.coverage import sentence
 from passes.verify.verification import Verification, verify
 
 BRANCHES = """(float[N] x, int64 n) => (float[N] y, float[N] z) {

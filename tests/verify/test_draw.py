@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from onnx import TensorProto, ValueInfoProto, helper, parser
 
-from passes.verify.draw import CannotDraw, Case, Drawer, Hint, draw, why_not
-from passes.verify.draw_arrays import DYADIC, Manner, array, numpy_dtype, specials
-from passes.verify.draw_lengths import fill_behind, lengths
-from passes.verify.draw_plans import ATTEMPTS, Lengths, Plan
+from passes.verify.inputs.arrays import DYADIC, Manner, array, numpy_dtype, specials
+from passes.verify.inputs.draw import CannotDraw, Case, Drawer, Hint, draw, why_not
+from passes.verify.inputs.lengths import fill_behind, lengths
+from passes.verify.inputs.plans import ATTEMPTS, Lengths, Plan
 
 LENGTHS = {"lens": Hint(length_of="T")}
 

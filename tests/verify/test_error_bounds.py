@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from verified_models import REFERENCE, Pretend, check, model
 
-from passes.verify.draw import Case
-from passes.verify.error_bounds import ErrorBounds, NotMeasured
+from passes.verify.compare.error_bounds import ErrorBounds, NotMeasured
+from passes.verify.compare.trial import OutOfTime
 from passes.verify.executor import Executor, Feeds
-from passes.verify.trial import OutOfTime
+from passes.verify.inputs.draw import Case
 from passes.verify.verification import verify
 
 #: A recurrence that doubles an error in every step, summed up in two orders.

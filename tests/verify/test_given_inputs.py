@@ -10,9 +10,9 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 
 from passes.errors import PassesError
-from passes.verify import value_files
-from passes.verify.draw_arrays import numpy_dtype
-from passes.verify.given_inputs import BadInputs, load
+from passes.verify.inputs import value_files
+from passes.verify.inputs.arrays import numpy_dtype
+from passes.verify.inputs.given import BadInputs, load
 
 
 def model(signature: str, ir: int = 10) -> ModelProto:

@@ -9,9 +9,9 @@ from onnx import ModelProto
 from verified_models import check, model
 
 from passes.verify import signature
-from passes.verify.draw import Drawer
-from passes.verify.draw_needs import Needs, Tie
-from passes.verify.lessons import Lessons
+from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.lessons import Lessons
+from passes.verify.inputs.needs import Needs, Tie
 from passes.verify.reference import ReferenceExecutor
 
 
@@ -103,7 +103,7 @@ def test_where_nothing_helps_nothing_is_learned() -> None:
 @pytest.mark.parametrize("most", range(1, 8))
 def test_runs_that_are_used_up_end_the_search(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also between two things that one node wants."""
-    monkeypatch.setattr("passes.verify.lessons._MOST_RUNS", most)
+    monkeypatch.setattr("passes.verify.inputs.lessons._MOST_RUNS", most)
     text = "(float[2,2] x, float[3,3] y, float[N] unused) => (float[?,?] z) { z = Add(x, y) }"
     assert learned(text) is None
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from onnx import ModelProto, NodeProto, parser
 
-from passes import scope
-from passes.verify.draw import Hint
+from passes.ir import scope
+from passes.verify.inputs.draw import Hint
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import verify
 

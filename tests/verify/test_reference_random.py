@@ -9,7 +9,7 @@ import pytest
 from ort_process import OrtProcess, OrtRefused, difference, ort_process
 from random_programs import Program
 
-from passes import scope
+from passes.ir import scope
 from passes.verify.reference import ReferenceExecutor
 
 RUN = ReferenceExecutor().run

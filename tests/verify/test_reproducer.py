@@ -12,14 +12,14 @@ from onnx import ModelProto, TensorProto, numpy_helper, parser
 from typer.testing import CliRunner
 
 from passes.__main__ import app
-from passes.command_running import MISMATCH
+from passes.cli.running import MISMATCH
 from passes.verify import reproducer
-from passes.verify.draw import Case
+from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds, Outcome
-from passes.verify.given_inputs import load
+from passes.verify.inputs.draw import Case
+from passes.verify.inputs.given import load
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.reproducer import Circumstances
-from passes.verify.verdicts import Failure
 from passes.verify.verification import verify
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from verified_models import REFERENCE, SUM, Pretend, before_and_after, check, model
 
-from passes.verify.draw import Hint
 from passes.verify.executor import Executor, Feeds, TookTooLong
+from passes.verify.inputs.draw import Hint
 from passes.verify.verification import verify
 
 

@@ -31,7 +31,7 @@ from passes.verify.executor import (
     Outcome,
     TookTooLong,
 )
-from passes.verify.onnxruntime import OnnxRuntimeExecutor
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.verification import Verification, verify
 

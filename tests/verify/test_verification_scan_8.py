@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import ModelProto
 from verified_models import REFERENCE, check, model
 
-from passes.verify.draw import Hint
 from passes.verify.executor import Executor
+from passes.verify.inputs.draw import Hint
 from passes.verify.verification import Verification
 
 SCAN8 = """(int64[B] lens, float[B,S] s0, float[B,T,S] x) => (float[B,S] s, float[B,T,S] y) {

@@ -16,7 +16,7 @@ from onnx import (
     shape_inference,
 )
 
-from passes.shape_inference import infer_shapes
+from passes.types.shape_inference import infer_shapes
 from passes.verify.executor import Array, Value
 from passes.verify.reference.value_types import known_dtype, known_shape, type_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
-from passes.operators import called_key, op_of
+from passes.ir.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.failures import described
 from passes.verify.reference.kernels import Kernel

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
-from passes.operators import op_of
+from passes.ir.operators import op_of
 from passes.verify.executor import Value
 from passes.verify.reference.machine import Frame
 

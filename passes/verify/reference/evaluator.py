@@ -11,9 +11,9 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto
 from onnx.reference import ReferenceEvaluator
 
-from passes import scope
-from passes.operators import op_of
-from passes.scope import Key, Scope
+from passes.ir import scope
+from passes.ir.operators import op_of
+from passes.ir.scope import Key, Scope
 from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.kernels import Kernel, kernel_for

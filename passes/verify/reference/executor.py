@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, TypeProto
 
-from passes import scope
+from passes.ir import scope
 from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.library import Library

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.operators import op_of
+from passes.ir.operators import op_of
 from passes.verify.executor import CannotRun, ModelFailed
 
 #: What numpy and the kernels raise when operands do not fit: any runtime would refuse them.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
-from passes.places import Key
+from passes.ir.places import Key
 from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value
 from passes.verify.reference.failures import described
 from passes.verify.reference.value_types import known_shape

@@ -11,7 +11,7 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
-from passes.operators import called_key, op_of
+from passes.ir.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.failures import described, failure

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import AttributeProto, FunctionProto, NodeProto
 
-from passes.operators import FunctionKey, called_key, function_key
-from passes.scope import Key, subgraphs
+from passes.ir.operators import FunctionKey, called_key, function_key
+from passes.ir.scope import Key, subgraphs
 
 
 class Library:

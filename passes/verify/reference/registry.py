@@ -12,7 +12,7 @@ from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
 from onnx.reference.ops._op import OpRunBinary, OpRunBinaryNum, OpRunUnary, OpRunUnaryNum
 
-from passes.operators import op_of
+from passes.ir.operators import op_of
 from passes.verify.executor import Value
 
 #: Newer than every opset.

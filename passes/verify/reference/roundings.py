@@ -15,9 +15,9 @@ import ml_dtypes
 import numpy as np
 from onnx import NodeProto
 
-from passes.operators import op_of
-from passes.verify.draw_arrays import is_float
+from passes.ir.operators import op_of
 from passes.verify.executor import Value
+from passes.verify.inputs.arrays import is_float
 
 #: Units in the last place by which a number moves, by the width of its dtype in bytes: wide ones
 #: are summed up in other orders, narrow ones are rounded once.

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from onnx import ModelProto
 
-from passes.inference import ValueTypes
-from passes.scope import Scope
-from passes.value_types import INFERRED, Dim, dims_of
+from passes.ir.scope import Scope
+from passes.types.inference import ValueTypes
+from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 
 NONE = -1  # the size of what has none

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, TypeProto, helper
 
-from passes.value_types import dims_of
+from passes.types.value_types import dims_of
 from passes.verify.executor import Array, Value
 
 

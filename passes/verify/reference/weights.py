@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
-from passes.external_data import byte_size
+from passes.ir.external_data import byte_size
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.value_types import blank
 

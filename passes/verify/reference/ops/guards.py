@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from passes.operators import op_of
+from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.ops.axes import normalized
 from passes.verify.reference.registry import Call, implements

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from passes.verify.draw_arrays import is_float
 from passes.verify.executor import Array
+from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.registry import Call, implements
 
 

@@ -1,0 +1,3 @@
+"""What is known of a model before it runs: no rewrite is written here."""
+
+from __future__ import annotations

@@ -1,0 +1,178 @@
+"""Infers the types in the body of a Loop from those of what it carries, reads and captures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, helper
+
+from passes.analysis.bodies.iteration_reads import Read
+from passes.analysis.integers.affine import Atom
+from passes.analysis.integers.integers import Integers
+from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
+from passes.analysis.sizes.whole_axes import forget_whole_axes
+from passes.loops.form import Carried, LoopForm
+from passes.rule import Site
+from passes.types.shape_inference import infer_shapes
+from passes.types.type_tables import Table
+from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+
+_LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
+
+
+@dataclass(frozen=True)
+class BodyInference:
+    """The body of a Loop as a model that stands alone, which can be inferred again and again.
+
+    `sizes` says what the symbols of outer sizes stand for. `promised`: what the model declares with
+    one symbol is taken for one size. `declaring`: the numbers that the body declares are taken for
+    sizes, which a runtime need not hold a Loop to.
+    """
+
+    site: Site
+    form: LoopForm
+    reads: Sequence[Read]
+    integers: Integers
+    sizes: dict[Dim, Atom] = field(default_factory=dict)
+    promised: bool = False
+    declaring: bool = True
+
+    def first(self, one: Carried) -> Dims | None:
+        """The shape before the first iteration, a symbol of its own for each unknown dim."""
+        declared = self.declared(one.body_input)
+        initial = self.outer(one.initial)
+        if initial is None or (declared is not None and len(declared) != len(initial)):
+            if declared is None:
+                return None
+            initial = (None,) * len(declared)
+        told = (self.declaring and declared) or initial
+        return tuple(
+            said if isinstance(said, int) else dim or own_size(one.body_input, axis)
+            for axis, (dim, said) in enumerate(zip(initial, told, strict=True))
+        )
+
+    def outer(self, name: str) -> Dims | None:
+        """The shape of an outer value; a symbol stands for the size of one very axis."""
+        dims = dims_of(self.site.type_of(name))
+        if dims is None or self.promised:
+            return dims
+        sizes = [self.integers.size(name, axis) for axis in range(len(dims))]
+        shape = tuple(
+            dim if isinstance(dim, int) else size_symbol(size)
+            for dim, size in zip(dims, sizes, strict=True)
+        )
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, str):
+                self.sizes.setdefault(dim, Atom(("size", name, axis), name, axis))
+        return shape
+
+    def declared(self, name: str) -> Dims | None:
+        """What the body itself says of the shape of an input or output."""
+        for value in (*self.form.body.input, *self.form.body.output):
+            if value.name == name and dims_of(value.type) is not None:
+                return dims_of(value.type)
+        return None
+
+    def declared_alike(self, one: Carried) -> bool:
+        """Whether the body itself says that a shape stays."""
+        before = self.declared(one.body_input)
+        told = before is not None and None not in before
+        return told and before == self.declared(one.body_output)
+
+    def only_promised(self, one: Carried) -> bool:
+        """Whether the body says so with symbols, and no `--assume valid-inputs` vouches for it."""
+        assumed = "valid-inputs" in self.site.options.get("assume", ())
+        return not assumed and any(
+            isinstance(dim, str) for dim in self.declared(one.body_input) or ()
+        )
+
+    def widen(self, name: str, before: Dims | None, after: Dims | None) -> Dims | None:
+        """The shape that both are, with new symbols for the dims that differ."""
+        if before is None or after is None or len(before) != len(after):
+            return None
+        return tuple(
+            one if one == other else changed_size(name, axis)
+            for axis, (one, other) in enumerate(zip(before, after, strict=True))
+        )
+
+    def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
+        """Infer the body with these shapes of its carried values."""
+        model = self._model(carried)
+        try:
+            graph = infer_shapes(model).graph
+        except (RuntimeError, ValueError, onnx.checker.ValidationError):
+            graph = model.graph
+        return Table(graph).known
+
+    def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
+        form, site = self.form, self.site
+        (*_, top) = site.scope.chain()
+        imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
+        model = ModelProto(
+            ir_version=max(4, site.model.proto.ir_version), opset_import=imports.opset_import
+        )
+        model.functions.extend(site.model.proto.functions)
+        graph = model.graph
+        graph.CopyFrom(form.body)
+        for value in (*graph.output, *graph.value_info):
+            _forget_sizes(value.type, numbers=not self.declaring)
+        del graph.input[:]
+        self._feed(graph, carried)
+        self._feed_slices(graph)
+        for name in form.captured:
+            self._capture(graph, name)
+        forget_whole_axes(graph)
+        return model
+
+    def _feed(self, graph: GraphProto, carried: Mapping[str, Dims | None]) -> None:
+        form = self.form
+        assert form.condition is not None
+        head = (form.iteration, form.condition.body_input)
+        graph.input.extend(map(helper.make_value_info, head, form.head_types))
+        for one in self.form.carried:
+            value = graph.input.add(name=one.body_input)
+            known = self.site.type_of(one.initial)
+            if known is not None and elem_type_of(known):
+                dims = carried[one.body_input]
+                value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
+            elif known is not None:
+                value.type.CopyFrom(known)
+
+    def _feed_slices(self, graph: GraphProto) -> None:
+        """Let the slices be inputs, in the place of the nodes that read them."""
+        gone = {position for read in self.reads for position in read.nodes}
+        kept = [node for position, node in enumerate(graph.node) if position not in gone]
+        del graph.node[:]
+        graph.node.extend(kept)
+        for read in self.reads:
+            dims = list(self.outer(read.tensor) or ())
+            dims[read.axis : read.axis + 1] = [1] if read.kept_axis else []
+            elem_type = elem_type_of(self.site.type_of(read.tensor))
+            for name in read.results:
+                graph.input.append(
+                    helper.make_value_info(name, tensor_type(elem_type, tuple(dims)))
+                )
+
+    def _capture(self, graph: GraphProto, name: str) -> None:
+        fixed = self.site.constant(name)
+        if fixed is not None and fixed.size <= _LARGE:
+            tensor = onnx.numpy_helper.from_array(fixed, name)
+            graph.initializer.append(tensor)
+            return
+        value = graph.input.add(name=name)
+        known = self.site.type_of(name)
+        if known is not None:
+            value.type.CopyFrom(known)
+        if elem_type_of(known):
+            value.type.CopyFrom(tensor_type(elem_type_of(known), self.outer(name)))
+
+
+def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:
+    """Leave the sizes that a declaration fixes, and not even those where numbers go, too."""
+    if type_proto.WhichOneof("value") == "tensor_type":
+        for dim in type_proto.tensor_type.shape.dim:
+            dim.ClearField("dim_param")
+            if numbers:
+                dim.ClearField("dim_value")

@@ -1,0 +1,203 @@
+"""Types in the body of a Loop, and which carried values keep theirs in every iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from onnx import TypeProto
+
+from passes.analysis.bodies.body_inference import BodyInference
+from passes.analysis.bodies.iteration_reads import Read
+from passes.analysis.integers.affine import Atom
+from passes.analysis.integers.integers import Integers
+from passes.analysis.sizes.made_up_sizes import is_told
+from passes.loops.form import Carried, LoopForm
+from passes.rule import Site
+from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
+
+_MOST_ROUNDS = 16
+
+
+@dataclass(frozen=True)
+class Change:
+    """A carried value whose shape is not the same before and after an iteration."""
+
+    before: Dims | None
+    after: Dims | None
+
+    @property
+    def known(self) -> bool:
+        """Whether the shapes surely differ: in rank, or in a number."""
+        if self.before is None or self.after is None:
+            return False
+        if len(self.before) != len(self.after):
+            return True
+        return any(
+            isinstance(one, int) and isinstance(other, int) and one != other
+            for one, other in zip(self.before, self.after, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class BodyTypes:
+    """The types that hold in every iteration, by name, and the carried values that change."""
+
+    types: Mapping[str, TypeProto]
+    changes: Mapping[str, Change]
+    invariant: frozenset[Dim]  # symbols that are the same size in every iteration
+    sizes: Mapping[Dim, Atom]  # what some of them are the sizes of
+    _certain: Callable[[], Mapping[str, TypeProto] | None]
+
+    @cached_property
+    def certain(self) -> Mapping[str, TypeProto] | None:
+        """The types that hold whatever the body declares, None where that tells no more."""
+        return self._certain()
+
+    def elem_type(self, name: str) -> int:
+        """The element type of a value of the body, 0 where it is not known."""
+        return elem_type_of(self.types.get(name))
+
+    def dims(self, name: str) -> Dims | None:
+        """The dims of a value of the body."""
+        return dims_of(self.types.get(name))
+
+    def certainly(self, name: str, known: TypeProto) -> TypeProto:
+        """A type of a value, without the sizes that nothing but a declaration of the body tells.
+
+        A Loop of onnxruntime takes others, but not an If or a Scan that declares them.
+        """
+        dims = dims_of(known)
+        if self.certain is None or dims is None:
+            return known
+        sure = dims_of(self.certain.get(name))
+        if sure is None or len(sure) != len(dims):
+            sure = (None,) * len(dims)
+        pairs = zip(dims, sure, strict=True)
+        sizes = (None if isinstance(dim, int) and dim != size else dim for dim, size in pairs)
+        return tensor_type(elem_type_of(known), tuple(sizes))
+
+
+def body_types(
+    site: Site, form: LoopForm, reads: Sequence[Read], checked: Collection[str] = ()
+) -> BodyTypes:
+    """Infer the body until the shapes of the carried values change no more.
+
+    The slices that iterations read are known better than inference could tell. The shapes of
+    `checked` carried values (body inputs) are compared when the model runs.
+
+    A dim that one iteration changes is widened to a size that nothing is known of, and the body
+    inferred again, since other shapes may depend on it. Where that does not tell, what the body
+    declares of a shape counts; symbols, however, only if they follow from those of what the body
+    reads: they are promises, and a model may break its own.
+    """
+    inference = BodyInference(site, form, reads, Integers(site))
+    broken = _Broken(replace(inference, promised=True, sizes={}), checked)
+
+    def stays(one: Carried, before: Dims | None, after: Dims | None) -> bool:
+        if one.body_input in checked:
+            return before is not None
+        if not inference.declared_alike(one) or _differ(before, after):
+            return False
+        return not inference.only_promised(one) or one.body_input not in broken.promises
+
+    types, dims, changes = _fixpoint(inference, stays)
+    stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
+    given = [inference.outer(name) for name in form.captured]
+    known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
+    bare = replace(inference, declaring=False, sizes={})
+    return BodyTypes(
+        types, changes, frozenset(known), inference.sizes, lambda: _certain(bare, types, dims)
+    )
+
+
+def _certain(
+    bare: BodyInference, types: Mapping[str, TypeProto], dims: Mapping[str, Dims | None]
+) -> Mapping[str, TypeProto] | None:
+    """The types that hold whatever the body declares, None where it declares only what is known.
+
+    `bare` infers without the sizes that it declares.
+    """
+    firsts = [(bare.first(one), dims[one.body_input]) for one in bare.form.carried]
+    if not all(_tells_all(first, shape) for first, shape in firsts):
+        return _fixpoint(bare, lambda one, before, after: False)[0]
+    known = bare.run(dims)
+    if all(_tells_all(dims_of(known.get(name)), dims_of(one)) for name, one in types.items()):
+        return None
+    return known
+
+
+def _tells_all(known: Dims | None, declared: Dims | None) -> bool:
+    """Whether all sizes of a shape are known."""
+    sizes = dict(enumerate(known or ()))
+    return all(
+        sizes.get(axis) == dim for axis, dim in enumerate(declared or ()) if isinstance(dim, int)
+    )
+
+
+def may_change(site: Site, form: LoopForm) -> Set[str]:
+    """The carried values of a Loop (body inputs) whose shape is not inferred to stay.
+
+    What is declared with one symbol counts as one size only where it follows.
+    """
+    inference = BodyInference(site, form, (), Integers(site))
+    _, _, changes = _fixpoint(inference, lambda one, before, after: False)
+    return changes.keys()
+
+
+_Stays = Callable[[Carried, Dims | None, Dims | None], bool]
+
+
+def _fixpoint(
+    inference: BodyInference, stays: _Stays
+) -> tuple[dict[str, TypeProto], dict[str, Dims | None], dict[str, Change]]:
+    """The types of the body, the shapes of what is carried, and what becomes of those that change.
+
+    `stays` is asked where a shape is not inferred to be the same behind an iteration.
+    """
+    carried = inference.form.carried
+    dims = {one.body_input: inference.first(one) for one in carried}
+    changes: dict[str, Change] = {}
+    for _ in range(_MOST_ROUNDS):
+        types = inference.run(dims)
+        widened = False
+        for one in carried:
+            before, after = dims[one.body_input], dims_of(types.get(one.body_output))
+            if (before is not None and before == after) or stays(one, before, after):
+                continue
+            changes.setdefault(one.body_input, Change(before, after))
+            wider = inference.widen(one.body_input, before, after)
+            widened |= wider != before
+            dims[one.body_input] = wider
+        if not widened:
+            break
+    return types, dims, changes
+
+
+@dataclass(frozen=True)
+class _Broken:
+    """Finds what a body promises of shapes and does not keep, at least not for all to see."""
+
+    inference: BodyInference
+    checked: Collection[str]
+
+    @cached_property
+    def promises(self) -> Set[str]:
+        """The carried values whose shape changes, though equal symbols are taken for equal."""
+        _, _, changes = _fixpoint(
+            self.inference, lambda one, before, after: one.body_input in self.checked
+        )
+        return changes.keys()
+
+
+def _differ(before: Dims | None, after: Dims | None) -> bool:
+    """Whether two shapes surely differ: in rank, or in a size."""
+    if before is None or after is None:
+        return False
+    if len(before) != len(after):
+        return True
+    return any(
+        one != other and is_told(one) and is_told(other)
+        for one, other in zip(before, after, strict=True)
+    )

@@ -1,0 +1,110 @@
+"""The nodes in front of a loop on which proofs rest: sizes, conditions, empty sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onnx import NodeProto, TensorProto, helper
+
+from passes.analysis.integers.integer_ops import FOLLOWED, is_settled
+from passes.analysis.integers.integers import Integers
+from passes.analysis.sizes.sizes_across import Fed, fed_by
+from passes.analysis.sizes.sizes_through import SIZED
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.rule import Site
+from passes.types.value_types import dims_of
+
+_CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
+_SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
+_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *SIZED, "Constant", "Div", "Where"}
+_ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
+_MOST = 256
+_MOST_LOOPS = 8
+
+
+def context_of(site: Site) -> tuple[NodeProto, ...]:
+    """What tells the numbers, conditions and sequences that a loop reads, in order."""
+    walk = _Walk(site)
+    for name in scoping.free_names(site.node):
+        walk.visit(name, 0)
+    return tuple(walk.found.values())
+
+
+class _Walk:
+    def __init__(self, site: Site) -> None:
+        self.integers = Integers(site)
+        self.found: dict[str, NodeProto] = {}
+        self._seen: set[str] = set()
+        self._loops = 0
+
+    def visit(self, name: str, depth: int) -> None:
+        """Take the node behind a value, behind the nodes that it reads."""
+        node = self.integers.producer(name)
+        if name in self._seen or depth > _MOST or len(self.found) > _MOST:
+            return
+        if node is None:
+            self._enter(name, depth)
+            return
+        self._seen.update(node.output)
+        if self._tells(node) and self.integers.same_meaning(node, name):
+            self._take(node, depth)
+
+    def _take(self, node: NodeProto, depth: int) -> None:
+        for one in self._reads(node):
+            self.visit(one, depth + 1)
+        self.found[next(filter(None, node.output))] = node
+
+    def _reads(self, node: NodeProto) -> Iterable[str]:
+        """What a node reads; of many Loops, only what tells how often they run, and what first."""
+        self._loops += op_of(node) == "Loop"
+        many = op_of(node) == "Loop" and self._loops > _MOST_LOOPS
+        return filter(None, node.input) if many else scoping.free_names(node)
+
+    def _enter(self, name: str, depth: int) -> None:
+        """Take what feeds an input of a body around: it is as large as that, or a slice of it."""
+        self._seen.add(name)
+        site = self.integers.site
+        home = next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
+        fed = None if home is None else fed_by(site, home, name)
+        if fed is None or not self.integers.is_made_of_others(name):
+            return
+        if not self.integers.means(fed.tensor, fed.scope):
+            return
+        declared = self._declared(name, fed)
+        slice_ = site.fresh(f"{name}/fed") if declared else name
+        if fed.along is None:
+            self._take(helper.make_node("Identity", [fed.tensor], [slice_]), depth)
+        else:
+            first = self._constant(f"{name}/first", _ZERO, depth)
+            node = helper.make_node("Gather", [fed.tensor, first], [slice_], axis=fed.along)
+            self._take(node, depth)
+        if declared:
+            sizes = helper.make_tensor("", TensorProto.INT64, [len(declared)], declared)
+            shape = self._constant(f"{name}/shape", sizes, depth)
+            self._take(helper.make_node("Reshape", [slice_, shape], [name]), depth)
+
+    def _constant(self, hint: str, value: TensorProto, depth: int) -> str:
+        name = self.integers.site.fresh(hint)
+        self._take(helper.make_node("Constant", [], [name], value=value), depth)
+        return name
+
+    def _declared(self, name: str, fed: Fed) -> list[int]:
+        """The sizes of an input of a body that only the body declares, 0 for the others: a Reshape
+        to these fails on other ones. Empty where there are none."""
+        site = self.integers.site
+        own, dims = dims_of(site.type_of(name)), dims_of(site.model.types.of(fed.scope, fed.tensor))
+        if own is None or dims is None:
+            return []
+        axis = None if fed.along is None else fed.along % len(dims)
+        rest = [dim for position, dim in enumerate(dims) if position != axis]
+        pairs = list(zip(own, rest, strict=False))
+        sizes = [one if isinstance(one, int) and one != dim else 0 for one, dim in pairs]
+        return sizes if any(sizes) and len(own) == len(rest) else []
+
+    def _tells(self, node: NodeProto) -> bool:
+        if not is_settled(node):
+            return False
+        if scoping.holds_graphs(node):
+            return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))
+        return op_of(node) in _TOLD

@@ -1,0 +1,318 @@
+"""Reads of a tensor that never changes, one slice an iteration: what becomes a scanned input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy.typing as npt
+from onnx import NodeProto, numpy_helper
+
+from passes.analysis.bodies.readers import readers_in
+from passes.analysis.integers.affine import ITERATION, Affine, Ints
+from passes.analysis.integers.guards import Producer
+from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integers import Integers
+from passes.analysis.integers.intervals import Intervals
+from passes.analysis.trip_count.induction import unchanged
+from passes.analysis.trip_count.trips import Trips
+from passes.ir.operators import op_of
+from passes.loops.form import Carried, LoopForm
+from passes.rule import Site
+from passes.types.value_types import dims_of, elem_type_of
+
+#: A step behind every end: an axis would have to be longer.
+_FAR = 10**9
+
+
+@dataclass(frozen=True)
+class Single:
+    """The axis on which a Slice reads one element, where it starts; `far`: by a step that leads
+    out of the tensor."""
+
+    axis: int
+    far: bool
+
+
+def single_slice(integers: Integers, node: NodeProto) -> Single | None:
+    """The one element that a Slice of a body reads, None where it may read more, or none.
+
+    It reads one where it ends next to its start; or with a step that leads out of any tensor, as
+    tf2onnx writes `x[i]`, and an end behind the start.
+    """
+    starts, ends, axes, steps = (_input(integers, node, position) for position in (1, 2, 3, 4))
+    axis = 0 if len(node.input) < 4 else number_of(axes)
+    step = 1 if len(node.input) < 5 or not node.input[4] else number_of(steps)
+    start = None if starts is None else starts.single
+    if axis is None or start is None or step is None:
+        return None
+    if step == 1:
+        end = None if ends is None else ends.single
+        return Single(axis, far=False) if end is not None and (end - start).number == 1 else None
+    far = step >= _FAR and _ends_behind(integers, node, start, step)
+    return Single(axis, far=True) if far else None
+
+
+def _ends_behind(integers: Integers, node: NodeProto, start: Affine, step: int) -> bool:
+    """Whether the end is behind the start, wherever that is in a tensor shorter than the step."""
+    end = Intervals(integers, start, (0.0, float(step - 1))).of(node.input[2])
+    return end is not None and end[0] >= step
+
+
+def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
+    return integers.inside(node.input[position]) if position < len(node.input) else None
+
+
+def number_of(ints: Ints | None) -> int | None:
+    """The number that fixed ints hold, where there is one only."""
+    return ints.single.number if ints is not None and ints.single is not None else None
+
+
+Constant = Callable[[str], npt.NDArray[Any] | None]
+
+
+@dataclass(frozen=True)
+class StringRow:
+    """The rows of `tensor` along `axis` whose number is `index`: one, or none where it has none.
+
+    `helpers` are outputs of the nodes that only count the rows and move them to the front.
+    """
+
+    tensor: str
+    axis: int
+    index: str
+    helpers: tuple[str, ...]
+
+
+def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
+    """What a Compress reads whose mask is the number of each row, compared with an index."""
+    mask = producer(node.input[1])
+    if attribute(node, "axis", None) != 0 or mask is None or op_of(mask) != "Equal":
+        return None
+    rows = node.input[0]
+    numbers, index = mask.input
+    counting = _numbers_of(numbers, rows, producer, constant)
+    if counting is None:
+        return None
+    helpers = (mask.output[0], *counting)
+    moved = producer(rows)
+    if moved is None or op_of(moved) != "Transpose":
+        return StringRow(rows, 0, index, helpers)
+    perm = next((list(one.ints) for one in moved.attribute if one.name == "perm"), [])
+    if not perm or perm[1:] != sorted(perm[1:]):
+        return None
+    return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
+
+
+def _numbers_of(
+    name: str, rows: str, producer: Producer, constant: Constant
+) -> tuple[str, ...] | None:
+    """The names on the way from a tensor to the numbers of its rows, None where it is another."""
+    found = []
+    for op in ("Squeeze", "NonZero", "ConstantOfShape", "Gather", "Shape"):
+        node = producer(name)
+        if node is None or op_of(node) != op or not _plain(node, constant):
+            return None
+        found.append(name)
+        name = node.input[0]
+    return tuple(found) if name == rows else None
+
+
+def _plain(node: NodeProto, constant: Constant) -> bool:
+    """Whether a node on that way does what it must: axis 0, and a filling that is no zero."""
+    if op_of(node) == "Gather":
+        position = constant(node.input[1])
+        return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
+    if op_of(node) == "ConstantOfShape":
+        return any(numpy_helper.to_array(one.t).all() for one in node.attribute)
+    return op_of(node) != "Shape" or not node.attribute
+
+
+@dataclass(frozen=True)
+class Read:
+    """A node of the body that reads the slice of `tensor` at `base` + i, or `base` - i.
+
+    `results` are the names of the slice, `kept_axis` says that they still have the axis.
+    `nodes` are the positions of the nodes that go. `clamps`: outside the tensor the read does
+    not fail, but is empty. `may_stay`: it is no loss to speak of where it stays in the body.
+    """
+
+    tensor: str
+    axis: int
+    base: Affine
+    backwards: bool
+    nodes: tuple[int, ...]
+    results: tuple[str, ...]
+    kept_axis: bool
+    clamps: bool = False
+    may_stay: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for reads of the same slices."""
+        return (self.tensor, self.axis, self.base, self.backwards)
+
+
+def find_reads(site: Site, form: LoopForm, integers: Integers, trips: Trips) -> list[Read]:
+    """The reads in a body that the iteration number indexes, in order.
+
+    Not those with an index that is guarded in another way than the trip count: the guard stays.
+    """
+    finder = _Finder(site, form, integers, trips.guards)
+    found = (finder.read(index, node) for index, node in enumerate(form.body.node))
+    return [read for read in found if read is not None]
+
+
+class _Finder:
+    def __init__(
+        self, site: Site, form: LoopForm, integers: Integers, guards: frozenset[str]
+    ) -> None:
+        self.site, self.form, self.integers, self.guards = site, form, integers, guards
+        self.unchanged = unchanged(form)
+        self.readers = readers_in(form.body)
+        nodes = enumerate(form.body.node)
+        self.makers = {name: (at, node) for at, node in nodes for name in node.output if name}
+
+    def read(self, index: int, node: NodeProto) -> Read | None:
+        """The read that a node is."""
+        if not is_settled(node):
+            return None
+        if op_of(node) == "Gather":
+            axis = attribute(node, "axis", 0) or 0
+            return self._read(index, node, node.input[0], axis, node.input[1])
+        if op_of(node) == "Slice" and len(node.input) >= 3:
+            return self._slice(index, node)
+        if op_of(node) == "SequenceAt":
+            return self._sequence_at(index, node)
+        if op_of(node) == "Compress":
+            return self._string_row(index, node)
+        return None
+
+    def outer(self, name: str) -> str:
+        """The outer tensor that a value of the body always is, empty where it is none."""
+        carried: Carried | None = self.unchanged.get(name)
+        if carried is not None:
+            return carried.initial
+        return name if self.integers.is_outer(name) else ""
+
+    def _read(
+        self, index: int, node: NodeProto, data: str, axis: int, position: str, kept: bool = False
+    ) -> Read | None:
+        tensor, at = self.outer(data), self.integers.inside(position)
+        dims = dims_of(self.site.type_of(tensor))
+        if dims is None or not -len(dims) <= axis < len(dims):
+            return None
+        if at is None or at.single is None or not elem_type_of(self.site.type_of(tensor)):
+            return None
+        slope = at.single.coefficient(ITERATION)
+        if slope not in (1, -1) or not set(self.integers.guards(position)) <= self.guards:
+            return None
+        base = at.single.without(ITERATION)
+        keeps = kept or (op_of(node) == "Gather" and at.rank == 1)
+        axis %= len(dims)
+        return Read(tensor, axis, base, slope < 0, (index,), (node.output[0],), keeps)
+
+    def _slice(self, index: int, node: NodeProto) -> Read | None:
+        """A Slice of one element, read with or without the axis that it keeps."""
+        single = single_slice(self.integers, node)
+        if single is None:
+            return None
+        read = self._read(index, node, node.input[0], single.axis, node.input[1], kept=True)
+        if read is None:
+            return None
+        return self._squeezed(replace(read, may_stay=single.far), node, read.axis)
+
+    def _squeezed(self, read: Read, node: NodeProto, axis: int) -> Read:
+        """A read that keeps the axis, with the Squeezes that take it away where it is so."""
+        (index, *_) = read.nodes
+        squeezes = list(self._squeezes(node.output[0], axis))
+        if not squeezes:
+            return replace(read, clamps=True)
+        gone = (index, *(position for position, _ in squeezes))
+        results = tuple(name for _, name in squeezes)
+        return replace(read, nodes=gone, results=results, kept_axis=False)
+
+    def _string_row(self, index: int, node: NodeProto) -> Read | None:
+        """A row of strings, read by a mask, without the nodes that only made the mask."""
+        made = self.makers.get
+        row = string_row(node, lambda name: made(name, (0, None))[1], self.integers.constant_inside)
+        if row is None:
+            return None
+        read = self._read(index, node, row.tensor, row.axis, row.index, kept=True)
+        squeezed = None if read is None else self._squeezed(read, node, 0)
+        if squeezed is None or squeezed.kept_axis:
+            return None
+        gone = set(squeezed.nodes)
+        for name in row.helpers:
+            at, _ = self.makers[name]
+            if gone.issuperset(self.readers.get(name, ())):
+                gone.add(at)
+        return replace(squeezed, nodes=(index, *sorted(gone - {index})))
+
+    def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
+        """The Squeezes of one axis that are the only readers of a value; nothing else reads it."""
+        readers = self.readers.get(name, [])
+        nodes = [self.form.body.node[position] for position in readers if position >= 0]
+        if len(nodes) != len(readers):
+            return  # it is an output of the body
+        if all(self._squeezes_axis(node, axis) for node in nodes):
+            yield from ((at, node.output[0]) for at, node in zip(readers, nodes, strict=True))
+
+    def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
+        if op_of(node) != "Squeeze":
+            return False
+        if len(node.input) > 1:
+            return number_of(self.integers.inside(node.input[1])) == axis
+        axes: Sequence[int] = next((one.ints for one in node.attribute if one.name == "axes"), ())
+        return list(axes) == [axis]
+
+    def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
+        """A read of a sequence that holds the slices of a tensor."""
+        name = node.input[0]
+        carried = self.unchanged.get(name)
+        made = self.integers.producer(carried.initial) if carried else self.integers.source(name)
+        if made is None or not is_settled(made):
+            return None
+        outer = carried.initial if carried else name
+        if self.integers.is_outer(outer) and not self.integers.same_meaning(made, outer):
+            return None
+        if op_of(made) == "SplitToSequence":
+            axis = attribute(made, "axis", 0) or 0
+            parts = made.input[1] if len(made.input) > 1 else ""
+            if parts and not self._is_one(parts):
+                return None
+            kept = bool(parts) or attribute(made, "keepdims", 1) != 0
+            return self._read(index, node, made.input[0], axis, node.input[1], kept)
+        if op_of(made) == "SequenceConstruct":
+            return self._constructed(index, node, made)
+        return None
+
+    def _constructed(self, index: int, node: NodeProto, made: NodeProto) -> Read | None:
+        """A read of a sequence that a Split filled."""
+        split = self.integers.source(made.input[0])
+        if split is None or op_of(split) != "Split" or list(split.output) != list(made.input):
+            return None
+        if not is_settled(split):
+            return None
+        axis = attribute(split, "axis", 0) or 0
+        tensor = self.outer(split.input[0])
+        size = self.integers.size(tensor, axis) if tensor else None
+        if size is None or size.number != len(split.output) or not self._even(split):
+            return None
+        return self._read(index, node, split.input[0], axis, node.input[1], kept=True)
+
+    def _even(self, split: NodeProto) -> bool:
+        """Whether a Split into as many parts as there are elements makes parts of one each."""
+        parts: Sequence[int] = next(
+            (one.ints for one in split.attribute if one.name == "split"), ()
+        )
+        if len(split.input) > 1 and split.input[1]:
+            found = self.integers.inside(split.input[1])
+            parts = [item.number or 0 for item in found.items] if found else [0]
+        return set(parts) <= {1}
+
+    def _is_one(self, name: str) -> bool:
+        """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""
+        found = self.integers.inside(name)
+        return found is not None and found.rank == 0 and number_of(found) == 1

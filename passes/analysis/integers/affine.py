@@ -1,0 +1,191 @@
+"""Sums of sizes: whole numbers that are known as `2 * T - i + 3` before the model runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from onnx import TensorProto
+
+from passes.types.value_types import Dim
+
+#: The least and the largest number of the types that are followed.
+LIMITS: Mapping[int, tuple[int, int]] = {
+    TensorProto.INT64: (-(1 << 63), (1 << 63) - 1),
+    TensorProto.INT32: (-(1 << 31), (1 << 31) - 1),
+}
+#: No axis and no loop is longer, so numbers of 32 bits count them, and those near them, too.
+_SIZE = (0, (1 << 31) - (1 << 16))
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A number that only the run tells. Two atoms with one key are the same number.
+
+    `tensor` and `axis` say where a size can be read, `tensor` alone where a scalar can;
+    neither counts in a comparison. `within` are the least and the largest number that it can be.
+    """
+
+    key: tuple[object, ...]
+    tensor: str = field(default="", compare=False)
+    axis: int | None = field(default=None, compare=False)
+    within: tuple[int, int] = field(default=LIMITS[TensorProto.INT64], compare=False)
+    shown: str = field(default="", compare=False)
+
+    @property
+    def negative(self) -> bool:
+        """Whether it may be below zero."""
+        return self.within[0] < 0
+
+    def __str__(self) -> str:
+        return self.shown or str(self.key[-1])
+
+
+#: The number of the iteration, from 0.
+ITERATION = Atom(("iteration",), within=_SIZE, shown="i")
+
+
+@dataclass(frozen=True)
+class Affine:
+    """A constant and multiples of atoms, as a mathematical whole number.
+
+    The tensor that it is read from holds this number modulo its type, which is the number itself
+    only where it `fits`. So two that differ by 0 are equal, but of an order speaks only what fits.
+    """
+
+    constant: int = 0
+    terms: frozenset[tuple[Atom, int]] = frozenset()
+
+    @staticmethod
+    def of(atom: Atom) -> Affine:
+        """The number that an atom is."""
+        return Affine(0, frozenset({(atom, 1)}))
+
+    def __add__(self, other: Affine | int) -> Affine:
+        if isinstance(other, int):
+            return Affine(self.constant + other, self.terms)
+        return _sum(self.constant + other.constant, (*self.terms, *other.terms))
+
+    def __sub__(self, other: Affine | int) -> Affine:
+        return self + (-other if isinstance(other, int) else other.times(-1))
+
+    def times(self, factor: int) -> Affine:
+        """The multiple by a constant."""
+        return _sum(self.constant * factor, ((atom, n * factor) for atom, n in self.terms))
+
+    def coefficient(self, atom: Atom) -> int:
+        """How often an atom is in the sum."""
+        return next((count for one, count in self.terms if one == atom), 0)
+
+    def without(self, atom: Atom) -> Affine:
+        """The sum without an atom."""
+        return Affine(self.constant, frozenset(one for one in self.terms if one[0] != atom))
+
+    @property
+    def number(self) -> int | None:
+        """The number, where nothing is left to the run."""
+        return None if self.terms else self.constant
+
+    @property
+    def least(self) -> int:
+        """A number that it is never below."""
+        return self.constant + sum(n * at.within[n < 0] for at, n in self.terms)
+
+    @property
+    def most(self) -> int:
+        """A number that it is never above."""
+        return -self.times(-1).least
+
+    def fits(self, elem_type: int = TensorProto.INT64) -> bool:
+        """Whether a tensor of this type holds the number itself, in every run."""
+        least, most = LIMITS[elem_type]
+        return least <= self.least and self.most <= most
+
+    def at_least(self, other: Affine | int) -> bool:
+        """Whether it is in no run less than the other one, as tensors of 64 bits hold both."""
+        other = Affine(other) if isinstance(other, int) else other
+        return (self - other).least >= 0 and self.fits() and other.fits()
+
+    def range(self, elem_type: int = TensorProto.INT64) -> tuple[int, int]:
+        """Between which numbers a tensor of this type holds it."""
+        return (self.least, self.most) if self.fits(elem_type) else LIMITS[elem_type]
+
+    def wrapped(self, elem_type: int) -> Affine:
+        """The same number to a tensor of this type, whose own numbers tell it."""
+        if self.fits(elem_type):
+            return self
+        least, most = LIMITS[elem_type]
+
+        def own(number: int) -> int:
+            return (number - least) % (most - least + 1) + least
+
+        return _sum(own(self.constant), ((atom, own(n)) for atom, n in self.terms))
+
+    def __str__(self) -> str:
+        parts = [
+            str(atom) if count == 1 else f"-{atom}" if count == -1 else f"{count} * {atom}"
+            for atom, count in sorted(self.terms, key=lambda term: (-term[1], str(term[0])))
+        ]
+        if self.constant or not parts:
+            parts.append(str(self.constant))
+        return " + ".join(parts).replace("+ -", "- ")
+
+
+def _sum(constant: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
+    counts: dict[Atom, int] = {}
+    for atom, count in terms:
+        counts[atom] = counts.get(atom, 0) + count
+    return Affine(constant, frozenset((atom, n) for atom, n in counts.items() if n))
+
+
+def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -> Affine:
+    """The size of an axis: its number, or the atom of this very axis.
+
+    That two tensors inside of a model are declared with one symbol is no proof: such declarations
+    may be wrong. Of the inputs of a model it is one, see `symbol_atom`.
+    """
+    if isinstance(dim, int):
+        return Affine(dim)
+    shown = dim or f"size({tensor}, {axis})"
+    key = ("size", scope_key, tensor, axis)
+    return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=shown))
+
+
+def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
+    """The size that a symbol is in one graph, where declarations may be trusted: those of a model's
+    inputs, and all where the user says so."""
+    key = ("size", scope_key, symbol)
+    return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
+
+
+@dataclass(frozen=True)
+class Ints:
+    """A scalar (`rank` 0) or vector of whole numbers, that wrap as those of the type do."""
+
+    items: tuple[Affine, ...]
+    rank: int
+    elem_type: int = TensorProto.INT64
+
+    @property
+    def exact(self) -> bool:
+        """Whether no number wraps, so that one of another type is the same number."""
+        return all(item.fits(self.elem_type) for item in self.items)
+
+    def cast(self, elem_type: int) -> Ints | None:
+        """The numbers as another type: cut off if it is narrower; if wider, none may wrap."""
+        if elem_type == TensorProto.INT64 != self.elem_type and not self.exact:
+            return None
+        return replace(self, elem_type=elem_type).wrapped
+
+    @property
+    def wrapped(self) -> Ints:
+        """The same where fixed numbers are those that the type holds."""
+        return replace(self, items=tuple(item.wrapped(self.elem_type) for item in self.items))
+
+    @property
+    def single(self) -> Affine | None:
+        """The number, where there is one only."""
+        return self.items[0] if len(self.items) == 1 else None
+
+
+Known = Mapping[str, Ints | None]

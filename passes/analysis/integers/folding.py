@@ -1,0 +1,119 @@
+"""Values of nodes whose inputs are small constants: indices, shapes and conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import NodeProto, TensorProto, helper
+
+from passes.ir.operators import op_of
+from passes.writing.draft import Draft
+
+Array = npt.NDArray[Any]
+MOST_ELEMENTS = 64
+_WHOLE = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
+_CASTS = {
+    TensorProto.INT64: np.int64,
+    TensorProto.INT32: np.int32,
+    TensorProto.BOOL: np.bool_,
+    TensorProto.FLOAT: np.float32,
+    TensorProto.DOUBLE: np.float64,
+}
+_ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Neg": np.negative,
+    "Equal": np.equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "And": np.logical_and,
+    "Or": np.logical_or,
+    "Xor": np.logical_xor,
+    "Not": np.logical_not,
+    "Where": np.where,
+    "Max": np.maximum,
+    "Min": np.minimum,
+}
+#: The ops that are known where their inputs are.
+FOLDED = {
+    *_ELEMENTWISE,
+    "Div",
+    "Mod",
+    "Cast",
+    "Concat",
+    "Gather",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+}
+
+
+def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Array | None:
+    """What a node gives, None where that is not known, or not small, or no whole number."""
+    if op_of(node) not in FOLDED:
+        return None
+    if len(node.output) != 1 or not node.input:
+        return None
+    inputs = []
+    for name in node.input:
+        one = value(name) if name else None
+        if one is None or one.dtype not in _WHOLE:
+            return None
+        inputs.append(one)
+    try:
+        result = _computed(node, inputs)
+    except (ValueError, IndexError, TypeError):
+        return None  # what fails there fails where the model runs
+    return result if result is not None and result.size <= MOST_ELEMENTS else None
+
+
+def _computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
+    said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    if op_of(node) == "Cast":
+        wanted = _CASTS.get(said["to"])
+        return None if wanted is None else inputs[0].astype(wanted)
+    if op_of(node) in ("Div", "Mod"):
+        return _divided(op_of(node), said, *inputs)
+    if op_of(node) in _ELEMENTWISE:
+        compute = _ELEMENTWISE[op_of(node)]
+        if said or (op_of(node) in ("Max", "Min") and len(inputs) != 2):
+            return None  # Add-6 has attributes; Max takes any number of inputs
+        with np.errstate(all="ignore"):
+            return np.asarray(compute(*inputs))
+    return _moved(op_of(node), said, inputs)
+
+
+def _divided(op_type: str, said: Mapping[str, Any], number: Array, by: Array) -> Array | None:
+    """The quotient, cut towards 0, or the remainder; None where it fails or is not defined.
+
+    onnxruntime takes a product with 1 / x for a quotient by x, of whole numbers too, so none
+    whose numerator is fixed should be left.
+    """
+    if number.dtype == np.bool_ or np.any(by == 0) or np.any(by == -1):
+        return None
+    if op_type == "Mod":
+        return np.asarray((np.fmod if said.get("fmod") else np.mod)(number, by))
+    rounded_down = ((number < 0) != (by < 0)) & (number % by != 0)
+    return None if said else np.asarray(number // by + rounded_down.astype(number.dtype))
+
+
+def _moved(op_type: str, said: Mapping[str, Any], inputs: Sequence[Array]) -> Array | None:
+    axis = int(said.get("axis", 0))
+    if op_type == "Gather":
+        return np.asarray(np.take(inputs[0], inputs[1].astype(np.int64), axis, mode="raise"))
+    if op_type == "Concat":
+        return np.concatenate(inputs, axis)
+    if op_type == "Reshape":  # 0 stands for the size that was there
+        known = len(inputs) == 2 and not said and bool(inputs[1].all())
+        return np.reshape(inputs[0], inputs[1].tolist()) if known else None
+    axes = said.get("axes") if "axes" in said else inputs[1].tolist() if len(inputs) > 1 else None
+    if axes is None:
+        return np.squeeze(inputs[0]) if op_type == "Squeeze" else None
+    change = np.squeeze if op_type == "Squeeze" else np.expand_dims
+    return np.asarray(change(inputs[0], tuple(axes)))

@@ -1,0 +1,142 @@
+"""Between which bounds a number lies that a body computes, floats and conditions included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.integer_ops import attribute
+from passes.analysis.integers.integers import Integers
+from passes.ir.operators import op_of
+
+#: The least and the largest value; of a condition, 0 where it may be false and 1 where true.
+Interval = tuple[float, float]
+_FALSE, _TRUE, _OPEN = (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)
+_DEEPEST = 50
+_EXACT = float(1 << 53)
+_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_WHOLE: Mapping[int | None, float] = {
+    TensorProto.INT32: float(1 << 31),
+    TensorProto.INT64: _EXACT,
+}
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Follows single numbers, whatever their shape, back to `start`, which lies in `within`."""
+
+    integers: Integers
+    start: Affine
+    within: Interval
+    _memo: dict[str, Interval | None] = field(default_factory=dict)
+
+    def of(self, name: str, depth: int = 0) -> Interval | None:
+        """The interval of a value, None where it is not followed."""
+        if name not in self._memo:
+            self._memo[name] = None if depth > _DEEPEST else self._computed(name, depth)
+        return self._memo[name]
+
+    def _computed(self, name: str, depth: int) -> Interval | None:
+        ints = self.integers.inside(name)
+        if ints is not None:
+            return self._of_sum(ints.single) if ints.single is not None else None
+        fixed = self.integers.constant_inside(name)
+        if fixed is not None:
+            plain = fixed.size == 1 and fixed.dtype.kind in "biuf" and np.isfinite(fixed).all()
+            return (float(fixed.item()), float(fixed.item())) if plain else None
+        node = self.integers.source(name)
+        if node is None:
+            return None
+        follow = _FOLLOWED.get(op_of(node))
+        if follow is None:
+            return None
+        read = [self.of(one, depth + 1) for one in node.input[: _READ.get(op_of(node))]]
+        inputs = [one for one in read if one is not None]
+        return follow(node, inputs) if len(inputs) == len(read) else None
+
+    def _of_sum(self, number: Affine) -> Interval | None:
+        ahead = (number - self.start).number
+        if number.number is not None:
+            low = high = float(number.number)
+        elif ahead is not None:
+            low, high = self.within[0] + ahead, self.within[1] + ahead
+        else:
+            return None
+        return (low, high) if low > -_EXACT and high < _EXACT else None
+
+
+def _same(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    return inputs[0] if len(inputs) == 1 else None
+
+
+def _cast(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    low, high = inputs[0]
+    to = attribute(node, "to", TensorProto.UNDEFINED)
+    if to in _FLOATS:
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(to))
+        return float(dtype.type(low)), float(dtype.type(high))
+    most = _WHOLE.get(to)
+    if most is None or not (-most <= low and high < most):
+        return None
+    return float(int(low)), float(int(high))
+
+
+def _largest(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    return max(low for low, _ in inputs), max(high for _, high in inputs)
+
+
+def _smallest(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    return min(low for low, _ in inputs), min(high for _, high in inputs)
+
+
+def _where(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    condition, there, otherwise = inputs
+    if condition == _TRUE:
+        return there
+    if condition == _FALSE:
+        return otherwise
+    return min(there[0], otherwise[0]), max(there[1], otherwise[1])
+
+
+def _compared(
+    always: Callable[[Interval, Interval], bool], never: Callable[[Interval, Interval], bool]
+) -> Callable[[NodeProto, list[Interval]], Interval | None]:
+    def follow(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+        one, other = inputs
+        return _TRUE if always(one, other) else _FALSE if never(one, other) else _OPEN
+
+    return follow
+
+
+def _not(node: NodeProto, inputs: list[Interval]) -> Interval | None:
+    low, high = inputs[0]
+    return 1 - high, 1 - low
+
+
+_FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] = {
+    "Identity": _same,
+    "Squeeze": _same,
+    "Unsqueeze": _same,
+    "Reshape": _same,
+    "Concat": _same,
+    "Cast": _cast,
+    "Max": _largest,
+    "Min": _smallest,
+    "Where": _where,
+    "Less": _compared(lambda a, b: a[1] < b[0], lambda a, b: a[0] >= b[1]),
+    "LessOrEqual": _compared(lambda a, b: a[1] <= b[0], lambda a, b: a[0] > b[1]),
+    "Greater": _compared(lambda a, b: a[0] > b[1], lambda a, b: a[1] <= b[0]),
+    "GreaterOrEqual": _compared(lambda a, b: a[0] >= b[1], lambda a, b: a[1] < b[0]),
+    "Equal": _compared(
+        lambda a, b: a == b and a[0] == a[1], lambda a, b: a[1] < b[0] or b[1] < a[0]
+    ),
+    "And": _smallest,
+    "Or": _largest,
+    "Not": _not,
+}
+#: Inputs behind the first ones are axes and shapes.
+_READ = {"Squeeze": 1, "Unsqueeze": 1, "Reshape": 1}

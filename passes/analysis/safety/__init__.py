@@ -1,0 +1,3 @@
+"""Whether a node may fail, run early, run twice, or go."""
+
+from __future__ import annotations

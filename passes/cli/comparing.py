@@ -1,0 +1,58 @@
+"""The command `verify`: two model files, the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from onnx import ModelProto
+
+from passes.check import load_checked
+from passes.report import Checked, Report, Size
+from passes.verify.compare.verdicts import Verification
+from passes.verify.inputs.hints import model_hints
+from passes.verify.installed import executors
+from passes.verify.verification import verify
+
+
+def compare_files(
+    before: Path,
+    after: Path,
+    executor: str,
+    inputs: Path | None,
+    budget: float,
+    seed: int,
+    say: Callable[[str], None] | None,
+    *,
+    exact: bool = False,
+) -> tuple[tuple[ModelProto, ModelProto], Verification, Report]:
+    """Load, check and execute two models; answers with both, the verdict and its report.
+
+    Raises:
+        BadModel: one of them is no valid model.
+    """
+    sides = [load_checked(path)[0] for path in (before, after)]
+    given = []
+    if inputs is not None:
+        from passes.verify.inputs.given import load
+
+        given = [load(inputs, sides[0].proto)]
+    if say is not None:
+        say("verifying")
+    with executors(executor) as chosen:
+        verification = verify(
+            sides[0].proto,
+            sides[1].proto,
+            executors=chosen,
+            seed=seed,
+            hints=model_hints(sides[0]),
+            exact=exact,
+            budget=budget,
+            base_dir=sides[0].base_dir,
+            base_dir_after=sides[1].base_dir,
+            given=given,
+        )
+    opsets = (sides[0].opset(), sides[1].opset())
+    sizes = (Size.of(sides[0].proto), Size.of(sides[1].proto))
+    report = Report("verify", str(before), opsets, sizes, checked=Checked.of(verification))
+    return (sides[0].proto, sides[1].proto), verification, report

@@ -1,0 +1,38 @@
+"""What a rule does, or what a code means, from the rules' own docstrings."""
+
+from __future__ import annotations
+
+from passes.engine.plugins import load_rules
+
+#: Codes that no single rule gives.
+SESSION_CODES = {
+    "type-not-taken": (
+        "an operator that the rewrite needs does not take the element type of a value at this "
+        "opset, or no kernel of onnxruntime does, which runs the original; and no Cast to a wider "
+        "type and back does the same"
+    ),
+    "too-deep": (
+        "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "
+        "of messages, which are some 31 bodies"
+    ),
+    "not-verified": (
+        "no case of a rewrite could be executed on both sides, so nothing vouches for it: one that "
+        "only improves is left out, for another one nothing is written; "
+        "--inputs may give inputs that the model takes, --allow-unverified writes it all the same"
+    ),
+}
+
+
+def explanation(subject: str) -> str | None:
+    """The text for a rule or a refusal code, None for what is neither."""
+    rules = load_rules()
+    if subject in rules:
+        return f"{subject}: {rules[subject].documentation}"
+    lines = [
+        f"{subject} ({name}): {rule.refusal_codes[subject]}"
+        for name, rule in sorted(rules.items())
+        if subject in rule.refusal_codes
+    ]
+    if subject in SESSION_CODES:
+        lines.append(f"{subject}: {SESSION_CODES[subject]}")
+    return "\n".join(lines) or None

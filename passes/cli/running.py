@@ -1,0 +1,255 @@
+"""What the commands share: run, report, save, and leave with the right exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NoReturn
+
+import typer
+
+from passes.choices import DEFAULT_OPSET
+from passes.ir.operators import op_of
+
+if TYPE_CHECKING:
+    from passes.cli.options import CommonOptions
+    from passes.not_produced import Disagreement
+    from passes.report import Report
+    from passes.session import Progress, Result
+
+DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a rewriting command is to do: `run` it on `model` and write `output`.
+
+    Without an `output` it goes beside the model, under `suffix`, which may name the opset, and a
+    model that was left as it is is not written. `named` are the rules that were asked for by name.
+    """
+
+    model: Path
+    output: Path | None
+    suffix: str
+    run: Callable[[Progress | None], Result]
+    common: CommonOptions
+    named: Sequence[str]
+
+    def target(self, opset: int) -> Path:
+        """Where the outcome goes if it is of this opset."""
+        ending = f".{self.suffix.format(opset=opset)}{self.model.suffix}"
+        return self.output or self.model.parent / f"{self.model.stem}{ending}"
+
+
+def rewrite(task: Task) -> None:
+    """Do it, and leave with the exit code that tells how it went."""
+    from passes import session
+    from passes.check_output import NameTaken
+    from passes.dims import UnknownDim
+    from passes.engine.plugins import UnknownRule
+    from passes.engine.selection import NothingMatches
+    from passes.errors import PassesError
+    from passes.ir.save import check_target
+    from passes.onnxruntime.releases import UnknownRelease
+    from passes.options import asked_for
+
+    model, report = task.model, task.common.json
+    try:
+        asked, _ = asked_for(task.common.opset, task.common.for_)
+    except UnknownRelease as error:
+        fail(f"{error}", USAGE)
+    target = task.target(asked or DEFAULT_OPSET)
+    try:
+        check_target(target, force=task.common.force)
+        _refuse_weights(model, list(filter(None, (target, report))))
+        check_report(report, (model, target, *filter(None, [task.common.inputs])))
+        _run_and_write(task)
+    except session.Mismatch as error:
+        with suppress(typer.Exit):  # whether the report can be written or not
+            show(error.report, report, verbose=task.common.verbose)
+        folder = target.with_name(f"{target.name}.reproducer")
+        reproduce(folder, error.found, (model.parent, model.parent))
+        fail(f"{error}", MISMATCH)
+    except session.NotProduced as error:
+        with suppress(typer.Exit):
+            show(error.report, report, verbose=task.common.verbose)
+        fail(f"{error}", NOT_PRODUCED)
+    except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches) as error:
+        fail(f"{error}", USAGE)
+    except PassesError as error:
+        fail(f"{error}", FAILED)
+
+
+def _run_and_write(task: Task) -> None:
+    from passes.ir.save import save
+
+    common = task.common
+    with progress() as say:
+        result = task.run(say)
+        target = task.target(result.report.opsets[1])
+        refused = _refused(result, task.named) if common.strict else ""
+        idle = result.report.unchanged and task.output is None
+        if not idle and not refused:
+            check_report(common.json, (target,))
+            save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
+    if refused:
+        with suppress(typer.Exit):
+            show(result.report, common.json, verbose=common.verbose)
+        fail(f"{refused}, and --strict was given", NOT_PRODUCED)
+    last = "" if idle else f"wrote {target}"
+    show(result.report, common.json, last, verbose=common.verbose)
+    for warning in result.report.warnings:
+        complain(f"warning: {warning}")
+
+
+def _refused(result: Result, named: Sequence[str]) -> str:
+    """What the command set out to rewrite and is there still, or was left out since nothing vouches
+    for it; empty where there is no such.
+
+    A loop that is quicker as it is is left on purpose, by whichever rule."""
+    from passes.engine.pipelines import aims_of
+    from passes.ir.scope import walk_model
+
+    report = result.report
+    unverified = [one for one in report.refusals if one.code == "not-verified"]
+    if unverified:
+        more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
+        return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
+    aims = aims_of(report.command, named)
+    left = {op_of(place.node) for place in walk_model(result.model)}
+    meant = {one.path for one in report.refusals if one.code == "few-iterations"}
+    stay = [one for one in report.refusals if one.rule in aims and one.op in left]
+    stay = [one for one in stay if one.path not in meant]
+    if not stay:
+        return ""
+    more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
+    return f"{stay[0].path} stays{more}"
+
+
+def _refuse_weights(model: Path, written: Sequence[Path]) -> None:
+    """See that no file that is written holds weights of the model, before any work is done."""
+    from passes.ir.external_data import external_files
+    from passes.ir.model import Model
+
+    for path in written:
+        try:
+            if not path.exists() or _is_same(path, model):
+                continue
+            files = external_files(Model.load(model).proto, model.parent)
+            if any(_is_same(path, file) for file in files):
+                fail(f"{path}: holds weights of {model}, which would be lost", USAGE)
+        except OSError as error:
+            fail(f"{path}: cannot be written ({error.strerror})", FAILED)
+
+
+def check_report(json: Path | None, others: Sequence[Path]) -> None:
+    """See that the report can be written, and over no other file of the command, before any work
+    is done."""
+    if json is None:
+        return
+    try:
+        with suppress(FileNotFoundError):
+            json.stat()  # a link that leads to itself
+        if any(_is_same(json, other) for other in others):
+            fail(f"{json}: is a file of this command, not a place for its report", USAGE)
+        if json.is_dir():
+            fail(f"{json}: cannot be written (it is a folder)", FAILED)
+        if not json.exists() and not json.parent.is_dir():
+            fail(f"{json}: cannot be written (there is no folder {json.parent})", FAILED)
+        if not os.access(json if json.exists() else json.parent, os.W_OK):
+            fail(f"{json}: cannot be written (permission denied)", FAILED)
+    except OSError as error:
+        fail(f"{json}: cannot be written ({error.strerror})", FAILED)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist yet."""
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def show(report: Report, json: Path | None, last: str = "", *, verbose: bool = False) -> None:
+    """Print the report and a last line, and write it where it is wanted as JSON."""
+    tell("\n".join(filter(None, (report.to_text(verbose=verbose), last))))
+    if json is not None:
+        write(json, report.to_json())
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"{path}: cannot be written ({error.strerror})", FAILED)
+
+
+def reproduce(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> None:
+    """Save both sides and, where the outputs differ, the inputs that show it; say where, or why
+    that cannot be."""
+    from google.protobuf.message import EncodeError
+
+    from passes.verify.reproducer import Circumstances, save
+
+    command = shlex.join(["python", "-m", "passes", *sys.argv[1:]])
+    try:
+        written = save(
+            folder,
+            *found.sides,
+            found.failure,
+            sentence=found.sentence,
+            seen=Circumstances(command, found.path, found.rules, found.exact),
+            base_dir=base_dirs[0],
+            base_dir_after=base_dirs[1],
+        )
+    except (OSError, ValueError, EncodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        complain(f"no reproducer: {folder} cannot be written ({reason})")
+    else:
+        complain(f"reproducer in {written}")
+
+
+def tell(text: str) -> None:
+    """Print on stdout. Where its reader has gone, the work was done all the same."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        _silence(sys.stdout)
+    except OSError as error:
+        _silence(sys.stdout)
+        fail(f"the output cannot be written ({error.strerror})", FAILED)
+
+
+def fail(sentence: str, code: int) -> NoReturn:
+    complain(sentence)
+    raise typer.Exit(code)
+
+
+def complain(sentence: str) -> None:
+    """Print on stderr, where that can be: the exit code says the rest."""
+    try:
+        typer.echo(sentence, err=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: IO[str]) -> None:
+    """Let what is still to be flushed at the end go nowhere: it would change the exit code."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None] | None]:
+    """A line on stderr that says what goes on, where stderr is a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+        yield status.update

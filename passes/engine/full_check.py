@@ -1,0 +1,43 @@
+"""onnx's whole check of an outcome, types and shapes included, and the rewrite that fails it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import ModelProto
+
+from passes.engine.rounds import Round
+from passes.types.inference import light_copy
+from passes.types.shape_inference import objection
+from passes.verify.rewrites.region import CannotCut, cut
+
+
+def full_objection(model: ModelProto) -> str:
+    """What onnx's inference finds wrong with the types and shapes of a model; "" if nothing."""
+    return objection(light_copy(model), check_types=True)
+
+
+def invalidated(original: ModelProto, rounds: Sequence[Round], proto: ModelProto) -> str:
+    """A sentence with the rewrite that is to blame where the original passes and the outcome
+    does not; "" elsewhere."""
+    sentence = full_objection(proto)
+    if not sentence or full_objection(original):
+        return ""
+    return f"{_culprit(rounds)}the outcome is no valid ONNX model where the original is: {sentence}"
+
+
+def _culprit(rounds: Sequence[Round]) -> str:
+    """The rewrite, or else the rules, after which the check fails; as the start of a sentence."""
+    for round_ in rounds:
+        if not full_objection(round_.proto) or full_objection(round_.model.proto):
+            continue
+        for rewritten in round_.rewritten:
+            try:
+                region = cut(round_, rewritten)
+            except CannotCut:
+                continue
+            if full_objection(region.after) and not full_objection(region.before):
+                return f"{rewritten.place.path}: after the rule {rewritten.rule.name} "
+        rules = dict.fromkeys(rewritten.rule.name for rewritten in round_.rewritten)
+        return f"after the rule {', '.join(rules)} "
+    return "with its dims fixed, "  # nothing else happens in front of the rules

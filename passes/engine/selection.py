@@ -1,0 +1,86 @@
+"""Which sites `--only` means, also once rules have rewritten, moved or copied them.
+
+The patterns are matched once, against the paths and names of the nodes of the model as it was
+read: paths count the nodes, so each rewrite changes those behind it. From then on every node says
+in its metadata whether it is meant. That goes where the node goes, into the copies of a body too,
+and what a rule writes anew is meant where its site was. Before the model is written, the marks are
+taken off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from onnx import ModelProto, NodeProto
+
+from passes.errors import PassesError, nearest
+from passes.ir import scope as scoping
+
+_KEY = "passes.only"
+_MEANT, _NOT_MEANT = "meant", "not meant"
+
+
+class NothingMatches(PassesError):
+    """A pattern of `--only` matches no node."""
+
+
+def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
+    """A copy of a model, its nodes marked by whether a pattern matches their path or name.
+
+    Raises:
+        NothingMatches: one of the patterns matches no node.
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    matched: set[str] = set()
+    sites: list[str] = []
+    for place in scoping.walk_model(copy):
+        names = [name for name in (place.path, place.node.name) if name]
+        meant = {pattern for pattern in patterns if _matches(pattern, names)}
+        matched |= meant
+        place.node.metadata_props.add(key=_KEY, value=_MEANT if meant else _NOT_MEANT)
+        if scoping.holds_graphs(place.node):
+            sites.append(place.path)
+    for pattern in patterns:
+        if pattern not in matched:
+            close = nearest(pattern, sites) if sites else "the model has no loop and no branch"
+            raise NothingMatches(f"no node has a path or name that matches {pattern!r}; {close}")
+    return copy
+
+
+def _matches(pattern: str, names: Sequence[str]) -> bool:
+    """Whether a pattern is one of the names, which may hold brackets, or matches it."""
+    return any(name == pattern or fnmatchcase(name, pattern) for name in names)
+
+
+def is_meant(node: NodeProto) -> bool:
+    """Whether a node of a marked model is meant, or is new: a site was meant where it stands."""
+    return all(one.key != _KEY or one.value == _MEANT for one in node.metadata_props)
+
+
+def hand_on(site: NodeProto, nodes: Iterable[NodeProto]) -> None:
+    """Mark, in place, what takes the place of a node that is not meant; it has marks of its own
+    where it stood in a body of that node."""
+    if is_meant(site):
+        return
+    for node in _below(nodes):
+        if all(one.key != _KEY for one in node.metadata_props):
+            node.metadata_props.add(key=_KEY, value=_NOT_MEANT)
+
+
+def unmark(model: ModelProto) -> None:
+    """Take the marks off, in place."""
+    for _, owner in scoping.owners(model):
+        for node in _below(owner.node):
+            for at in reversed(range(len(node.metadata_props))):
+                if node.metadata_props[at].key == _KEY:
+                    del node.metadata_props[at]
+
+
+def _below(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """These nodes and those in their bodies."""
+    for node in nodes:
+        yield node
+        for _, graph in scoping.subgraphs(node):
+            yield from _below(graph.node)

@@ -1,0 +1,3 @@
+"""The model: its file, weights, scopes, names, operators and constants."""
+
+from __future__ import annotations

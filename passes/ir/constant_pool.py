@@ -1,0 +1,139 @@
+"""The constants of a main graph or function, found by what they hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from onnx import FunctionProto, TensorProto, numpy_helper
+
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.external_data import ExternalTensor
+from passes.ir.names import Names
+from passes.ir.scope import Owner
+from passes.rule import Site
+
+_IN_FRONT = -1  # the place of initializers among the nodes
+_SAMPLE = 64  # bytes that tell most weights of one shape apart
+_DEFAULTS_SINCE = 4  # the IR version from which a caller may feed an initializer
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A constant outside of all bodies; `position` is that of its node. `made`: by this round."""
+
+    tensor: TensorProto
+    position: int = _IN_FRONT
+    made: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @cached_property
+    def kind(self) -> tuple[Any, ...]:
+        """What equal constants have in common, quick to tell."""
+        tensor = self.tensor
+        sample = _content(tensor)[:_SAMPLE]
+        return (tensor.data_type, tuple(tensor.dims), tensor.data_location, sample)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Equal for equal contents; external data is not read, so its place says what it holds."""
+        return hashlib.blake2b(_content(self.tensor)).digest()
+
+
+@dataclass
+class Shelf:
+    """Constants by content: element type, shape and bytes, external ones by reference."""
+
+    hidden: set[str]
+    _alike: dict[tuple[Any, ...], list[Kept]] = field(default_factory=dict)
+    _equal: dict[tuple[Any, ...], dict[bytes, list[Kept]]] = field(default_factory=dict)
+    _by_name: dict[str, Kept] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, site: Site, owner: Owner) -> Shelf:
+        """The constants of `owner` that may be shared."""
+        graphs = list(scoping.graphs_below(owner))[1:]
+        hidden = {name for graph in graphs for name in scoping.defined(graph)}
+        shelf = cls(hidden)
+        for kept in _constants(site, owner):
+            shelf.add(kept)
+        return shelf
+
+    def add(self, kept: Kept) -> None:
+        """Put a constant on the shelf."""
+        self._by_name[kept.name] = kept
+        self._alike.setdefault(kept.kind, []).append(kept)
+        if kept.kind in self._equal:
+            self._equal[kept.kind].setdefault(kept.digest, []).append(kept)
+
+    def equal_to(self, wanted: Kept, before: int) -> Kept | None:
+        """The first constant that holds the same, and stands in front of a position.
+
+        One whose name means something else in a body is no answer.
+        """
+        if wanted.kind not in self._alike:
+            return None
+        if wanted.kind not in self._equal:
+            equal = self._equal[wanted.kind] = {}
+            for kept in self._alike[wanted.kind]:
+                equal.setdefault(kept.digest, []).append(kept)
+        found = self._equal[wanted.kind].get(wanted.digest, ())
+        there = (kept for kept in found if kept.position < before and kept.name not in self.hidden)
+        return next(there, None)
+
+    def first_of(self, name: str, before: int) -> Kept | None:
+        """The constant that others equal to `name` are read as; None where `name` is no constant,
+        or the only one."""
+        kept = self._by_name.get(name)
+        if kept is None or len(self._alike[kept.kind]) == 1:
+            return None
+        return self.equal_to(kept, before)
+
+
+def _constants(site: Site, owner: Owner) -> Iterator[Kept]:
+    model = site.model.proto
+    untouchable: set[str] = set()
+    if not isinstance(owner, FunctionProto):
+        # a shared constant has one scale; and what is trained does not stay what it is
+        untouchable.update(one.tensor_name for one in owner.quantization_annotation)
+        if model.ir_version >= _DEFAULTS_SINCE:
+            untouchable.update(scoping.input_names(owner))
+        dense = [] if model.training_info else list(owner.initializer)
+        yield from (Kept(one) for one in dense if one.name not in untouchable)
+    for position, node in enumerate(owner.node):
+        tensor = constant_tensor(node)
+        if tensor is not None and tensor.name not in untouchable:
+            yield Kept(tensor, position)
+
+
+def _content(tensor: TensorProto) -> bytes:
+    """The bytes that a tensor holds, in one spelling; of external data, where they are."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return repr(ExternalTensor.of(tensor)).encode()
+    if tensor.HasField("raw_data"):
+        return tensor.raw_data
+    if tensor.data_type == TensorProto.STRING:
+        return repr(list(tensor.string_data)).encode()
+    return np.asarray(numpy_helper.to_array(tensor)).tobytes()
+
+
+#: The shelves of a round, by its supply of names and the graph, which is kept alive.
+_SHELVES: WeakKeyDictionary[Names, dict[int, tuple[Owner, Shelf]]] = WeakKeyDictionary()
+
+
+def shelf_of(site: Site) -> Shelf:
+    """The shelf of the graph or function in which the site stands, one a round."""
+    known = _SHELVES.setdefault(site.names, {})
+    owner = site.scope.owner
+    if id(owner) not in known:
+        known[id(owner)] = (owner, Shelf.of(site, owner))
+    return known[id(owner)][1]

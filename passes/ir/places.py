@@ -1,0 +1,150 @@
+"""Where nodes stand: the graphs they hold, the scopes around them, and what people call both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+from passes.ir.operators import called_key, op_of
+
+Owner = GraphProto | FunctionProto
+_GRAPH = AttributeProto.GRAPH
+_GRAPHS = AttributeProto.GRAPHS
+MAIN = "main"
+
+
+def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
+    """The graphs a node holds, with the part of the path that leads to each (`body`)."""
+    found = []
+    for attribute in node.attribute[:]:  # a list: protobuf hands them out one by one slowly
+        if attribute.type == _GRAPH:
+            found.append((attribute.name, attribute.g))
+        elif attribute.type == _GRAPHS:
+            graphs = enumerate(attribute.graphs)
+            found += [(f"{attribute.name}[{index}]", graph) for index, graph in graphs]
+    return found
+
+
+def holds_graphs(node: NodeProto) -> bool:
+    """Whether a node has bodies; quicker than to ask for them."""
+    for attribute in node.attribute[:]:
+        if attribute.type == _GRAPH or attribute.type == _GRAPHS:
+            return True
+    return False
+
+
+def label(node: NodeProto, index: int) -> str:
+    """How a node is called in a path: its name, else its op and place (`scan_3`)."""
+    return node.name or f"{called_key(node)[1].lower()}_{index}"
+
+
+def function_label(function: FunctionProto) -> str:
+    """How a model-local function is called in a path."""
+    overload = f":{function.overload}" if function.overload else ""
+    return f"{function.domain}.{function.name}{overload}"
+
+
+def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
+    """The main graph and every model-local function, with their paths."""
+    yield MAIN, model.graph
+    for function in model.functions:
+        yield function_label(function), function
+
+
+#: Tells a graph or function of a model from every other one, even where names repeat.
+Key = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A graph or function where it stands: its path for people, its key for look-ups."""
+
+    path: str
+    key: Key
+    owner: Owner
+    outer: Scope | None = None
+
+    def inner(self, index: int) -> list[Scope]:
+        """The bodies of the node at `index`."""
+        node = self.owner.node[index]
+        graphs = subgraphs(node)
+        path = path_of(self, node, index) if graphs else ""
+        return [
+            Scope(f"{path}.{name}", (*self.key, index, name), graph, self) for name, graph in graphs
+        ]
+
+    def chain(self) -> Iterator[Scope]:
+        """This scope and what encloses it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+
+def path_of(scope: Scope, node: NodeProto, index: int) -> str:
+    """What people call a node of a scope: `main/scan_3.body/if_0`."""
+    return f"{scope.path}/{label(node, index)}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node where it stands."""
+
+    node: NodeProto
+    index: int
+    scope: Scope
+
+    @property
+    def path(self) -> str:
+        """What people call it."""
+        return path_of(self.scope, self.node, self.index)
+
+
+def is_loop(node: NodeProto) -> bool:
+    """Whether a node is a Scan or a Loop."""
+    return op_of(node) in ("Scan", "Loop")
+
+
+def loop_of(place: Place) -> str:
+    """The path of the innermost loop that a place is or lies in; else of the main graph or
+    function."""
+    node, index, scope = place.node, place.index, place.scope
+    while not is_loop(node) and scope.outer is not None:
+        index, scope = int(scope.key[-2]), scope.outer
+        node = scope.owner.node[index]
+    return path_of(scope, node, index) if is_loop(node) else scope.path
+
+
+def scopes(model: ModelProto) -> Iterator[Scope]:
+    """The outermost scopes: the main graph and every model-local function."""
+    for position, (path, owner) in enumerate(owners(model)):
+        yield Scope(path, (position,), owner)
+
+
+def walk(scope: Scope) -> Iterator[Place]:
+    """Every node below a scope, innermost first, in the order of the lists."""
+    for index, node in enumerate(scope.owner.node):
+        if holds_graphs(node):
+            for inner in scope.inner(index):
+                yield from walk(inner)
+        yield Place(node, index, scope)
+
+
+def walk_model(model: ModelProto) -> Iterator[Place]:
+    """Every node of a model, functions included, innermost first."""
+    for scope in scopes(model):
+        yield from walk(scope)
+
+
+def graphs_below(owner: Owner) -> Iterator[Owner]:
+    """`owner` and every graph nested in it."""
+    yield owner
+    for node in owner.node[:]:
+        for attribute in node.attribute[:]:  # not `subgraphs`: a generator a node takes the time
+            if attribute.type == _GRAPH:
+                yield from graphs_below(attribute.g)
+            elif attribute.type == _GRAPHS:
+                for graph in attribute.graphs:
+                    yield from graphs_below(graph)

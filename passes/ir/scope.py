@@ -1,0 +1,209 @@
+"""Names and scopes: definitions, uses, captures.
+
+The only place that knows how ONNX resolves names: a name means the innermost definition that
+encloses it; a body's inputs may shadow outer names; sibling bodies may use a name each for
+themselves; functions capture nothing. Where nodes stand (`Scope`, `Place`, `walk`) is written in
+`places`; it can be had here, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from onnx import FunctionProto, GraphProto, NodeProto, TensorAnnotation
+
+from passes.ir.places import MAIN as MAIN
+from passes.ir.places import Key as Key
+from passes.ir.places import Owner as Owner
+from passes.ir.places import Place as Place
+from passes.ir.places import Scope as Scope
+from passes.ir.places import function_label as function_label
+from passes.ir.places import graphs_below as graphs_below
+from passes.ir.places import holds_graphs as holds_graphs
+from passes.ir.places import label as label
+from passes.ir.places import owners as owners
+from passes.ir.places import scopes as scopes
+from passes.ir.places import subgraphs as subgraphs
+from passes.ir.places import walk as walk
+from passes.ir.places import walk_model as walk_model
+from passes.ir.repeated import replace_all
+
+
+def input_names(owner: Owner) -> list[str]:
+    """Names of the inputs of a graph or function."""
+    if isinstance(owner, FunctionProto):
+        return list(owner.input)
+    return [value.name for value in owner.input[:]]
+
+
+def output_names(owner: Owner) -> list[str]:
+    """Names of the outputs of a graph or function."""
+    if isinstance(owner, FunctionProto):
+        return list(owner.output)
+    return [value.name for value in owner.output[:]]
+
+
+def initializer_names(owner: Owner) -> set[str]:
+    """Names of the dense and sparse initializers; functions have none."""
+    if isinstance(owner, FunctionProto):
+        return set()
+    names = {tensor.name for tensor in owner.initializer[:]}
+    names.update([sparse.values.name for sparse in owner.sparse_initializer[:]])
+    return names
+
+
+def drop_constant_inputs(graph: GraphProto) -> None:
+    """Drop the inputs that name an initializer, in place: up to IR 3 these are constants."""
+    constants = initializer_names(graph)
+    if constants:
+        replace_all(graph.input, [one for one in graph.input if one.name not in constants])
+
+
+def defined(owner: Owner) -> set[str]:
+    """Every name that `owner` itself defines, not what its bodies define."""
+    names = {name for node in owner.node for name in node.output if name}
+    return names | set(input_names(owner)) | initializer_names(owner)
+
+
+def _in_order(graph: GraphProto) -> list[str]:
+    """What a graph defines, in an order that does not depend on the names."""
+    names = dict.fromkeys(input_names(graph))
+    names.update(dict.fromkeys(tensor.name for tensor in graph.initializer))
+    names.update(dict.fromkeys(sparse.values.name for sparse in graph.sparse_initializer))
+    names.update(dict.fromkeys(name for node in graph.node for name in node.output if name))
+    return list(names)
+
+
+def free_names(node: NodeProto) -> list[str]:
+    """What a node reads from its surroundings: its inputs, then what its bodies capture.
+
+    In order of first use, each name once, the empty name (an omitted input) left out.
+    """
+    names = dict.fromkeys(node.input)
+    names.pop("", None)
+    if holds_graphs(node):
+        for _, graph in subgraphs(node):
+            names.update(dict.fromkeys(captures(graph)))
+    return list(names)
+
+
+def all_reads(nodes: Iterable[NodeProto]) -> set[str]:
+    """What these nodes read, in their bodies too; quicker than to ask each."""
+    names: set[str] = set()
+    for node in nodes:
+        names.update(node.input[:])  # a list: protobuf hands out names one by one slowly
+        if holds_graphs(node):
+            names.update(free_names(node))
+    names.discard("")
+    return names
+
+
+def captures(graph: GraphProto) -> list[str]:
+    """The outer names that a body reads, at any depth, in order of first use."""
+    known = set(input_names(graph)) | initializer_names(graph)
+    found: dict[str, None] = {}
+    for node in graph.node:
+        for name in free_names(node):
+            if name not in known:
+                found[name] = None
+        known.update(node.output)
+    for name in output_names(graph):
+        if name and name not in known:
+            found[name] = None
+    return list(found)
+
+
+def rename_free(node: NodeProto, mapping: Mapping[str, str]) -> None:
+    """Rename in place what `node` reads from its surroundings, through every body.
+
+    A name that a body defines itself is another value there and stays. A body definition that
+    would collide with a new name is the caller's business: give fresh names.
+    """
+    if not mapping:
+        return
+    for position, name in enumerate(node.input):
+        if name in mapping:
+            node.input[position] = mapping[name]
+    if holds_graphs(node):
+        for _, graph in subgraphs(node):
+            rename_captures(graph, mapping)
+
+
+def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:
+    """Rename in place what a body captures."""
+    own = defined(graph)
+    visible = {old: new for old, new in mapping.items() if old not in own}
+    if not visible:
+        return
+    for node in graph.node:
+        rename_free(node, visible)
+    for value in graph.output:
+        if value.name in visible:
+            value.name = visible[value.name]
+    _rename_annotations(graph, visible)
+
+
+def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
+    """Give every definition in a body, at any depth, a new name, in place.
+
+    Inputs and outputs of `graph` included; captured names stay.
+    """
+    mapping = {name: fresh(name) for name in _in_order(graph)}
+    for node in graph.node:
+        rename_free(node, mapping)
+        for position, name in enumerate(node.output):
+            node.output[position] = mapping.get(name, name)
+        for _, inner in subgraphs(node):
+            rename_all(inner, fresh)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        value.name = mapping.get(value.name, value.name)
+    for tensor in graph.initializer:
+        tensor.name = mapping[tensor.name]
+    for sparse in graph.sparse_initializer:
+        sparse.values.name = mapping[sparse.values.name]
+    _rename_annotations(graph, mapping)
+
+
+def _rename_annotations(graph: GraphProto, mapping: Mapping[str, str]) -> None:
+    for annotation in graph.quantization_annotation:
+        _rename_annotation(annotation, mapping)
+
+
+def renamed_annotation(
+    annotation: TensorAnnotation, mapping: Mapping[str, str]
+) -> TensorAnnotation:
+    """A copy of what is said of the quantization of a value, in new names."""
+    copy = TensorAnnotation()
+    copy.CopyFrom(annotation)
+    _rename_annotation(copy, mapping)
+    return copy
+
+
+def _rename_annotation(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> None:
+    """It names a value, and the values that hold its scale and zero point."""
+    annotation.tensor_name = mapping.get(annotation.tensor_name, annotation.tensor_name)
+    for entry in annotation.quant_parameter_tensor_names:
+        entry.value = mapping.get(entry.value, entry.value)
+
+
+def all_names(owners_: Iterable[Owner]) -> set[str]:
+    """Every value name that occurs anywhere in these graphs, at any depth.
+
+    Those that only a value_info knows count, too: a new value of that name would get its type.
+    """
+    names: set[str] = set()
+    for owner in owners_:
+        _add_names(owner, names)
+    names.discard("")
+    return names
+
+
+def _add_names(owner: Owner, names: set[str]) -> None:
+    """Add the names in a graph and below it, in one pass: it may be asked of 100,000 nodes."""
+    for node in owner.node[:]:
+        names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
+        if holds_graphs(node):
+            for _, graph in subgraphs(node):
+                _add_names(graph, names)
+    names.update(input_names(owner), output_names(owner), initializer_names(owner))
+    names.update([value.name for value in owner.value_info[:]])

@@ -1,0 +1,241 @@
+"""LoopForm: one description of Scan-8, Scan-9+ and Loop.
+
+The three operators are three spellings of one thing: carried values, scanned inputs, collected
+outputs, a trip count, a condition and a body. Rules about loops are written on LoopForm, so
+that each is written once. Sources: the documents of Scan 8, 9, 11, 16 and of Loop 1, 11, 13, 16;
+later versions only widen the types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+
+from passes.errors import BadModel
+from passes.ir import scope as scoping
+from passes.ir.conditions import conjuncts, is_true
+from passes.ir.operators import op_of
+from passes.ir.repeated import replace_all
+from passes.loops import reading
+from passes.loops.parts import Carried, Collected, Condition, Kind, Scanned
+from passes.loops.writing import relisted, set_attributes
+from passes.types.value_types import tensor_type
+
+__all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
+
+_BATCH_OPSET = 8  # the only version of Scan that has a batch axis and sequence_lens
+_BATCHED_AXIS = 1  # the axis it scans and collects on, the batch included
+
+
+@dataclass(frozen=True)
+class LoopForm:
+    """A Scan or Loop node, taken apart.
+
+    Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
+    outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
+    that name an initializer (IR 3) and that nobody feeds, wherever in the list they stand.
+    `lengths` is the sequence_lens input of a Scan-8, `trip_count` the M of a Loop; empty where
+    omitted. On a Scan-8 the axes count the batch axis, which is 0: they are all 1.
+    """
+
+    kind: Kind
+    body: GraphProto
+    carried: tuple[Carried, ...] = ()
+    scanned: tuple[Scanned, ...] = ()
+    collected: tuple[Collected, ...] = ()
+    lengths: str = ""
+    trip_count: str = ""
+    condition: Condition | None = None
+    iteration: str = ""
+    constant_inputs: tuple[str, ...] = ()
+    source: NodeProto | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def from_node(cls, node: NodeProto, opset: int) -> LoopForm:
+        """Take a Scan or Loop of the given opset apart.
+
+        Raises:
+            BadModel: the body is missing, or the counts of inputs, outputs, axes or directions
+                do not fit; both sides are named.
+            ChosenByCaller: one of these is an attribute of the function around.
+        """
+        if op_of(node) == "Loop":
+            return _from_loop(node)
+        if op_of(node) == "Scan":
+            return _from_scan_8(node) if opset <= _BATCH_OPSET else _from_scan(node)
+        raise BadModel(f"{op_of(node)} is no loop")
+
+    def to_node(self) -> NodeProto:
+        """The node this form describes; the source itself, to the byte, where nothing changed.
+
+        Name, documentation, metadata and unknown attributes come from the source.
+        """
+        node = NodeProto()
+        if self.source is not None:
+            node.CopyFrom(self.source)
+            if self._says(self.source):
+                return node
+        node.op_type = self.operator
+        replace_all(node.input, self.inputs)
+        replace_all(node.output, self.outputs)
+        body = relisted(self.body, self.body_inputs, self.body_outputs)
+        set_attributes(node, self.kind, body, self.scanned, self.collected)
+        return node
+
+    def _says(self, node: NodeProto) -> bool:
+        """Whether this form is what `node` says."""
+        opset = _BATCH_OPSET if self.kind is Kind.SCAN_8 else _BATCH_OPSET + 1
+        try:
+            return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
+        except BadModel:  # the node is a Scan of the other form
+            return False
+
+    @property
+    def operator(self) -> str:
+        """The operator."""
+        return "Loop" if self.kind is Kind.LOOP else "Scan"
+
+    @property
+    def inputs(self) -> list[str]:
+        """The node's inputs, in its operator's order."""
+        fed = [one.initial for one in self.carried] + [one.tensor for one in self.scanned]
+        if self.kind is Kind.LOOP:
+            initial = "" if self.condition is None else self.condition.initial
+            return [self.trip_count, initial, *fed]
+        return [self.lengths, *fed] if self.kind is Kind.SCAN_8 else fed
+
+    @property
+    def outputs(self) -> list[str]:
+        """The node's outputs: final values, then collected ones."""
+        return [one.final for one in self.carried] + [one.tensor for one in self.collected]
+
+    @property
+    def body_inputs(self) -> list[str]:
+        """Names of the body's inputs, in the operator's order."""
+        fed = [one.body_input for one in self.carried] + [one.body_input for one in self.scanned]
+        head = [self.iteration, self.condition.body_input] if self.condition else []
+        return [*head, *fed, *self.constant_inputs]
+
+    @property
+    def body_outputs(self) -> list[str]:
+        """Names of the body's outputs, in the operator's order."""
+        given = [one.body_output for one in self.carried]
+        given += [one.body_output for one in self.collected]
+        return [self.condition.body_output, *given] if self.condition else given
+
+    @property
+    def width(self) -> int:
+        """How many values it carries, scans and collects."""
+        return len(self.carried) + len(self.scanned) + len(self.collected)
+
+    @property
+    def iteration_rank(self) -> int:
+        """The rank, 0 or 1, that the body of a Loop declares for the iteration number."""
+        return self._declared_rank(self.iteration)
+
+    @property
+    def condition_rank(self) -> int:
+        """The rank, 0 or 1, that the body of a Loop declares for the condition it gets."""
+        return self._declared_rank(self.condition.body_input if self.condition else "")
+
+    @property
+    def head_types(self) -> tuple[TypeProto, TypeProto]:
+        """The types of the iteration number and the condition that the body of a Loop gets: one
+        element each, whatever other shape it declares."""
+        number, condition = (1,) * self.iteration_rank, (1,) * self.condition_rank
+        return tensor_type(TensorProto.INT64, number), tensor_type(TensorProto.BOOL, condition)
+
+    def _declared_rank(self, name: str) -> int:
+        declared = (one.type.tensor_type.shape for one in self.body.input if one.name == name)
+        return min(1, max((len(shape.dim) for shape in declared), default=0))
+
+    def goes_on(self, constant: Callable[[str], npt.NDArray[Any] | None]) -> bool:
+        """Whether the body never ends the loop: it returns the condition it got, which is true
+        wherever it runs, or a constant that is true.
+
+        `constant` gives the values that are fixed, as seen from the body.
+        """
+        if self.condition is None:
+            return True
+        producers = {name: node for node in self.body.node for name in node.output}
+        given = self.condition.body_input
+        parts = conjuncts(self.condition.body_output, producers.get)
+        return all(name == given or is_true(constant(name)) for _, name in parts)
+
+    @property
+    def captured(self) -> list[str]:
+        """Outer values that the body reads, in order of first use."""
+        return scoping.captures(self.body)
+
+
+def _from_loop(node: NodeProto) -> LoopForm:
+    body = reading.body_of(node)
+    if len(node.input) < 2:
+        raise BadModel(f"Loop has {len(node.input)} inputs, it needs at least 2 (M and cond)")
+    trip_count, initial, *initials = node.input
+    inputs, constants = reading.fed_and_constant(body, 2 + len(initials), "Loop")
+    outputs = scoping.output_names(body)
+    reading.need(len(outputs) > len(initials), "Loop", len(outputs), 1 + len(initials), "at least")
+    reading.need(len(outputs) == 1 + len(node.output), "Loop", len(outputs), 1 + len(node.output))
+    count = len(initials)
+    return LoopForm(
+        kind=Kind.LOOP,
+        body=body,
+        carried=reading.all_carried(initials, inputs[2:], outputs[1:], node.output),
+        collected=tuple(map(Collected, outputs[1 + count :], node.output[count:])),
+        trip_count=trip_count,
+        condition=Condition(initial, inputs[1], outputs[0]),
+        iteration=inputs[0],
+        constant_inputs=constants,
+        source=node,
+    )
+
+
+def _from_scan_8(node: NodeProto) -> LoopForm:
+    if len(node.input) < 2:
+        raise BadModel(f"Scan-8 has {len(node.input)} inputs, it needs at least 2")
+    lengths, *fed = node.input
+    parts = reading.scan_parts(node, fed)
+    directions = reading.directions(node, "directions", len(parts.scanned), "scanned inputs")
+    read = [(_BATCHED_AXIS, back) for back in directions]
+    written = [(_BATCHED_AXIS, False) for _ in parts.collected]
+    return _scan_form(node, Kind.SCAN_8, parts, read, written, lengths)
+
+
+def _from_scan(node: NodeProto) -> LoopForm:
+    parts = reading.scan_parts(node, list(node.input))
+    scanned, collected = len(parts.scanned), len(parts.collected)
+    axes = reading.axes(node, "scan_input_axes", scanned, "scanned inputs")
+    backwards = reading.directions(node, "scan_input_directions", scanned, "scanned inputs")
+    out_axes = reading.axes(node, "scan_output_axes", collected, "collected outputs")
+    prepends = reading.directions(node, "scan_output_directions", collected, "collected outputs")
+    read, written = zip(axes, backwards, strict=True), zip(out_axes, prepends, strict=True)
+    return _scan_form(node, Kind.SCAN, parts, read, written)
+
+
+def _scan_form(
+    node: NodeProto,
+    kind: Kind,
+    parts: reading.ScanParts,
+    read: Iterable[tuple[int, bool]],
+    written: Iterable[tuple[int, bool]],
+    lengths: str = "",
+) -> LoopForm:
+    """The form of a Scan; `read` and `written` are the axes and directions of what it scans and
+    collects."""
+    scanned = zip(parts.scanned, read, strict=True)
+    collected = zip(parts.collected, written, strict=True)
+    return LoopForm(
+        kind=kind,
+        body=parts.body,
+        carried=parts.carried,
+        scanned=tuple(Scanned(tensor, name, *how) for (tensor, name), how in scanned),
+        collected=tuple(Collected(name, tensor, *how) for (name, tensor), how in collected),
+        lengths=lengths,
+        constant_inputs=parts.constants,
+        source=node,
+    )

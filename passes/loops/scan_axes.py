@@ -1,0 +1,93 @@
+"""Scans on other axes than the first, where onnxruntime takes them.
+
+It moves the axes itself, as a Transpose does, but ends the process (SIGFPE) where there is nothing
+to move: where the size that is scanned is 0, or one behind it or behind the axis that is collected,
+or any one where that is the second axis. A Transpose takes such tensors, so it does the work where
+a size may be 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+
+from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto
+
+from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.types.value_types import Dims, dims_of, elem_type_of
+from passes.writing.author import Author
+from passes.writing.purposes import HANDLE_NOTHING
+
+
+def write_scan(
+    author: Author,
+    form: LoopForm,
+    dress: Callable[[NodeProto], NodeProto] = lambda node: node,
+    *,
+    name: str | None = None,
+    rows: int = 0,
+    may_idle: bool = False,
+) -> None:
+    """Write a Scan, or another loop as it is, with Transposes around it where it needs them.
+
+    The body tells the sizes of elements; the first `rows` of them are not 0 where it runs.
+    `may_idle`: there may be nothing to scan, which is to fail. `dress` finishes the node, or it
+    gets a `name`.
+    """
+    inputs, outputs = _types(form.body.input), _types(form.body.output)
+    written = form
+    if form.kind is Kind.SCAN:
+        written = replace(
+            form,
+            scanned=tuple(_scanned(author, one, inputs, rows, may_idle) for one in form.scanned),
+            collected=tuple(_collected(author, one, outputs, rows) for one in form.collected),
+        )
+    node = written.to_node()
+    if name is not None:
+        node.name = name
+    author.adopt([dress(node)])
+    for one, made in zip(form.collected, written.collected, strict=True):
+        if one.axis != made.axis:
+            rank = len(dims_of(outputs[one.body_output]) or ()) + 1
+            perm = list(range(1, rank))
+            perm.insert(one.axis % rank, 0)
+            author.op("Transpose", made.tensor, outputs=[one.tensor], perm=perm)
+
+
+def _types(values: Sequence[ValueInfoProto]) -> dict[str, TypeProto]:
+    return {value.name: value.type for value in values}
+
+
+def _scanned(
+    author: Author, one: Scanned, types: dict[str, TypeProto], rows: int, may_idle: bool
+) -> Scanned:
+    known = types.get(one.body_input)
+    dims = dims_of(known)
+    if not one.axis or dims is None:
+        return one
+    axis = one.axis % (len(dims) + 1)
+    first = 0 if elem_type_of(known) == TensorProto.STRING else axis
+    elements = _are_sizes(dims, first, rows)
+    if not axis or (elements and not may_idle):
+        return one
+    perm = [axis, *(other for other in range(len(dims) + 1) if other != axis)]
+    with author.serving(HANDLE_NOTHING) if elements else nullcontext():
+        return replace(one, tensor=author.op("Transpose", one.tensor, perm=perm), axis=0)
+
+
+def _collected(author: Author, one: Collected, types: dict[str, TypeProto], rows: int) -> Collected:
+    known = types.get(one.body_output)
+    dims = dims_of(known)
+    if not one.axis or dims is None:
+        return one
+    axis = one.axis % (len(dims) + 1)
+    first = 0 if axis == 1 or elem_type_of(known) == TensorProto.STRING else axis
+    if not axis or _are_sizes(dims, first, rows):
+        return one
+    return replace(one, tensor=author.fresh(f"{one.tensor}/rows"), axis=0)
+
+
+def _are_sizes(dims: Dims, first: int, rows: int) -> bool:
+    """Whether none of the dims from `first` on is 0."""
+    return all(isinstance(dim, int) and dim > 0 for dim in dims[max(first, rows) :])

@@ -1,0 +1,68 @@
+"""The attributes of the Scan or Loop node that a LoopForm becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, NodeProto, ValueInfoProto, helper
+
+from passes.ir.repeated import replace_all
+from passes.loops.parts import Collected, Kind, Scanned
+
+_AXES_AND_DIRECTIONS = (
+    "scan_input_axes",
+    "scan_input_directions",
+    "scan_output_axes",
+    "scan_output_directions",
+)
+_OURS = {"body", "num_scan_inputs", "directions", *_AXES_AND_DIRECTIONS}
+
+
+def set_attributes(
+    node: NodeProto,
+    kind: Kind,
+    body: GraphProto,
+    scanned: Sequence[Scanned],
+    collected: Sequence[Collected],
+) -> None:
+    """Give a node the attributes of a loop, in place; those that no loop knows stay.
+
+    Axes and directions that say nothing are written only where the node had them.
+    """
+    had = {attribute.name for attribute in node.attribute}
+    kept = [attribute for attribute in node.attribute if attribute.name not in _OURS]
+    made = [helper.make_attribute("body", body)]
+    if kind is not Kind.LOOP:
+        made.append(helper.make_attribute("num_scan_inputs", len(scanned)))
+    for name, values in _lists(kind, scanned, collected).items():
+        if values and (any(values) or name in had):
+            made.append(helper.make_attribute(name, values))
+    replace_all(node.attribute, [*made, *kept])
+
+
+def _lists(
+    kind: Kind, scanned: Sequence[Scanned], collected: Sequence[Collected]
+) -> dict[str, list[int]]:
+    backwards = [int(one.reversed) for one in scanned]
+    if kind is Kind.SCAN_8:
+        return {"directions": backwards}
+    if kind is Kind.LOOP:
+        return {}
+    prepends = [int(one.reversed) for one in collected]
+    axes, out_axes = [one.axis for one in scanned], [one.axis for one in collected]
+    values = (axes, backwards, out_axes, prepends)
+    return dict(zip(_AXES_AND_DIRECTIONS, values, strict=True))
+
+
+def relisted(body: GraphProto, inputs: Sequence[str], outputs: Sequence[str]) -> GraphProto:
+    """A copy of a body that lists these inputs and outputs, with the types that it knows."""
+    known_inputs = {value.name: value for value in body.input}
+    known = {value.name: value for value in (*body.value_info, *body.output)}
+    known = known_inputs | known  # a body may return an input as it is
+    graph = GraphProto()
+    graph.CopyFrom(body)
+    del graph.input[:]
+    del graph.output[:]
+    graph.input.extend(known_inputs.get(name, ValueInfoProto(name=name)) for name in inputs)
+    graph.output.extend(known.get(name, ValueInfoProto(name=name)) for name in outputs)
+    return graph

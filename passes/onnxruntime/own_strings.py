@@ -1,0 +1,79 @@
+"""Strings in a Loop that collects strings: onnxruntime moves these out of what the body returns,
+and so out of an outer value or a constant that an Identity hands on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.rule import Edit, Site
+from passes.types.value_types import elem_type_of
+from passes.writing.author import Author
+
+_WHERE_SINCE = 9
+SHARING = {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
+"""Ops whose result may share the memory of what they read."""
+
+
+def with_own_strings(site: Site, edit: Edit) -> Edit:
+    """An Edit that copies the strings that it would only hand on, in such a Loop."""
+    if site.scope.outer is None:
+        return edit
+    handed = [node for node in edit.nodes if _hands_on_text(site, node)]
+    if not handed or site.target < _WHERE_SINCE or not _is_emptied(site):
+        return edit
+    makers = {name: node for node in edit.nodes for name in node.output}
+    texts = {
+        node.output[0]: node.input[0]
+        for node in handed
+        if _shares(makers.get(node.input[0]) or _maker(site, node.input[0]))
+    }
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    true = author.constant(np.array(True), "true") if texts else ""
+    copies = {
+        name: helper.make_node("Where", [true, text, text], [name]) for name, text in texts.items()
+    }
+    nodes = tuple(copies.get(node.output[0], node) if node.output else node for node in edit.nodes)
+    return replace(edit, nodes=nodes, initializers=(*edit.initializers, *author.constants))
+
+
+def may_collect_strings(node: NodeProto) -> bool:
+    """Whether a node is a Loop that may collect strings: by what its body declares."""
+    if op_of(node) != "Loop":
+        return False
+    (body,) = (graph for part, graph in scoping.subgraphs(node) if part == "body")
+    rows = body.output[len(node.input) - 1 :]
+    return any(elem_type_of(one.type) in (0, TensorProto.STRING) for one in rows)
+
+
+def _hands_on_text(site: Site, node: NodeProto) -> bool:
+    """Whether a node of an Edit gives strings, which the site's node gave, another name."""
+    if op_of(node) != "Identity":
+        return False
+    known = site.type_of(node.output[0]) if node.output[0] in site.node.output else None
+    return elem_type_of(known) == TensorProto.STRING
+
+
+def _maker(site: Site, name: str) -> NodeProto | None:
+    return site.model.producer(site.scope.owner, name)
+
+
+def _shares(maker: NodeProto | None) -> bool:
+    """Whether a value may be, or share the memory of, one that is not computed beside it."""
+    return maker is None or op_of(maker) in SHARING
+
+
+def _is_emptied(site: Site) -> bool:
+    """Whether a Loop around the site collects strings."""
+    for at in site.scope.chain():
+        if at.outer is None:
+            return False
+        position = at.key[-2]
+        assert isinstance(position, int)
+        if may_collect_strings(at.outer.owner.node[position]):
+            return True
+    return False

@@ -1,0 +1,3 @@
+"""A while becomes a for."""
+
+from __future__ import annotations

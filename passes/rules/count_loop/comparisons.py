@@ -1,0 +1,267 @@
+"""Comparisons of a counter with a bound: how often in a row they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy.typing as npt
+from onnx import NodeProto, TensorProto, TypeProto
+
+from passes.analysis.integers.affine import ITERATION, Affine
+from passes.analysis.integers.integer_ops import WHOLE, attribute
+from passes.analysis.integers.integers import Integers
+from passes.analysis.trip_count.induction import integers_of
+from passes.analysis.trip_count.truth import Truth
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.rule import Refused, Site
+from passes.rules.count_loop.comparison import Comparison
+from passes.types.value_types import elem_type_of
+
+#: Up to where a float tells a whole number from the next one.
+_FLOATS = {"float32": 1 << 24, "float64": 1 << 53}
+_LIMITS: dict[int, int] = {
+    TensorProto.FLOAT: _FLOATS["float32"],
+    TensorProto.DOUBLE: _FLOATS["float64"],
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A side of a comparison.
+
+    `name` is the whole number, in front of the cast; `value` what is known of it; `elem_type` its
+    type, 0 where unknown. Where floats are compared, they are exact below `limit`, else 0.
+    """
+
+    name: str
+    value: Affine | None
+    elem_type: int
+    limit: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether no other number rounds to it: it compares to all numbers as it ought to."""
+        number = None if self.value is None else self.value.number
+        return not self.limit or (number is not None and abs(number) < self.limit)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Reads sides of comparisons, as the body sees them or, `outside`, in front of the loop."""
+
+    integers: Integers
+    type_of: Callable[[str], TypeProto | None]
+    outside: bool = False
+
+    def read(self, name: str) -> Operand:
+        """The side of a comparison that has a name."""
+        found = self._cast(name) or self._fixed(name)
+        return found or Operand(name, self._value(name), elem_type_of(self.type_of(name)))
+
+    def _cast(self, name: str) -> Operand | None:
+        """A whole number that is cast to a float."""
+        node = self.integers.producer(name) if self.outside else self.integers.source(name)
+        if node is None or op_of(node) != "Cast":
+            return None
+        limit = _LIMITS.get(attribute(node, "to") or 0, 0)
+        captured = not self.outside and self.integers.is_outer(name)
+        if captured and not self.integers.same_meaning(node, name):
+            return None
+        whole = node.input[0]
+        elem_type = elem_type_of(self.type_of(whole))
+        if not limit or elem_type not in WHOLE:
+            return None
+        return Operand(whole, self._value(whole), elem_type, limit)
+
+    def _fixed(self, name: str) -> Operand | None:
+        """A float that is fixed, and a whole number."""
+        array = self._constant(name)
+        if array is None or array.size != 1 or str(array.dtype) not in _FLOATS:
+            return None
+        number, limit = float(array.item()), _FLOATS[str(array.dtype)]
+        if not abs(number) < limit or number != int(number):
+            return None
+        return Operand(name, Affine(int(number)), TensorProto.UNDEFINED, limit)
+
+    def _value(self, name: str) -> Affine | None:
+        if self.outside:
+            found = self.integers.outside(name)
+        else:
+            found = self.integers.inside(name) or self.integers.wrapping(name)
+        return None if found is None else found.single
+
+    def _constant(self, name: str) -> npt.NDArray[Any] | None:
+        if self.outside:
+            return self.integers.site.constant(name)
+        return self.integers.constant_inside(name)
+
+
+_FLIPPED = {"Less": "Greater", "Greater": "Less"}
+_FLIPPED |= {"LessOrEqual": "GreaterOrEqual", "GreaterOrEqual": "LessOrEqual"}
+_NEGATED = {"Less": "GreaterOrEqual", "Greater": "LessOrEqual"}
+_NEGATED |= {"LessOrEqual": "Greater", "GreaterOrEqual": "Less"}
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """Reads the conditions of one loop."""
+
+    site: Site
+    form: LoopForm
+    truth: Truth
+    integers: Integers
+
+    @classmethod
+    def of(cls, site: Site, form: LoopForm) -> Comparisons:
+        """The comparisons of a site."""
+        return cls(site, form, Truth(site, form), integers_of(site, form))
+
+    def in_body(self, node: NodeProto | None) -> Comparison:
+        """What a part of the body's condition compares.
+
+        Raises:
+            Refused: `comparison`, `float-counter`, `bound-varies`, `no-counter` or `step`.
+        """
+        op, *names = self._operands(node)
+        left, right = map(Operands(self.integers, self._type).read, names)
+        if not _slope(left.value) and _slope(right.value):
+            return self._comparison(_FLIPPED[op], right, left)
+        return self._comparison(op, left, right)
+
+    def outside(self, node: NodeProto | None, like: Comparison) -> bool:
+        """Whether an outer condition is what `like` would be one iteration before the first."""
+        found = self._around(node)
+        if found is None:
+            return False
+        op, *values = found
+        wanted = [like.before, like.bound]
+        narrow = TensorProto.INT32 in (like.elem_type, like.bound_type)
+        if narrow and not like.is_exact_from(like.before):
+            return False
+        same = op == like.op and values == wanted
+        return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
+
+    def needless(self, node: NodeProto | None, trips: Affine | None) -> bool:
+        """Whether a loop of that trip count does not run anyway where an outer condition fails."""
+        found = self._around(node)
+        if found is None or trips is None:
+            return False
+        op, left, right = found
+        room = right - left if op.startswith("Less") else left - right
+        exact = left.fits() and right.fits() and trips.fits()
+        return exact and (room + (1 if op.endswith("Equal") else 0) - trips).least >= 0
+
+    def _around(self, node: NodeProto | None) -> tuple[str, Affine, Affine] | None:
+        """What an outer condition compares, and how, where that is known."""
+        found = _opened(node, self.integers.producer)
+        if found is None:
+            return None
+        op, *names = found
+        left, right = map(Operands(self.integers, self.site.type_of, outside=True).read, names)
+        if left.value is None or right.value is None or not (left.exact or right.exact):
+            return None
+        return op, left.value, right.value
+
+    def _operands(self, node: NodeProto | None) -> tuple[str, str, str]:
+        found = _opened(node, self.integers.source)
+        if found is None or found[0] not in _FLIPPED:
+            what = "comes from outside" if node is None else f"is computed by {op_of(node)}"
+            raise Refused(
+                "comparison",
+                f"a part of the condition {what}; only comparisons of a counter with a bound "
+                "by Less, LessOrEqual, Greater or GreaterOrEqual tell how often the loop runs",
+                [self.site.path, *(node.output if node is not None else ())],
+            )
+        return found
+
+    def _comparison(self, op: str, counter: Operand, bound: Operand) -> Comparison:
+        elem_type = self._refuse_floats(counter, bound)
+        if counter.value is None:
+            raise Refused(
+                "no-counter",
+                f"{counter.name!r} in the condition is no number that grows by a constant step",
+                [self.site.path, counter.name],
+            )
+        if bound.value is None or _slope(bound.value):
+            raise Refused(
+                "bound-varies",
+                f"{bound.name!r}, with which the condition compares {counter.name!r}, is not "
+                "proven to be the same in every iteration",
+                [self.site.path, bound.name],
+            )
+        step = _slope(counter.value)
+        if not step or (step > 0) != op.startswith("Less"):
+            raise Refused(
+                "step",
+                f"{counter.name!r} grows by {step} each time and is compared with {bound.name!r} "
+                f"by {op}: it never gets nearer to its bound",
+                [self.site.path, counter.name],
+            )
+        first = counter.value.without(ITERATION).wrapped(elem_type)
+        most = self._most(replace(counter, value=first), abs(step), bound)
+        bound_type = bound.elem_type or elem_type
+        return Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+
+    def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
+        """In how many iterations the numbers are told apart; None where they always are.
+
+        A number that floats have compares to every other one as it ought to: it is the bound, or
+        what the counter is before it leaves their exact range.
+        """
+        if bound.exact:
+            return None
+        if not first.exact or first.value is None:
+            raise Refused(
+                "float-counter",
+                f"{first.name!r} is compared as a float, which rounds, and it is not fixed where "
+                "it starts, nor where it ends",
+                [self.site.path, first.name],
+            )
+        return (first.limit - 1 - abs(first.value.constant)) // step + 1
+
+    def _refuse_floats(self, *sides: Operand) -> int:
+        """The type of the numbers that are compared, the narrower one where they differ."""
+        for one in sides:
+            if one.elem_type and one.elem_type not in WHOLE:
+                raise Refused(
+                    "float-counter",
+                    f"{one.name!r} in the condition is of type "
+                    f"{TensorProto.DataType.Name(one.elem_type)}; "
+                    "only int64 and int32 counters neither round nor wrap early",
+                    [self.site.path, one.name],
+                )
+        types = [one.elem_type for one in sides if one.elem_type]
+        if not types:
+            raise Refused(
+                "unknown-type",
+                f"the type of {sides[0].name!r} in the condition is neither declared nor inferred",
+                [self.site.path, sides[0].name],
+            )
+        return TensorProto.INT32 if TensorProto.INT32 in types else TensorProto.INT64
+
+    def _type(self, name: str) -> TypeProto | None:
+        carried = {one.body_input: one.initial for one in self.form.carried}
+        if name in carried:
+            return self.site.type_of(carried[name])
+        return self.site.body_type_of("body", name)
+
+
+def _slope(value: Affine | None) -> int:
+    return 0 if value is None else value.coefficient(ITERATION)
+
+
+def _opened(
+    node: NodeProto | None, source: Callable[[str], NodeProto | None]
+) -> tuple[str, str, str] | None:
+    """A comparison without the Not in front of it: its op and its operands."""
+    negated = False
+    while node is not None and op_of(node) in ("Not", "Identity"):
+        negated ^= op_of(node) == "Not"
+        node = source(node.input[0])
+    if node is None or op_of(node) not in _FLIPPED:
+        return None
+    left, right = node.input
+    return (_NEGATED[op_of(node)] if negated else op_of(node)), left, right

@@ -1,0 +1,200 @@
+"""Writes how often a comparison of a counter with a bound holds in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnx import TensorProto
+
+from passes.analysis.integers.affine import LIMITS, Affine
+from passes.analysis.integers.integers import Integers
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.rule import Refused, Site
+from passes.rules.count_loop.comparison import Comparison
+from passes.types.value_types import dims_of, elem_type_of
+from passes.writing import spelling
+from passes.writing.author import Author
+
+#: A step above which a counter of 64 bits that wraps might still end in this century.
+_LARGEST_STEP = 1 << 31
+#: The largest number.
+LARGEST = LIMITS[TensorProto.INT64][1]
+#: More iterations than any loop runs; one more is still a number.
+ENDLESS = (1 << 62) - 1
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Names of what was written: where a counter begins, its bound, how far that is, whether the
+    comparison holds at first, and how often it does."""
+
+    begin: str
+    bound: str
+    distance: str
+    holds: str
+    count: str
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Writes numbers that are computed outside a loop, from what the loop reads."""
+
+    site: Site
+    integers: Integers
+    author: Author
+
+    def number(self, value: Affine, elem_type: int, what: str) -> str:
+        """A number, an int64 scalar.
+
+        Raises:
+            Refused: `overflow` where int32 arithmetic of the loop might wrap, `no-counter` where
+                nothing that the loop reads tells the number.
+        """
+        if value.number is not None:
+            return self.author.int(value.number)
+        if elem_type == TensorProto.INT32 and not value.fits(elem_type):
+            raise Refused(
+                "overflow", f"{what} is {value}, computed in int32, and may wrap", [self.site.path]
+            )
+        for name in self._readable():
+            known = self.integers.outside(name)
+            more = None if known is None or known.single is None else value - known.single
+            if more is not None and more.number is not None:
+                return self._shifted(name, more.wrapped(TensorProto.INT64).constant)
+        axes = self.integers.axes(scoping.free_names(self.site.node))
+        if not {atom for atom, _ in value.terms} <= axes.keys():
+            raise Refused(
+                "no-counter",
+                f"{what} is {value}, which is computed in the body",
+                [self.site.path],
+            )
+        total = self.author.int(value.constant)
+        for atom, count in sorted(value.terms, key=lambda term: str(term[0])):
+            size = spelling.size_of_axis(self.author, *axes[atom])
+            scalar = spelling.squeeze(self.author, size, 0)
+            if count != 1:
+                scalar = self.author.op("Mul", scalar, self.author.int(count))
+            total = self.author.op("Add", total, scalar)
+        return total
+
+    def _readable(self) -> Iterator[str]:
+        """What the loop reads, also in front of a cast."""
+        for name in scoping.free_names(self.site.node):
+            yield name
+            node = self.integers.producer(name)
+            cast = node is not None and op_of(node) == "Cast"
+            if node is not None and cast and self.integers.same_meaning(node, name):
+                yield node.input[0]
+
+    def _shifted(self, name: str, more: int) -> str:
+        known = self.site.type_of(name)
+        if elem_type_of(known) != TensorProto.INT64:
+            name = self.author.op("Cast", name, to=TensorProto.INT64)
+        if dims_of(known) != ():
+            name = self.author.op("Reshape", name, self.author.ints())
+        return self.author.op("Add", name, self.author.int(more)) if more else name
+
+    def times(self, one: Comparison, start: Affine, *, negative: bool = False) -> tuple[str, bool]:
+        """How often a comparison holds from `start` on, an int64 scalar; whether it may do so
+        forever, as a counter that would wrap never ends its loop: then that is `ENDLESS`.
+
+        It is 0 or more, or may be `negative` where the comparison never holds.
+        """
+        author, step = self.author, abs(one.step)
+        if start.number is not None and one.bound.number is not None:
+            return author.int(self._fixed(one, start.number, one.bound.number)), False
+        begin = self.number(start, one.elem_type, "the counter")
+        bound = self.number(one.bound, one.bound_type, "the bound")
+        low, high = (begin, bound) if one.upwards else (bound, begin)
+        zero = (start if one.upwards else one.bound).number == 0
+        distance = high if zero else author.op("Sub", high, low)
+        sizes = start.at_least(0) and one.bound.at_least(0)  # their distance is a number
+        if (zero or sizes) and negative and one.strict and step == 1:
+            return distance, False
+        if one.strict:
+            holds = author.op("Greater", high, low)
+            less = author.op("Sub", distance, author.int(1)) if step > 1 else distance
+        else:
+            holds = author.op("Not", author.op("Greater", low, high))
+            less = distance
+        count = author.op("Div", less, author.int(step)) if step > 1 else less
+        if step > 1 or not one.strict:
+            count = author.op("Add", count, author.int(1))
+        count = author.op("Where", holds, count, author.int(0))
+        return self._ending(one, start, _Run(begin, bound, distance, holds, count))
+
+    def _fixed(self, one: Comparison, start: int, bound: int) -> int:
+        """The number of times where all is fixed."""
+        distance = bound - start if one.upwards else start - bound
+        step = abs(one.step)
+        count = max(0, -(-distance // step) if one.strict else distance // step + 1)
+        least, most = LIMITS[one.elem_type]
+        if not least <= start + count * one.step <= most:
+            raise Refused(
+                "overflow",
+                f"the counter goes from {start} by {one.step} and would wrap before the "
+                f"condition {one} ends the loop",
+                [self.site.path],
+            )
+        return min(count, ENDLESS)
+
+    def most_times(self, one: Comparison, start: Affine) -> int:
+        """How often a comparison may hold at most from `start` on, by one step each."""
+        begin, bound = start.range(one.elem_type), one.bound.range(one.bound_type)
+        low, high = (begin, bound) if one.upwards else (bound, begin)
+        return high[1] - low[0] + (0 if one.strict else 1)
+
+    def reaches_largest(self, one: Comparison, start: Affine) -> bool:
+        """Whether it may hold as often as the largest number says."""
+        return self.most_times(one, start) // abs(one.step) >= LARGEST
+
+    def _ending(self, one: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
+        """The count, where the counter really gets behind its bound."""
+        author, conditions = self.author, []
+        if self.most_times(one, start) > LARGEST:
+            # The distance of two numbers, or one more, may be too large for a number.
+            fits = author.op("Not", author.op("Less", run.distance, author.int(0)))
+            if abs(one.step) == 1 and not one.strict:
+                fits = author.op("Greater", run.count, author.int(0))
+            conditions.append(fits)
+        if self._may_wrap(one):
+            conditions.append(self._does_not_wrap(one, run))
+        if not conditions:
+            return run.count, False
+        ends = author.op("Or", author.op("Not", run.holds), spelling.both(author, conditions))
+        return author.op("Where", ends, run.count, author.int(ENDLESS)), True
+
+    def _may_wrap(self, one: Comparison) -> bool:
+        """Whether the counter may leave its type on the step behind the bound.
+
+        Raises:
+            Refused: `overflow` where it then might come back.
+        """
+        step = abs(one.step)
+        if step == 1 and one.strict:
+            return False
+        least, most = LIMITS[one.elem_type]
+        lowest, highest = one.bound.range(one.bound_type)
+        if (highest + step <= most) if one.upwards else (least + step <= lowest):
+            return False
+        if step > 1 and (one.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
+            raise Refused(
+                "overflow",
+                f"that the counter stays in its type is not proven: it goes by {one.step} until "
+                f"it no longer is {one}",
+                [self.site.path],
+            )
+        return True
+
+    def _does_not_wrap(self, one: Comparison, run: _Run) -> str:
+        """Whether the counter can go one step further from the last value that holds."""
+        author, (least, most) = self.author, LIMITS[one.elem_type]
+        last = run.bound  # step by step, it gets there
+        if abs(one.step) > 1:
+            before = author.op("Sub", run.count, author.int(1))
+            last = author.op("Add", run.begin, author.op("Mul", before, author.int(one.step)))
+        if one.upwards:
+            return author.op("Not", author.op("Greater", last, author.int(most - one.step)))
+        return author.op("Not", author.op("Less", last, author.int(least - one.step)))

@@ -1,0 +1,111 @@
+"""Counters that are floats: how often their loop runs where all their numbers are fixed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import NodeProto, numpy_helper
+
+from passes.analysis.integers.integers import Integers
+from passes.analysis.trip_count.induction import unchanged
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.rule import Site
+
+Array = npt.NDArray[Any]
+_MOST_TRIPS = 1_000_000
+_COMPARE = {
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+}
+_STEPS = {"Add": np.add, "Sub": np.subtract}
+
+
+def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | None:
+    """The trip count of a loop, once it started, that a float counter ends.
+
+    The additions are done here as the model would, in its own type, so they round alike. None
+    where a number is not fixed, the condition is another one, or it would take too long.
+    """
+    if part is None or op_of(part) not in _COMPARE:
+        return None
+    fixed = _Fixed(site, form)
+    for position in (0, 1):
+        counter = fixed.counter(part.input[position])
+        bound = fixed.value(part.input[1 - position])
+        if counter is not None and bound is not None:
+            return _simulate(op_of(part), counter, bound, position == 1)
+    return None
+
+
+@dataclass(frozen=True)
+class _Counter:
+    """A number that starts at `initial` and is taken through `step` in every iteration.
+
+    `after`: the condition reads it behind the step.
+    """
+
+    initial: Array
+    op: str
+    step: Array
+    after: bool
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    site: Site
+    form: LoopForm
+
+    def value(self, name: str) -> Array | None:
+        """A single float that is fixed, as the body sees it."""
+        same = unchanged(self.form)
+        if name in same:
+            return _single(self.site.constant(same[name].initial))
+        for tensor in self.form.body.initializer:
+            if tensor.name == name:
+                return _single(np.asarray(self.site.model.read(tensor)))
+        integers = Integers(self.site, self.form.body)
+        if integers.is_outer(name):
+            return _single(self.site.constant(name))
+        node = integers.source(name)
+        constant = None if node is None else constant_tensor(node)
+        return None if constant is None else _single(np.asarray(numpy_helper.to_array(constant)))
+
+    def counter(self, name: str) -> _Counter | None:
+        """The counter that a value is, before or behind its step."""
+        for one in self.form.carried:
+            initial = _single(self.site.constant(one.initial))
+            if initial is None:
+                continue
+            made = Integers(self.site, self.form.body).source(one.body_output)
+            if made is None or op_of(made) not in _STEPS or made.input[0] != one.body_input:
+                continue
+            step = self.value(made.input[1])
+            if step is not None and name in (one.body_input, one.body_output):
+                return _Counter(initial, op_of(made), step, name == one.body_output)
+        return None
+
+
+def _single(array: Array | None) -> Array | None:
+    if array is None or array.size != 1 or array.dtype not in (np.float32, np.float64, np.float16):
+        return None
+    return array.reshape(())
+
+
+def _simulate(op: str, counter: _Counter, bound: Array, second: bool) -> int | None:
+    value = counter.initial
+    with np.errstate(all="ignore"):
+        for trips in range(1, _MOST_TRIPS):
+            after = _STEPS[counter.op](value, counter.step)
+            seen = after if counter.after else value
+            sides = (bound, seen) if second else (seen, bound)
+            if not _COMPARE[op](*sides):
+                return trips
+            value = after
+    return None

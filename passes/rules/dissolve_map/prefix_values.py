@@ -1,0 +1,227 @@
+"""The values that a recurrence takes, all at once: before each iteration, after it, and at last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from passes.rule import Refused
+from passes.rules.dissolve_map.recurrences import FLOATS, Kind, Recurrence
+from passes.rules.time_axis.moving import Outside
+from passes.types.value_types import Dim
+from passes.writing import spelling
+
+_END = (1 << 63) - 1
+_AXES_ARE_INPUTS = 18  # of ReduceMax, ReduceMin and ReduceProd
+_REDUCERS = {
+    Kind.SUM: "ReduceSum",
+    Kind.PRODUCT: "ReduceProd",
+    Kind.MAXIMUM: "ReduceMax",
+    Kind.MINIMUM: "ReduceMin",
+}
+
+
+@dataclass(frozen=True)
+class Uses:
+    """What is read of a carried value: what iterations start with, end with, the last one."""
+
+    before: bool
+    after: bool
+    final: bool
+
+
+class History:
+    """Writes what a carried value is.
+
+    Where nothing simpler does, that is the `joined` value [time + 1, ...]: the initial value and
+    behind it that of each iteration, which is right where there is none.
+    """
+
+    def __init__(self, outside: Outside, one: Recurrence, uses: Uses) -> None:
+        self.outside = outside
+        self.author = outside.inner
+        self.at = outside.at
+        self.one = one
+        self.uses = uses
+        self.final = ""
+        self._joined = self._brought = ""
+        if one.kind is Kind.UNCHANGED:
+            self.final = one.carried.initial
+        elif one.kind is Kind.COUNTER:
+            self._joined = self._counted()
+        elif one.kind is Kind.LAST:
+            self._write_last()
+        elif one.kind is Kind.SUM and not self._is_final_float:
+            self._write_sum()
+        else:
+            self._write_reduced()
+        if self._joined:
+            self.final = self._row(self._joined)
+
+    def before(self) -> None:
+        """Write the value that each iteration starts with, under its name in the body."""
+        name = self.one.carried.body_input
+        if not self.uses.before:
+            return
+        if self.one.kind is Kind.UNCHANGED:
+            self.author.op("Identity", self.final, outputs=[name])
+        elif self._joined:
+            self._slice(0, -1, name)
+        else:
+            self._sum_up(name, 1)
+
+    def after(self, name: str) -> None:
+        """Write the value that each iteration ends with."""
+        if self._joined:
+            self._slice(1, _END, name)
+        elif self.uses.after:
+            self._sum_up(name, 0)
+            if self.uses.final and not self.final:
+                self.final = self._row(name)
+
+    @property
+    def _is_final_float(self) -> bool:
+        """Whether one sum is all that is asked for; of integers onnxruntime's does not wrap."""
+        return self.one.elem_type in FLOATS and not (self.uses.before or self.uses.after)
+
+    def _write_last(self) -> None:
+        if not self.uses.before and self.at.axis.nonempty and self._is_static():
+            self._fitting_rank()
+            if self.at.carries(self.one.value):
+                self.final = self._row(self.one.value)
+                return
+        self._joined = self._join()
+
+    def _write_sum(self) -> None:
+        """Two of what may be asked for come from one list, as does the last one of a list that
+        may be empty."""
+        uses = self.uses
+        lone = uses.before + uses.after + uses.final == 1 and not uses.final
+        ends = uses.after and not uses.before and self.at.axis.nonempty
+        if self._is_static() and (lone or ends):
+            self._brought = self._rows(self._fitting_rank())
+        else:
+            self._joined = self.author.op("CumSum", self._join(), self.author.int(0))
+
+    def _write_reduced(self) -> None:
+        one = self.one
+        whole = one.kind in (Kind.MAXIMUM, Kind.MINIMUM) and not self.at.axis.nonempty
+        if whole or not self._is_static():
+            self.final = self._reduced(self._join())
+            return
+        op = {Kind.SUM: "Add", Kind.PRODUCT: "Mul", Kind.MAXIMUM: "Max", Kind.MINIMUM: "Min"}
+        total = self._reduced(self._rows(self._fitting_rank()))
+        self.final = self.author.op(op[one.kind], one.carried.initial, total)
+
+    def _sum_up(self, name: str, exclusive: int) -> None:
+        author, initial = self.author, self.one.carried.initial
+        zero = self.outside.body.site.constant(initial)
+        alone = zero is not None and not zero.any() and self._same_dims()
+        running = author.op(
+            "CumSum",
+            self._brought,
+            author.int(0),
+            outputs=[name] if alone else [],
+            exclusive=exclusive,
+        )
+        if not alone:
+            author.op("Add", initial, running, outputs=[name])
+        self.at.carrying.add(name)
+
+    def _slice(self, start: int, end: int, name: str) -> None:
+        ints = self.author.ints
+        self.author.op("Slice", self._joined, ints(start), ints(end), ints(0), outputs=[name])
+        self.at.carrying.add(name)
+
+    def _row(self, rows: str) -> str:
+        """The last row; onnxruntime's Gather copies only the first string of it."""
+        author = self.author
+        if self.one.elem_type != TensorProto.STRING:
+            return author.op("Gather", rows, author.int(-1), axis=0)
+        last = author.op("Slice", rows, author.ints(-1), author.ints(_END), author.ints(0))
+        return spelling.squeeze(author, last, 0)
+
+    def _counted(self) -> str:
+        """initial + 0, 1, ..., time times the step; integers wrap around in any order."""
+        author, one = self.author, self.one
+        rank = self._fitting_rank()
+        steps = spelling.arange(author, author.op("Add", self.outside.length.size, author.ints(1)))
+        if one.elem_type != TensorProto.INT64:
+            steps = author.op("Cast", steps, to=one.elem_type)
+        if rank:
+            steps = spelling.unsqueeze_axes(author, steps, range(1, 1 + rank))
+        way = author.op("Mul", steps, one.value)
+        return author.op("Sub" if one.negative else "Add", one.carried.initial, way)
+
+    def _rows(self, rank: int) -> str:
+        """What each iteration brings, [time, ...], with `rank` axes behind time."""
+        rows = self.at.raised(self.at.spread(self.one.value), rank)
+        return self.author.op("Neg", rows) if self.one.negative else rows
+
+    def _join(self) -> str:
+        """The initial value, and behind it what each iteration brings.
+
+        That a declared size is not what it says shows as a failure here, as it does in a loop.
+        """
+        author, initial = self.author, self.one.carried.initial
+        rows = self._rows(self._fitting_rank())
+        if self.one.kind is not Kind.LAST and not (self._is_static() and self._same_dims()):
+            shape = author.op("Concat", author.ints(1), author.op("Shape", initial), axis=0)
+            rows = author.op("Expand", rows, shape)
+        return author.op("Concat", spelling.unsqueeze(author, initial, 0), rows, axis=0)
+
+    def _reduced(self, rows: str) -> str:
+        found = self._reduce(_REDUCERS[self.one.kind], rows)
+        if self.one.kind not in (Kind.MAXIMUM, Kind.MINIMUM) or self.one.elem_type not in FLOATS:
+            return found
+        # onnxruntime's ReduceMax and ReduceMin pass over a NaN, its Max and Min do not
+        author = self.author
+        odd = author.op("Cast", author.op("IsNaN", rows), to=TensorProto.INT32)
+        is_odd = author.op("Cast", self._reduce("ReduceMax", odd), to=TensorProto.BOOL)
+        dtype = helper.tensor_dtype_to_np_dtype(self.one.elem_type)
+        return author.op("Where", is_odd, author.constant(np.array(np.nan, dtype), "nan"), found)
+
+    def _reduce(self, reducer: str, rows: str) -> str:
+        author = self.author
+        if reducer == "ReduceSum" or author.opset >= _AXES_ARE_INPUTS:
+            return author.op(reducer, rows, author.ints(0), keepdims=0)
+        return author.op(reducer, rows, axes=[0], keepdims=0)
+
+    def _is_static(self) -> bool:
+        """Whether all sizes are known, of the carried value and of what each iteration brings."""
+        dims = (*self.at.dims(self.one.carried.body_input), *self.at.dims(self.one.value))
+        return all(isinstance(dim, int) for dim in dims)
+
+    def _same_dims(self) -> bool:
+        return self.at.dims(self.one.carried.body_input) == self.at.dims(self.one.value)
+
+    def _fitting_rank(self) -> int:
+        """The rank of the carried value, to whose shape what each iteration brings must fit.
+
+        Raises:
+            Refused: `shape-unknown` where that is not proven.
+        """
+        own = self.at.dims(self.one.carried.body_input)
+        brought = self.at.dims(self.one.value)
+        pairs = list(zip(reversed(brought), reversed(own), strict=False))
+        if self.one.kind is Kind.LAST:
+            fits = len(own) == len(brought) and all(_same(new, old) for new, old in pairs)
+        else:  # it broadcasts
+            fits = len(own) >= len(brought) and all(
+                new == 1 or _same(new, old) for new, old in pairs
+            )
+        if not fits:
+            name, value = self.one.carried.body_input, self.one.value
+            raise Refused(
+                "shape-unknown",
+                f"{name!r} {list(own)} would become {value!r} {list(brought)}, and that its shape "
+                "stays is not proven",
+                [self.outside.body.site.path, name, value],
+            )
+        return len(own)
+
+
+def _same(new: Dim, old: Dim) -> bool:
+    return new is not None and new == old

@@ -1,0 +1,215 @@
+"""The rule `flatten-scan`: a Scan that runs a Scan on each row becomes one over all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+from passes.engine.selection import is_meant
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.ir.repeated import replace_all
+from passes.ir.scope import Place
+from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.flatten_scan.grid_axes import GridAxes
+from passes.rules.flatten_scan.nest import Nest, is_scan
+from passes.rules.hoist.lifting import constants_of
+from passes.rules.time_axis.time_length import Length, told_length
+from passes.types.value_types import Dim, dims_of
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import GUARD_SIZES
+
+
+def flat_body(nest: Nest) -> GraphProto:
+    """The inner body, which needs nothing of the outer one any more.
+
+    Constants of the outer body that it reads come along, with what is said of how they are
+    quantized; of Identities there it reads the origin. Elements that it does not declare have the
+    type that the rows tell.
+    """
+    body = GraphProto()
+    body.CopyFrom(nest.inner.body)
+    scoping.rename_captures(body, nest.origins)
+    _take_constants(body, nest.outer.body)
+    elements = {one.body_input: grid for one, grid in nest.scanned}
+    for value in body.input:
+        if value.name in elements and dims_of(value.type) is None:
+            value.type.CopyFrom(elements[value.name].type_of())
+    return body
+
+
+def _take_constants(body: GraphProto, outer: GraphProto) -> None:
+    """Give a body the constants of the one around it that it reads."""
+    read = set(scoping.captures(body))
+    said = [one for one in outer.quantization_annotation if one.tensor_name in read]
+    read.update(entry.value for one in said for entry in one.quant_parameter_tensor_names)
+    found = {name: one for name, one in constants_of(outer).items() if name in read}
+    nodes = [one for one in found.values() if isinstance(one, NodeProto)]
+    replace_all(body.node, [*nodes, *body.node])
+    body.initializer.extend(one for one in found.values() if isinstance(one, TensorProto))
+    body.quantization_annotation.extend(one for one in said if one.tensor_name in found)
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later in whose body there is another one."""
+    if not is_scan(node) or opset < 9:
+        return False
+    return any(is_scan(inner) for _, body in scoping.subgraphs(node) for inner in body.node)
+
+
+@register("flatten-scan", considers=considers, optional=True)
+def flatten_scan(site: Site) -> Edit:
+    """Replace a Scan that does nothing but run a Scan on each row by one over all elements.
+
+    Before:
+
+        s, ys = Scan <num_scan_inputs = 1, body = outer (float s_in, float[N] row) => (...) {
+            s_out, y = Scan <num_scan_inputs = 1, body = inner (float t_in, float x) => (...) {
+                ...
+            }> (s_in, row)
+        }> (s0, rows)
+
+    After:
+
+        elements = Reshape (rows, minus_one)
+        s, all = Scan <num_scan_inputs = 1, body = inner (float t_in, float x) => (...) {
+            ...
+        }> (s0, elements)
+        ys = Reshape (all, sizes_of_rows)
+
+    Starting the inner Scan takes as long as two or three small operators. All states go through
+    both Scans, each row is scanned, and what the inner one collects the outer one does too; the
+    body of the inner one may read what is around the outer one, and constants of its body. Rows
+    and elements on later axes are transposed where they are small. Lengths that are not provably
+    equal get a guard; `--assume valid-inputs` leaves it out. Where there are no rows, or rows of
+    no elements, the states stay, and what is collected has the sizes that it had.
+
+    Of Scans nested deeper the outer two go first. A Loop is raised to a Scan first.
+
+    Refuses:
+    - `other-work`: the body runs something else beside the inner Scan
+    - `other-states`: the inner Scan does not carry on just the states of the outer one
+    - `other-rows`: the inner Scan does not scan just the rows
+    - `other-outputs`: the Scans do not collect the same, as where a state of each row is collected
+    - `reads-row`: the body of the inner Scan reads the row, or a state with which it begins
+    - `directions`: one of the Scans goes forward, the other backward
+    - `unknown-rank`: the rank of something scanned or collected is not known
+    - `opset-too-old`: the opset is below 14, and sizes are only known when the model runs
+    - `not-worth-it`: there are few rows, or large ones that would have to be transposed or copied
+    """
+    around = _around(site)
+    if around is not None and _flattens(around):
+        raise NothingToDo  # together with that one
+    return _flattened(site)
+
+
+def _around(site: Site) -> Site | None:
+    """The site of the Scan in whose body the site is, None where it is in no such body."""
+    scope = site.scope
+    if scope.outer is None:
+        return None
+    index = scope.key[-2]
+    assert isinstance(index, int)
+    node = scope.outer.owner.node[index]
+    if not considers(node, site.opset, site.target):
+        return None
+    return replace(site, place=Place(node, index, scope.outer), names=Names())
+
+
+def _flattens(site: Site) -> bool:
+    if site.options.get("only") and not is_meant(site.node):
+        return False
+    try:
+        _flattened(site)
+    except (NothingToDo, Refused):
+        return False
+    return True
+
+
+def _flattened(site: Site) -> Edit:
+    nest = Nest.of(site)
+    author = Author(site.target, site.names, site.node.name or "scan")
+    grids = [grid for _, grid in nest.scanned]
+    rows = told_length(site, author, [Scanned(one.tensor, "", one.across) for one in grids])
+    length = told_length(site, author, [Scanned(one.tensor, "", one.along) for one in grids])
+    with author.serving(GUARD_SIZES):
+        agree = _agreement(author, rows, length)
+        count = spelling.must_count(author, rows.size, agree) if agree else rows.size
+    sizes = (_known(one.dims[one.across] for one in grids), count)
+    of_row = (_known(one.dims[one.along] for one in grids), length.size)
+    told = _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
+    nodes = author.read(filter(None, site.node.output))
+    _refuse_more_work(site, 0 if of_row[0] == 0 else sizes[0], len(nodes) - 1)
+    read = scoping.all_reads(nodes)
+    return Edit(
+        tuple(nodes),
+        tuple(one for one in author.constants if one.name in read),
+        value_info=tuple(told),
+        note="one Scan over the elements of all rows",
+        context=rows.context or length.context,
+        tidies=True,
+        extras=author.extras(nodes),
+    )
+
+
+def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
+    """See that no more nodes are added than inner Scans run: they take about as long to start."""
+    if isinstance(runs, int) and added > runs:
+        raise Refused(
+            "not-worth-it",
+            f"{added} nodes in front and behind take longer than a Scan on each of {runs} rows",
+            [site.path],
+        )
+
+
+def _known(dims: Iterable[Dim]) -> Dim:
+    """The number among the sizes of what must be of one size."""
+    return next((dim for dim in dims if isinstance(dim, int)), None)
+
+
+def _agreement(author: Author, rows: Length, length: Length) -> str:
+    """What must hold: the rows are as many, and of as many elements where there are some."""
+    conditions = [rows.agree] if rows.agree else []
+    if length.agree:
+        none = author.op("Equal", spelling.squeeze(author, rows.size, 0), author.int(0))
+        conditions.append(author.op("Or", none, length.agree))
+    return spelling.both(author, conditions) if conditions else ""
+
+
+def _write(nest: Nest, axes: GridAxes) -> list[ValueInfoProto]:
+    """Write the Scan, what it scans, and what becomes of what it collects.
+
+    Answers with the types of what it scans, which inference does not tell where sizes are open.
+    """
+    author = axes.author
+    elements = [axes.merged(grid) for _, grid in nest.scanned]
+    rows = {
+        (one.body_output, one.reversed): author.fresh(f"{one.body_output}/all")
+        for one, _ in nest.collected
+    }
+    form = LoopForm(
+        kind=Kind.SCAN,
+        body=flat_body(nest),
+        carried=nest.carried,
+        scanned=tuple(
+            Scanned(name, one.body_input, reversed=one.reversed)
+            for name, (one, _) in zip(elements, nest.scanned, strict=True)
+        ),
+        collected=tuple(
+            Collected(name, tensor, reversed=turned) for (name, turned), tensor in rows.items()
+        ),
+        constant_inputs=nest.inner.constant_inputs,
+        source=nest.outer.source,
+    )
+    author.adopt([form.to_node()])
+    for one, grid in nest.collected:
+        if grid.tensor:
+            axes.split(rows[one.body_output, one.reversed], grid)
+    return [
+        helper.make_value_info(name, grid.type_of(None))
+        for name, (_, grid) in zip(elements, nest.scanned, strict=True)
+    ]

@@ -1,0 +1,152 @@
+"""Two axes of a tensor become one, and one becomes two: the elements of all rows, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from onnx import TypeProto
+
+from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.ir import scope as scoping
+from passes.rule import Refused, Site
+from passes.rules.raise_loop.collected_rows import ZERO_IS_A_SIZE
+from passes.rules.time_axis.time_body import UNKNOWN_DIM
+from passes.rules.time_axis.time_cost import item_bytes
+from passes.types.value_types import Dim, Dims, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A tensor whose elements are those of all rows: `across` is the axis of the rows, `along`
+    that of the elements of a row, both counted from the front, in a tensor of sizes `dims`."""
+
+    tensor: str
+    across: int
+    along: int
+    dims: Dims
+    elem_type: int
+
+    @property
+    def order(self) -> list[int]:
+        """The axes, these two in front."""
+        rest = [at for at in range(len(self.dims)) if at not in (self.across, self.along)]
+        return [self.across, self.along, *rest]
+
+    @property
+    def element(self) -> Dims:
+        """The sizes of an element."""
+        return tuple(self.dims[at] for at in self.order[2:])
+
+    def type_of(self, *lengths: Dim) -> TypeProto:
+        """The type of elements along axes of these lengths."""
+        return tensor_type(self.elem_type, without_made_up((*lengths, *self.element)))
+
+
+#: The bytes of a row up to which it is quicker to move all rows together than to start a Scan on
+#: each, measured with onnxruntime; larger ones it transposes quicker one by one, in the cache.
+_MOST_MOVED = 1 << 13
+
+
+@dataclass(frozen=True)
+class GridAxes:
+    """Writes tensors of `rows` times `length` elements.
+
+    Both are the dim and the name of what holds it (int64 [1]). `guarded`: these names must be
+    read in front of the loop, for what guards the lengths of all that is scanned.
+    """
+
+    site: Site
+    author: Author
+    rows: tuple[Dim, str]
+    length: tuple[Dim, str]
+    guarded: bool = False
+
+    def merged(self, grid: Grid) -> str:
+        """The elements of all rows along axis 0."""
+        tensor = grid.tensor
+        if _is_turned(grid):
+            self._refuse_large(grid, "transposed")
+            tensor = self.author.op("Transpose", tensor, perm=grid.order)
+        count = self._count()
+        known = None if self.guarded else self._fixed(count, *grid.element)
+        if known is not None:
+            return self.author.op("Reshape", tensor, self.author.ints(*known))
+        self._refuse_old(grid.tensor)
+        product = self.author.once(
+            "count", lambda: self.author.op("Mul", self.rows[1], self.length[1])
+        )
+        sizes = [product, *self._sizes(tensor, grid.element, 2)]
+        return self._reshaped(tensor, sizes)
+
+    def split(self, elements: str, grid: Grid) -> None:
+        """Write `grid` of what is collected of all rows together."""
+        turned = _is_turned(grid)
+        if turned:
+            self._refuse_large(grid, "transposed")
+        elif grid.tensor in scoping.output_names(self.site.scope.owner):
+            self._refuse_large(grid, "copied")  # elsewhere a Reshape shares the memory
+        outputs = [] if turned else [grid.tensor]
+        known = self._fixed(self.rows[0], self.length[0], *grid.element)
+        if known is not None:
+            rows = self.author.op("Reshape", elements, self.author.ints(*known), outputs=outputs)
+        else:
+            self._refuse_old(grid.tensor)
+            sizes = [self.rows[1], self.length[1], *self._sizes(elements, grid.element, 1)]
+            rows = self._reshaped(elements, sizes, outputs)
+        if turned:
+            back = [grid.order.index(axis) for axis in range(len(grid.dims))]
+            self.author.op("Transpose", rows, outputs=[grid.tensor], perm=back)
+
+    def _count(self) -> Dim:
+        rows, length = self.rows[0], self.length[0]
+        return rows * length if isinstance(rows, int) and isinstance(length, int) else None
+
+    def _fixed(self, *dims: Dim) -> list[int] | None:
+        """A shape that is right whatever the run brings: one size may be left to the Reshape,
+        where none is 0."""
+        sizes = [dim if isinstance(dim, int) else -1 for dim in dims]
+        return None if 0 in sizes or sizes.count(-1) > 1 else sizes
+
+    def _sizes(self, tensor: str, element: Dims, first: int) -> list[str]:
+        """The sizes of an element, the first of which is that of this axis."""
+        author = self.author
+        return [
+            author.ints(dim)
+            if isinstance(dim, int)
+            else spelling.size_of_axis(author, tensor, first + at)
+            for at, dim in enumerate(element)
+        ]
+
+    def _reshaped(self, tensor: str, sizes: Sequence[str], outputs: Sequence[str] = ()) -> str:
+        author = self.author
+        shape = author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]
+        return author.op("Reshape", tensor, shape, outputs=outputs, allowzero=1)
+
+    def _refuse_old(self, name: str) -> None:
+        if self.author.opset < ZERO_IS_A_SIZE:
+            raise Refused(
+                "opset-too-old",
+                f"sizes of {name!r} are only known when the model runs, and before opset "
+                f"{ZERO_IS_A_SIZE} a Reshape does not take a 0 for a size",
+                [self.site.path, name],
+            )
+
+    def _refuse_large(self, grid: Grid, done: str) -> None:
+        """See that the rows of what must be moved are small."""
+        sizes = [self.length[0], *grid.element]
+        count = prod(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in sizes)
+        if count * item_bytes(grid.elem_type) > _MOST_MOVED:
+            raise Refused(
+                "not-worth-it",
+                f"{grid.tensor!r} must be {done}, which costs more than the inner Scans",
+                [self.site.path, grid.tensor],
+            )
+
+
+def _is_turned(grid: Grid) -> bool:
+    """Whether its axes must be put in another order."""
+    return grid.order != sorted(grid.order)

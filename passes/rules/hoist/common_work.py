@@ -1,0 +1,115 @@
+"""What both branches of an If compute from the same values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.nested_graphs import Level, typed
+from passes.analysis.bodies.value_numbers import Numbering, is_identity
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.rule import Edit, NothingToDo, Site
+from passes.rules.hoist.hoist_choice import Choice
+from passes.rules.hoist.hoisted_names import HoistedNames
+from passes.rules.hoist.hoisting import Hoisting, Twin
+from passes.rules.hoist.invariants import CHEAP, Candidate
+
+_NO_LIMIT = 1 << 62  # it is computed and kept in either case
+
+
+def hoist_common_work(site: Site) -> Edit:
+    """Move what both branches of an If compute in front of it, once.
+
+    Raises:
+        NothingToDo: there is no such work.
+    """
+    node = NodeProto()
+    node.CopyFrom(site.node)
+    levels = [Level.of(site, graph, part) for part, graph in scoping.subgraphs(node)]
+    numbers = Numbering(levels[0].graph)
+    common = _Common(levels[0], numbers, Numbering(levels[1].graph, beside=numbers))
+    common.find(levels[1])
+    choice = Choice(common.candidates, common.read(), _NO_LIMIT)
+    if not choice.moving:
+        raise NothingToDo
+    names = HoistedNames(site, node)
+    moving = {at: common.candidates[at] for at in choice.chosen}
+    for number, one in moving.items():
+        names.give(number, one, one.outputs)
+    twins = [twin for level in levels for twin in common.twins(level, choice.moving)]
+    hoisting = Hoisting(site, moving, names, twins)
+    hoisting.run(*levels)
+    plain = hoisting.plain
+    count = sum(one.node is not None for one in moving.values())
+    return Edit(
+        (*plain.nodes, node),
+        tuple(hoisting.initializers),
+        tuple(plain.value_info) if typed(site) else (),
+        note=f"{count} node{'s' * (count != 1)} of both branches",
+        annotations=tuple(plain.annotations),
+    )
+
+
+@dataclass
+class _Common:
+    """Candidates of the first branch, whose values the second one has, too."""
+
+    then: Level
+    numbers: Numbering
+    others: Numbering
+    candidates: list[Candidate] = field(default_factory=list)
+    _makers: dict[str, int] = field(default_factory=dict)
+    _first: dict[int, int] = field(default_factory=dict)  # the candidate that makes a number
+
+    def find(self, other: Level) -> None:
+        """Look for them."""
+        own = scoping.defined(self.then.graph)
+        shared = {self.others.of(name) for name in sorted(scoping.defined(other.graph))}
+        for tensor in self.then.graph.initializer:
+            if self.numbers.of(tensor.name) in shared:
+                self._add(Candidate(self.then, -1, None, (tensor.name,), cheap=True))
+        for position, node in enumerate(self.then.graph.node):
+            outputs = tuple(filter(None, node.output))
+            local = own.intersection(scoping.free_names(node))
+            if outputs and self._is_new(node, shared) and local.issubset(self._makers):
+                reads = tuple((self._makers[name], name) for name in sorted(local))
+                cheap = op_of(node) in CHEAP
+                self._add(Candidate(self.then, position, node, outputs, reads, cheap=cheap))
+
+    def _is_new(self, node: NodeProto, shared: set[int]) -> bool:
+        """Whether the other branch has what a node gives, and no candidate has it yet."""
+        if is_identity(node):
+            return True
+        numbers = {self.numbers.of(name) for name in node.output if name}
+        return numbers <= shared and numbers.isdisjoint(self._first)
+
+    def _add(self, one: Candidate) -> None:
+        number = len(self.candidates)
+        self._makers.update(dict.fromkeys(one.outputs, number))
+        self.candidates.append(one)
+        if one.node is None or not is_identity(one.node):
+            self._first.setdefault(self.numbers.of(one.outputs[0]), number)
+
+    def read(self) -> set[tuple[int, str]]:
+        """All that is read by what is no candidate; here everything may be."""
+        return {(at, name) for name, at in self._makers.items()}
+
+    def twins(self, level: Level, moving: set[int]) -> list[Twin]:
+        """What goes from a branch since a candidate that moves does its work."""
+        numbers = self.numbers if level is self.then else self.others
+        found: list[tuple[int, tuple[str, ...]]]
+        found = [(-1, (tensor.name,)) for tensor in level.graph.initializer]
+        found += [
+            (position, tuple(filter(None, node.output)))
+            for position, node in enumerate(level.graph.node)
+            if any(node.output) and not is_identity(node)
+        ]
+        makers = {name: self._first.get(numbers.of(name), -1) for _, (name, *_) in found}
+        kept = self._makers if level is self.then else {}
+        return [
+            Twin(level, position, outputs, makers[outputs[0]])
+            for position, outputs in found
+            if makers[outputs[0]] in moving and outputs[0] not in kept
+        ]

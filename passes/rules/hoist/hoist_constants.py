@@ -1,0 +1,187 @@
+"""The rule `hoist-constants`: constants of bodies become initializers of the main graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from onnx import NodeProto, TensorProto
+
+from passes.analysis.bodies.readers import readers_around
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constant_pool import Kept, Shelf, shelf_of
+from passes.ir.names import Names
+from passes.ir.operators import is_onnx_domain, op_of
+from passes.rule import Edit, NothingToDo, Site, register
+from passes.rules.hoist.inferred import write_types
+from passes.rules.hoist.lifting import Lifting
+
+#: Of a node without bodies only the names that it reads change.
+_PROOF = "the constants are the same, byte by byte"
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Every node reads constants, holds some, or is one."""
+    return True
+
+
+@register("hoist-constants", considers=considers, optional=True)
+def hoist_constants(site: Site) -> Edit:
+    """Move the constants of bodies out of all control flow, and keep equal ones once.
+
+    Before:
+
+        y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] x_t) => (float[2] t)
+            <float[2] w = {2, 3}> {
+            axis = Constant <value_ints = [0]> ()
+            ...
+        }> (h, x)
+
+    After, in the main graph:
+
+        <float[2] w = {2, 3}, int64[1] axis = {0}>
+        y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] x_t) => (float[2] t) {
+            ...
+        }> (h, x)
+
+    Initializers and Constant nodes at every depth go; in a model-local function they become
+    Constant nodes at its top, since it captures nothing. What has the same element type, shape
+    and bytes as another constant, of a body or of the main graph, is read as that one; external
+    data is compared by its place in its file, not read. Initializers that a caller may override
+    are neither moved nor shared, what is quantized is moved with its annotation but not shared,
+    and a sparse constant becomes a Constant node in front of the loop. A constant that a body
+    returns leaves an Identity there. Types that inference owes to a constant in a body are written
+    into the body. For onnxruntime, large weights stay that it would not find in the main graph (see
+    sink-weights), and so do strings in a Loop that collects strings. Only the command `hoist` looks
+    for equal constants that neither came from a body nor are read by one.
+    """
+    if site.scope.outer is not None:
+        raise NothingToDo  # the node around it takes the constants of all its bodies
+    shelf = shelf_of(site)
+    if (tensor := constant_tensor(site.node)) is not None:
+        return _as_initializer(site, shelf, tensor)
+    return _Hoisting(site, shelf).edit()
+
+
+def _as_initializer(site: Site, shelf: Shelf, tensor: TensorProto) -> Edit:
+    """A Constant node of the main graph that another constant stands for, as its readers find."""
+    kept = shelf.first_of(tensor.name, site.place.index)
+    returned = scoping.output_names(site.scope.owner)
+    if site.in_function or kept is None or kept.name == tensor.name or tensor.name in returned:
+        raise NothingToDo
+    if _is_as_read(site, tensor.name):
+        raise NothingToDo
+    return Edit((), (tensor,), note=f"equal to {kept.name}", proof=_PROOF)
+
+
+def _is_as_read(site: Site, name: str) -> bool:
+    """Whether a plain node reads a constant as the model was given: what is left to `hoist`."""
+    return not scoping.holds_graphs(site.node) and name in site.options.get("own_constants", ())
+
+
+@dataclass
+class _Hoisting:
+    """The constants of one outermost node; `made` are those that its Edit brings along."""
+
+    site: Site
+    shelf: Shelf
+    made: dict[str, TensorProto] = field(default_factory=dict)
+    nodes: list[NodeProto] = field(default_factory=list)
+    moved: int = 0
+    shared: int = 0
+
+    def edit(self) -> Edit:
+        same = self._same()
+        # what an operator of another domain makes of its graphs is not known
+        lifts = is_onnx_domain(self.site.node.domain)
+        if not same and not (lifts and scoping.holds_graphs(self.site.node)):
+            raise NothingToDo
+        node = NodeProto()
+        node.CopyFrom(self.site.node)
+        scoping.rename_free(node, same)
+        if lifts:
+            write_types(self.site, node)
+        lifting = Lifting(self, self.site.target, near=bool(self.site.options.get("near")))
+        lifting.take_from(node)
+        if not same and not self.moved and node == self.site.node:
+            raise NothingToDo
+        return Edit(
+            (*self.nodes, node),
+            tuple(self.made.values()),
+            note=self._note(same),
+            covered=self._nodes_of(same),
+            tidies=True,
+            annotations=tuple(lifting.annotations),
+            proof="" if scoping.holds_graphs(self.site.node) else _PROOF,
+        )
+
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """The name of a body's constant in the main graph."""
+        self.moved += 1
+        kept = None if annotated else self.shelf.equal_to(Kept(tensor), self.site.place.index)
+        if kept is None:
+            kept = Kept(_renamed(tensor, self._fresh(tensor.name)), made=True)
+            if not annotated:
+                self.shelf.add(kept)
+        else:
+            self.shared += 1
+        if kept.made:
+            self.made[kept.name] = kept.tensor
+        return kept.name
+
+    def node(self, node: NodeProto) -> str:
+        """The name of a sparse constant in front of the node; attributes of functions stay."""
+        if any(attribute.ref_attr_name for attribute in node.attribute):
+            return ""
+        self.moved += 1
+        for known in self.nodes:
+            if known.attribute == node.attribute:
+                return str(known.output[0])
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copy.output[0] = self._fresh(node.output[0])
+        self.nodes.append(copy)
+        return str(copy.output[0])
+
+    def _same(self) -> dict[str, str]:
+        """For each constant that the node reads, the first one that holds the same."""
+        at = self.site.place.index
+        found = {name: self.shelf.first_of(name, at) for name in scoping.free_names(self.site.node)}
+        return {
+            name: one.name
+            for name, one in found.items()
+            if one and one.name != name and not _is_as_read(self.site, name)
+        }
+
+    def _nodes_of(self, same: Mapping[str, str]) -> tuple[int, ...]:
+        """In a function, the Constant nodes that nobody else reads; elsewhere they are
+        initializers soon, and go as these do."""
+        if not self.site.in_function:
+            return ()
+        readers, at = readers_around(self.site), self.site.place.index
+        mine = [name for name in same if set(readers.get(name, ())) == {at}]
+        nodes = enumerate(self.site.scope.owner.node)
+        places = {name: position for position, node in nodes for name in node.output}
+        return tuple(sorted(places[name] for name in mine))
+
+    def _fresh(self, name: str) -> str:
+        prefix = self.site.node.name or op_of(self.site.node).lower()
+        names: Names = self.site.names
+        return names.fresh(f"{prefix}/{name}")
+
+    def _note(self, same: Mapping[str, str]) -> str:
+        told = []
+        if self.moved:
+            shared = f", {self.shared} of them known" if self.shared else ""
+            told.append(f"{self.moved} constant{'s' * (self.moved != 1)} moved{shared}")
+        if same:
+            told.append(f"{', '.join(same)} shared")
+        return "; ".join(told) or "unread constants dropped"
+
+
+def _renamed(tensor: TensorProto, name: str) -> TensorProto:
+    copy = TensorProto()
+    copy.CopyFrom(tensor)
+    copy.name = name
+    return copy

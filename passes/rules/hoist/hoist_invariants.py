@@ -1,0 +1,190 @@
+"""The rule `hoist-invariants`: what is the same in every iteration is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.nested_graphs import Level, typed
+from passes.analysis.trip_count.running import Running
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.hoist.captured_state import Captured, captured_state
+from passes.rules.hoist.common_work import hoist_common_work
+from passes.rules.hoist.hoist_choice import Choice
+from passes.rules.hoist.hoist_guard import Exposed, write_guard
+from passes.rules.hoist.hoisted_names import HoistedNames
+from passes.rules.hoist.hoisting import Hoisting
+from passes.rules.hoist.inferred import complete
+from passes.rules.hoist.invariants import Invariants
+from passes.rules.hoist.stand_ins import StandIns
+from passes.writing.author import Author
+
+MOST_BYTES = 1 << 28
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a loop of any version, or an If."""
+    return op_of(node) in ("If", "Loop", "Scan")
+
+
+@register("hoist-invariants", considers=considers, optional=True)
+def hoist_invariants(site: Site) -> Edit:
+    """Compute what is the same in every iteration once, in front of the loop.
+
+    Before:
+
+        y = Scan <num_scan_inputs = 1, body = step (float[H] h, float[H] x_t) => (float[H] t) {
+            w = MatMul (a, b)
+            p = MatMul (h, w)
+            t = Add (p, x_t)
+        }> (h0, x)
+
+    After:
+
+        w = MatMul (a, b)
+        y = Scan <num_scan_inputs = 1, body = step (float[H] h, float[H] x_t) => (float[H] t) {
+            p = MatMul (h, w)
+            t = Add (p, x_t)
+        }> (h0, x)
+
+    The same each time is what sees no carried or scanned value, condition or iteration number,
+    and draws no random numbers; nodes with bodies move whole. Loops in loops give up their work
+    one after the other, innermost first. A carried value that the body returns unchanged is read
+    from outside. What may fail moves as it is only where an iteration is proven to run; else it
+    moves into an If on the trip count and the initial condition, whose other branch gives zeros
+    that nobody reads: of the same shape where what is collected gets its shape from them, and
+    before opset 11, where an If has one shape. Whether ops fit the shapes they read counts, too:
+    symbolic dims are no proof of it. `--assume non-empty` takes scanned inputs for not empty,
+    `--assume valid-inputs` sizes of one symbol for equal.
+
+    Work in the branches of an If in a loop of more than one iteration moves in front of the loop
+    if it cannot fail: it runs once, where it ran in each iteration that took the branch. Outside
+    of loops nothing leaves one branch alone, since the other path would pay for it. What both
+    branches of an If compute moves in front of it, wherever the If stands; nodes with bodies
+    stay.
+
+    Constant, Identity, Shape and Size, and nodes that make much of little (ConstantOfShape,
+    Expand, EyeLike, Range, Tile), move only where they feed what moves. Values kept for the loop
+    take at most `max_bytes` (256 MiB; dims that are not known count as 1): the largest stay.
+
+    Refuses:
+    - `random`: what would be the same each time draws random numbers
+    - `unknown-operator`: of what reads only what never changes, it is not known what it does
+    - `may-fail`: what is the same each time may fail where the original does not run it
+    - `unknown-type`: a value has no known tensor type or shape, so nothing can stand in for it
+    - `strings`: a Loop that collects strings keeps them, for onnxruntime empties outer ones
+    - `over-budget`: the values would take more bytes than are allowed
+    """
+    if op_of(site.node) == "If":
+        return hoist_common_work(site)
+    state = captured_state(site)
+    form = LoopForm.from_node(state.node, site.opset)
+    running = Running.of(site, LoopForm.from_node(site.node, site.opset))
+    if running.never:
+        raise NothingToDo
+    captured = [one.initial for one in state.captured]
+    level = Level.of(site, form.body, "body", state.origin, captured)
+    found = Invariants.of(level, form, running)
+    most = max(0, int(site.options.get("max_bytes", MOST_BYTES)))
+    stand_ins = StandIns(level, form, found.candidates)
+    choice = Choice(found.candidates, found.outside, most, stand_ins.is_known)
+    if not choice.moving and not state.captured:
+        raise _refusal(site, found, choice) or NothingToDo
+    return _Writing(site, state, running, choice, level, stand_ins).edit()
+
+
+@dataclass(frozen=True)
+class _Writing:
+    site: Site
+    state: Captured
+    running: Running
+    choice: Choice
+    level: Level
+    stand_ins: StandIns
+
+    def edit(self) -> Edit:
+        """What moves, the loop without it, and what hands on values that the loop had carried."""
+        site, choice = self.site, self.choice
+        names = HoistedNames(site, self.state.node)
+        moving = {at: choice.candidates[at] for at in choice.chosen}
+        for number, one in moving.items():
+            names.give(number, one, choice.read_outside(number))
+        exposed = [
+            Exposed(names.inside[number, name], outside, known, self.stand_ins.sizes(number, name))
+            for (number, name), outside in names.outside.items()
+            if moving[number].guarded and (known := moving[number].level.type_of(name))
+        ]
+        if moving:
+            self._declare_collected()
+        hoisting = Hoisting(site, moving, names)
+        hoisting.run(self.level)
+        author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        author.adopt(hoisting.plain.nodes, hoisting.initializers)
+        value_info = hoisting.plain.value_info
+        if hoisting.guarded.nodes:
+            value_info += write_guard(author, self.running, hoisting.guarded, exposed)
+        author.adopt([self.state.node, *self.state.finals])
+        nodes = author.nodes
+        return Edit(
+            tuple(nodes),
+            tuple(author.constants),
+            tuple(value_info) if typed(site) else (),
+            note=self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes)),
+            context=context_of(site) if self.running.rests_on_proof else (),
+            annotations=tuple(hoisting.plain.annotations),
+            extras=author.extras(nodes),
+        )
+
+    def _declare_collected(self) -> None:
+        """Say what a loop that runs no iteration collects, once inference may not tell it."""
+        form = self.stand_ins.form
+        collected = {one.body_output for one in form.collected}
+        for value in self.level.graph.output:
+            if value.name in collected:
+                complete(value, self.level.type_of(value.name))
+
+    def _note(self, plain: int, guarded: int) -> str:
+        parts = []
+        if plain + guarded:
+            count = plain + guarded
+            parts.append(f"{count} node{'s' * (count != 1)} moved")
+        if guarded:
+            parts.append(f"{guarded} behind an If on the trip count")
+        if count := len(self.state.captured):
+            parts.append(f"{count} carried value{'s' * (count != 1)} captured")
+        if count := len(self.choice.kept):
+            parts.append(f"{count} kept back ({', '.join(sorted({*self.choice.kept.values()}))})")
+        return ", ".join(parts)
+
+
+_SENTENCES = {
+    "over-budget": "what {0} gives would take more than max_bytes",
+    "unknown-type": "what {0} gives has no known tensor type or shape: nothing can stand for it",
+    "may-fail": "{0} may fail where the original does not run it",
+    "strings": "{0} gives strings, and the Loop collects some: onnxruntime would empty outer ones",
+    "random": "{0} draws random numbers",
+    "unknown-operator": "{0} is an operator or a function of which nothing is known",
+}
+
+
+def _refusal(site: Site, found: Invariants, choice: Choice) -> Refused | None:
+    """The first reason why nothing moves, in the order of what can be done about it.
+
+    None where every node that is worth a move depends on what changes.
+    """
+    kept = [
+        (code, node)
+        for at, code in choice.kept.items()
+        if (node := found.candidates[at].node) is not None
+    ]
+    kept += [(one.code, one.node) for one in found.obstacles]
+    for code, sentence in _SENTENCES.items():
+        nodes = [node for why, node in kept if why == code]
+        if nodes:
+            outputs = [name for node in nodes for name in node.output if name]
+            return Refused(code, sentence.format(op_of(nodes[0])), [site.path, *outputs])
+    return None

@@ -1,0 +1,61 @@
+"""What values are called once they have left the body that computed them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from weakref import WeakKeyDictionary
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.nested_graphs import remember
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.ir.scope import Owner
+from passes.rule import Site
+from passes.rules.hoist.invariants import Candidate
+
+#: In how many graphs of the model as it was read a name means something, by the round's names.
+_AS_READ: WeakKeyDictionary[Names, Counter[str]] = WeakKeyDictionary()
+
+
+class HoistedNames:
+    """Names for the outputs of candidates, by number and old name.
+
+    `inside` is what a value is called where it is computed, `outside` what those read who stay.
+    These are one name, but for what is guarded: that comes out of an If. A name stays where no
+    other graph of the model has it, and where the body does not return the value under it.
+    """
+
+    def __init__(self, site: Site, node: NodeProto) -> None:
+        self.inside: dict[tuple[int, str], str] = {}
+        self.outside: dict[tuple[int, str], str] = {}
+        self._site = site
+        graphs = [graph for _, graph in scoping.subgraphs(node)]
+        self._now = _count(inner for graph in graphs for inner in scoping.graphs_below(graph))
+
+    def give(self, number: int, one: Candidate, read: Collection[str]) -> None:
+        """Name the outputs of a candidate; `read` are those that what stays reads."""
+        for name in one.outputs:
+            stays = self._is_unique(name) and name not in one.level.returned
+            inside = name if stays else self._site.fresh(name)
+            self.inside[number, name] = inside
+            if name in read:
+                outside = self._site.fresh(name) if one.guarded else inside
+                self.outside[number, name] = outside
+                remember(self._site, outside, one.level.type_of(name))
+
+    def _is_unique(self, name: str) -> bool:
+        if self._site.names not in _AS_READ:
+            owners = [owner for _, owner in scoping.owners(self._site.model.proto)]
+            below = (inner for owner in owners for inner in scoping.graphs_below(owner))
+            _AS_READ[self._site.names] = _count(below)
+        return self._now[name] < 2 and _AS_READ[self._site.names][name] < 2
+
+
+def _count(owners: Iterable[Owner]) -> Counter[str]:
+    """How many of these graphs define a name, or say what type it has."""
+    found: Counter[str] = Counter()
+    for owner in owners:
+        found.update(scoping.defined(owner).union(value.name for value in owner.value_info))
+    return found

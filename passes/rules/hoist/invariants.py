@@ -1,0 +1,180 @@
+"""What a loop's body computes anew in every iteration although it is the same each time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from onnx import NodeProto, TensorProto
+
+from passes.analysis.bodies.nested_graphs import Level, collects_strings
+from passes.analysis.safety.randomness import first_random
+from passes.analysis.safety.speculation import is_pure
+from passes.analysis.trip_count.running import Running
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.types.value_types import elem_type_of
+from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS
+
+#: Ops that are not worth a move of their own: free, or small in what they read and large in what
+#: they give, which would have to be kept.
+# fmt: off
+CHEAP = frozenset(
+    {
+        "Constant", "ConstantOfShape", "Expand", "EyeLike", "Identity", "Range", "SequenceEmpty",
+        "Shape", "Size", "Tile",
+    }
+)
+# fmt: on
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A node, or a constant where `node` is None, that may move out of its graph.
+
+    `outputs` are what it defines; `reads` says which outputs of which other candidates it reads.
+    `guarded`: it may run only where the loop runs. `cheap`: it moves only if something else that
+    reads it does.
+    """
+
+    level: Level
+    position: int
+    node: NodeProto | None
+    outputs: tuple[str, ...]
+    reads: tuple[tuple[int, str], ...] = ()
+    guarded: bool = False
+    cheap: bool = False
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a node that is the same each time may not move."""
+
+    code: str
+    node: NodeProto
+
+
+@dataclass
+class Invariants:
+    """The candidates of a loop, in an order in which they may run.
+
+    `outside` holds (candidate, output) for all that is read by what stays in the loop.
+    """
+
+    form: LoopForm
+    running: Running
+    strings_stay: bool
+    candidates: list[Candidate] = field(default_factory=list)
+    outside: set[tuple[int, str]] = field(default_factory=set)
+    obstacles: list[Obstacle] = field(default_factory=list)
+    _makers: dict[str, int | None] = field(default_factory=dict)  # None: varies, or must stay
+
+    @classmethod
+    def of(cls, level: Level, form: LoopForm, running: Running) -> Invariants:
+        """Look through the body at `level`, and through the branches of the Ifs in it."""
+        found = cls(form, running, collects_strings(level.site, form))
+        constant = set(form.constant_inputs)
+        fed = (name for name in form.body_inputs if name not in constant)
+        found._makers.update(dict.fromkeys(fed))
+        found._visit(level)
+        return found
+
+    def _visit(self, level: Level) -> None:
+        own = scoping.defined(level.graph) if level.is_branch else set()
+        around = {name: self._makers[name] for name in own if name in self._makers}
+        scales = _scales(level)
+        for name in sorted(scoping.initializer_names(level.graph)):
+            if self._must_stay(level, name):
+                self._makers[name] = None
+            else:
+                self._add(Candidate(level, -1, None, (name,), cheap=True))
+        for position, node in enumerate(level.graph.node):
+            reads = scoping.free_names(node)
+            said = [scale for name in node.output for scale in scales.get(name, ())]
+            makers = {name: self._makers[name] for name in (*reads, *said) if name in self._makers}
+            found = None if None in makers.values() else self._found(level, position, makers)
+            if found is not None:
+                self._add(found)
+            else:
+                self._stay(level, position, reads)
+        self._read(scoping.output_names(level.graph))
+        for name in own:  # another branch may call its values the same
+            self._makers.pop(name, None)
+        self._makers.update(around)
+
+    def _add(self, candidate: Candidate) -> None:
+        number = len(self.candidates)
+        self.candidates.append(candidate)
+        self._makers.update(dict.fromkeys(candidate.outputs, number))
+
+    def _found(
+        self, level: Level, position: int, makers: Mapping[str, int | None]
+    ) -> Candidate | None:
+        """A node that is the same each time, as a candidate if it may move."""
+        node = level.graph.node[position]
+        reads = tuple((at, name) for name, at in makers.items() if at is not None)
+        if not is_pure(node):
+            random = first_random(level.site.model, [node]) is not None
+            self.obstacles.append(Obstacle("random" if random else "unknown-operator", node))
+            return None
+        if not all(_can_return(level, name) for name in node.output):
+            self.obstacles.append(Obstacle("unknown-type", node))
+            return None
+        if any(self._must_stay(level, name) for name in node.output):
+            self.obstacles.append(Obstacle("strings", node))
+            return None
+        open_ = level.is_branch or not self.running.sure
+        safe = not open_ or level.cannot_fail(node)
+        guarded = not self.running.sure and (
+            not safe or any(self.candidates[at].guarded for at, _ in reads)
+        )
+        if (level.is_branch and not safe) or (guarded and not self.running.is_told):
+            self.obstacles.append(Obstacle("may-fail", node))
+            return None
+        cheap = op_of(node) in CHEAP
+        outputs = tuple(filter(None, node.output))
+        return Candidate(level, position, node, outputs, reads, guarded, cheap)
+
+    def _must_stay(self, level: Level, name: str) -> bool:
+        return self.strings_stay and elem_type_of(level.type_of(name)) == TensorProto.STRING
+
+    def _stay(self, level: Level, position: int, reads: Iterable[str]) -> None:
+        node = level.graph.node[position]
+        if self._looks_into(node):
+            self._read(node.input)
+            for branch in level.branches(position):
+                self._visit(branch)
+        else:
+            self._read(reads)
+        self._makers.update(dict.fromkeys(filter(None, node.output)))
+
+    def _looks_into(self, node: NodeProto) -> bool:
+        """Whether work may leave a node's branches.
+
+        It runs once then, whether or not the branch is ever taken: in a loop of more than one
+        iteration that is a gain.
+        """
+        is_if = op_of(node) == "If"
+        return is_if and not self.running.once
+
+    def _read(self, names: Iterable[str]) -> None:
+        for name in names:
+            at = self._makers.get(name)
+            if at is not None:
+                self.outside.add((at, name))
+
+
+def _can_return(level: Level, name: str) -> bool:
+    """Whether an Identity can stand for a value that moves, if the graph returns it."""
+    if name not in level.returned or level.site.opset >= IDENTITY_OF_OPTIONALS:
+        return True
+    return bool(elem_type_of(level.type_of(name)))
+
+
+def _scales(level: Level) -> dict[str, list[str]]:
+    """The values that say how others are quantized: where these go, they must go too."""
+    return {
+        one.tensor_name: [entry.value for entry in one.quant_parameter_tensor_names]
+        for one in level.graph.quantization_annotation
+    }

@@ -1,0 +1,165 @@
+"""Takes the constants out of a body and of the bodies nested in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
+
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor, sparse_constant
+from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.repeated import replace_all
+from passes.onnxruntime.own_strings import may_collect_strings
+from passes.rules.hoist.packing import counts, read_too_far
+
+#: Resize's inputs of which just one is given, and the opset from which the other may be left out.
+_SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
+
+
+class Outside(Protocol):
+    """Where constants go. Each method answers with the name that the value has there, or with
+    "" where it is to stay in its body."""
+
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """A dense constant; `annotated`: something is said of how it is quantized."""
+        ...
+
+    def node(self, node: NodeProto) -> str:
+        """A Constant node that is no dense tensor: sparse, or an attribute of the function
+        around."""
+        ...
+
+
+@dataclass(frozen=True)
+class Lifting:
+    """Moves constants to the `outside`; `annotations` tell how those moved are quantized.
+
+    `opset` is that of the bodies. `near`: large weights stay that onnxruntime would not find there.
+    """
+
+    outside: Outside
+    opset: int
+    near: bool = False
+    annotations: list[TensorAnnotation] = field(default_factory=list)
+
+    def take_from(self, node: NodeProto, level: int = 1, *, texts_stay: bool = False) -> None:
+        """Move the constants of the bodies of a node, if these can read outer values.
+
+        The outside is `level` levels further out. Strings stay in a Loop that collects some.
+        """
+        texts_stay = texts_stay or may_collect_strings(node)
+        for _, graph in scoping.subgraphs(node) if is_onnx_domain(node.domain) else ():
+            self.take(graph, level=level, texts_stay=texts_stay)
+
+    def take(
+        self, graph: GraphProto, *, nested: bool = True, level: int = 1, texts_stay: bool = False
+    ) -> None:
+        """Move the constants of a graph, which captures them now, innermost bodies first.
+
+        What nobody reads is dropped. The outside is `level` levels further out. `nested`: what the
+        graph returns is computed by its nodes, for onnxruntime cannot return an outer value.
+        """
+        for node in graph.node:
+            self.take_from(node, level + 1, texts_stay=texts_stay)
+        found = constants_of(graph)
+        if not found:
+            return
+        if self.opset >= _ONE_OF_TWO:
+            _leave_out_empty(graph, found)
+        read = _read_in(graph)
+        annotated = {one.tensor_name for one in graph.quantization_annotation}
+        near = read_too_far(graph, level) if self.near else {}
+        outside = {
+            name: self._name_outside(one, name in annotated)
+            for name, one in found.items()
+            if name in read and not _stays(one, near.get(name), texts_stay)
+        }
+        mapping = {name: known for name, known in outside.items() if known}
+        _remove(graph, {name for name in found if name not in read or name in mapping})
+        self._move_annotations(graph, mapping)
+        returned = enumerate(scoping.output_names(graph))
+        own = {position: name for position, name in returned if name in mapping}
+        scoping.rename_captures(graph, mapping)
+        if nested:
+            _return_own(graph, own, mapping)
+
+    def _name_outside(self, constant: TensorProto | NodeProto, annotated: bool) -> str:
+        if isinstance(constant, TensorProto):
+            return self.outside.tensor(constant, annotated)
+        return self.outside.node(constant)
+
+    def _move_annotations(self, graph: GraphProto, mapping: Mapping[str, str]) -> None:
+        kept: list[TensorAnnotation] = []
+        for one in graph.quantization_annotation:
+            renamed = scoping.renamed_annotation(one, mapping)
+            (self.annotations if one.tensor_name in mapping else kept).append(renamed)
+        replace_all(graph.quantization_annotation, kept)
+
+
+def _leave_out_empty(graph: GraphProto, found: Mapping[str, TensorProto | NodeProto]) -> None:
+    """Resize has one of `scales` and `sizes`: onnx's checker takes both for given where it does not
+    see that one is empty, and what is outside of a body it does not see."""
+    tensors = {name: one for name, one in found.items() if isinstance(one, TensorProto)}
+    empty = {name for name, one in tensors.items() if 0 in one.dims}
+    for node in graph.node:
+        if op_of(node) != "Resize" or len(node.input) <= _SIZES:
+            continue
+        if node.input[_SIZES] in empty:
+            del node.input[_SIZES]
+        elif node.input[_SIZES] and node.input[_SCALES] in empty:
+            node.input[_SCALES] = ""
+
+
+def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:
+    """The constants that a graph itself holds: initializers, sparse ones, Constant nodes."""
+    found: dict[str, TensorProto | NodeProto] = {one.name: one for one in graph.initializer}
+    for sparse in graph.sparse_initializer:
+        found[sparse.values.name] = sparse_constant(sparse, sparse.values.name)
+    for node in filter(is_constant, graph.node):
+        tensor = constant_tensor(node)
+        found[node.output[0]] = node if tensor is None else tensor
+    return found
+
+
+def _stays(constant: TensorProto | NodeProto, least: int | None, texts_stay: bool) -> bool:
+    if not isinstance(constant, TensorProto):
+        return False
+    is_text = constant.data_type == TensorProto.STRING
+    return counts(constant, least) or (is_text and texts_stay)
+
+
+def is_constant(node: NodeProto) -> bool:
+    """Whether a node is a Constant, of any spelling."""
+    return op_of(node) == "Constant"
+
+
+def _read_in(graph: GraphProto) -> set[str]:
+    """What a graph reads, returns, or names in what it says of quantization."""
+    read = {name for node in graph.node for name in scoping.free_names(node)}
+    read.update(scoping.output_names(graph))
+    for annotation in graph.quantization_annotation:
+        read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+    return read
+
+
+def _remove(graph: GraphProto, gone: set[str]) -> None:
+    """Drop constants; up to IR 3 they are inputs too."""
+    if not gone:
+        return
+    replace_all(graph.input, [one for one in graph.input if one.name not in gone])
+    replace_all(graph.initializer, [one for one in graph.initializer if one.name not in gone])
+    sparse = [one for one in graph.sparse_initializer if one.values.name not in gone]
+    replace_all(graph.sparse_initializer, sparse)
+    nodes = [one for one in graph.node if not (is_constant(one) and one.output[0] in gone)]
+    replace_all(graph.node, nodes)
+
+
+def _return_own(graph: GraphProto, own: Mapping[int, str], mapping: Mapping[str, str]) -> None:
+    """Identities for the outputs, by position, that are outer values now."""
+    for name in dict.fromkeys(own.values()):
+        graph.node.append(helper.make_node("Identity", [mapping[name]], [name]))
+    for position, name in own.items():
+        graph.output[position].name = name

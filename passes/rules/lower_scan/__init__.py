@@ -1,0 +1,3 @@
+"""A Scan becomes a Loop."""
+
+from __future__ import annotations

@@ -1,0 +1,195 @@
+"""The rule `lower-scan`: a Scan becomes a Loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, NodeProto, TensorProto
+
+from passes.analysis.trip_count import facts
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
+from passes.rule import Edit, Refused, Site, register
+from passes.rules.lower_scan.lowered_body import LoweredBody
+from passes.rules.time_axis.time_length import told_length
+from passes.types.value_types import dims_of, elem_type_of
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import GUARD_SIZES
+
+_LOOP_MAY_CARRY_NOTHING = 11
+_SLICES_BACKWARDS = 10
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later."""
+    return op_of(node) == "Scan" and opset >= 9
+
+
+@register("lower-scan", considers=considers)
+def lower_scan(site: Site) -> Edit:
+    """Turn a Scan into a Loop over the iteration number.
+
+    Before:
+
+        y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], body> (h0, x)
+
+    After:
+
+        y, z = Loop (T, "") <body = step (int64 i, bool go, float[H] h) => (...) {
+            at = Sub (last, i)
+            x_t = Gather (x, at)
+            ...
+        }> (h0)
+
+    The trip count is the scanned length, constant where it is static. Outputs that are collected
+    on another axis or last first are moved behind the loop. Scanned lengths that are not
+    provably equal, and states whose shape is not provably stable, get a guard that makes the
+    Loop fail where the Scan would have; `--assume valid-inputs` leaves it out.
+
+    Refuses:
+    - `unknown-rank`: an output is collected on another axis, but its rank is not known
+    - `unknown-type`: the type of a value that the body reads is neither declared nor inferred
+    - `strings`: before opset 10, strings are collected last first
+    - `attribute-reference`: callers of the function choose how many tensors it scans, or how
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
+    lowering.write()
+    author = lowering.author
+    nodes = tuple(author.nodes)
+    return Edit(
+        nodes,
+        tuple(author.constants),
+        note=f"Loop, {lowering.trips} trips",
+        extras=author.extras(nodes),
+    )
+
+
+@dataclass(frozen=True)
+class _Lowering:
+    site: Site
+    form: LoopForm
+    author: Author
+
+    @property
+    def trips(self) -> str:
+        """The trip count, as people read it."""
+        return str(facts.trip_count(self.site, self.form))
+
+    @property
+    def valid_inputs(self) -> bool:
+        """Whether inputs on which the Scan fails need no care."""
+        return "valid-inputs" in self.site.options.get("assume", ())
+
+    @property
+    def needs_company(self) -> bool:
+        """Whether a carried value is made up, since Loop-1 cannot do without."""
+        return not self.form.carried and self.author.opset < _LOOP_MAY_CARRY_NOTHING
+
+    def write(self) -> None:
+        """Write the trip count, the Loop, and what moves its outputs into place."""
+        count = self._count()
+        trips = spelling.squeeze(self.author, count, 0)
+        last = ""
+        if any(one.reversed for one in self.form.scanned):
+            last = self.author.op("Sub", trips, self.author.int(1))
+        body = LoweredBody(
+            self.site, self.form, self.author, self._renamed_body(), self.needs_company
+        ).graph(last)
+        placed = [one.axis != 0 or one.reversed for one in self.form.collected]
+        raw = [
+            self.author.fresh(f"{one.body_output}/rows") if moved else self._output(one.tensor)
+            for one, moved in zip(self.form.collected, placed, strict=True)
+        ]
+        self._loop(body, trips, raw)
+        for one, moved, name in zip(self.form.collected, placed, raw, strict=True):
+            if moved and one.tensor:
+                self._place(one, name)
+
+    def _output(self, name: str) -> str:
+        """An omitted output gets a name: onnxruntime crashes on a Loop without."""
+        return name or self.author.fresh("unused")
+
+    def _count(self) -> str:
+        """The scanned length, int64 [1], guarded where the lengths may differ."""
+        told = told_length(self.site, self.author, self.form.scanned)
+        with self.author.serving(GUARD_SIZES):
+            agree = told.agree
+            return spelling.must_count(self.author, told.size, agree) if agree else told.size
+
+    def _renamed_body(self) -> GraphProto:
+        """The body, no name of which means something outside: scanned inputs become nodes'
+        outputs, which must not hide an outer value, and outer tensors are captured now."""
+        body = GraphProto()
+        body.CopyFrom(self.form.body)
+        fresh = self.site.names.fresh
+        outer = {one.tensor for one in self.form.scanned}
+        hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}
+        if hidden or outer & scoping.all_names([body]):
+            scoping.rename_all(body, lambda name: fresh(name) if name in outer | hidden else name)
+        return body
+
+    def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:
+        inputs, outputs = scoping.input_names(body), scoping.output_names(body)
+        fed = [(one.initial, self._output(one.final)) for one in self.form.carried]
+        if self.needs_company:
+            fed = [(self.author.int(0), self._output(""))]
+        count = len(fed)
+        form = LoopForm(
+            kind=Kind.LOOP,
+            body=body,
+            carried=tuple(
+                Carried(initial, inside, result, final)
+                for (initial, final), inside, result in zip(
+                    fed, inputs[2:], outputs[1:], strict=False
+                )
+            ),
+            collected=tuple(map(Collected, outputs[1 + count :], collected)),
+            trip_count=trips,
+            condition=Condition("", inputs[1], outputs[0]),
+            iteration=inputs[0],
+        )
+        node = form.to_node()
+        node.name = self.site.node.name
+        node.doc_string = self.site.node.doc_string
+        node.metadata_props.extend(self.site.node.metadata_props)
+        self.author.adopt([node])
+
+    def _place(self, one: Collected, rows: str) -> None:
+        """Last first, and onto the axis on which the Scan collects."""
+        author = self.author
+        outputs = [one.tensor]
+        if one.reversed:
+            self._refuse_strings(one)
+            rows = spelling.reversed_rows(author, rows, [] if one.axis else outputs)
+        if one.axis:
+            author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(one))
+
+    def _refuse_strings(self, one: Collected) -> None:
+        """See that rows can be reversed: onnxruntime gathers only the first string of each."""
+        kind = elem_type_of(self.site.body_type_of("body", one.body_output))
+        if kind == TensorProto.STRING and self.author.opset < _SLICES_BACKWARDS:
+            raise Refused(
+                "strings",
+                f"{one.tensor!r} is collected last first and holds strings, which opset "
+                f"{self.author.opset} does not reverse; opset {_SLICES_BACKWARDS} does",
+                [self.site.path, one.tensor],
+            )
+
+    def _to_axis(self, one: Collected) -> list[int]:
+        element = dims_of(self.site.body_type_of("body", one.body_output))
+        if element is None:
+            raise Refused(
+                "unknown-rank",
+                f"{one.tensor!r} is collected on axis {one.axis}, but the rank of "
+                f"{one.body_output!r} is neither declared nor inferred",
+                [self.site.path, one.body_output],
+            )
+        rank = len(element) + 1
+        axis = one.axis % rank
+        perm = list(range(1, rank))
+        perm.insert(axis, 0)
+        return perm

@@ -1,0 +1,3 @@
+"""A Loop becomes a Scan."""
+
+from __future__ import annotations

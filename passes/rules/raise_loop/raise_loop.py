@@ -1,0 +1,104 @@
+"""The rule `raise-loop`: a Loop becomes a Scan, where it is proven that one can do its work."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.leftovers import leftovers
+from passes.ir.operators import op_of
+from passes.rule import Edit, Site, register
+from passes.rules.raise_loop.raised_scan import RaisedScan
+from passes.rules.raise_loop.raising import Raising
+from passes.rules.unroll.few_iterations import expected, refuse_few
+from passes.writing.author import Author
+
+_OLDEST = 9  # Scan-8 has a batch
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, in an opset that has a Scan without a batch."""
+    is_loop = op_of(node) == "Loop"
+    return is_loop and opset >= _OLDEST
+
+
+@register("raise-loop", considers=considers, optional=True)
+def raise_loop(site: Site) -> Edit:
+    """Turn a Loop with a known trip count into a Scan.
+
+    Before:
+
+        h, ys = Loop (T, "") <body = step (int64 i, bool go, float[H] h_in) => (...) {
+            x_t = Gather (x, i)
+            h_out = Add (h_in, x_t)
+            y = Identity (h_out)
+        }> (h0)
+
+    After, where T is the size of x and above 0 (else the Scan stands in an If):
+
+        h, ys = Scan <num_scan_inputs = 1, body = step (float[H] h_in, float[H] x_t) => (...) {
+            h_out = Add (h_in, x_t)
+            y = Identity (h_out)
+        }> (h0, x)
+
+    Slices that the iteration number indexes (`Gather`, `Slice`, `SequenceAt` of a split tensor;
+    forwards, backwards, with an offset, on any axis) become scanned inputs; an iteration number
+    that is used in other ways is scanned over a Range. What every iteration adds to a carried
+    tensor or sequence becomes a collected output, and so do rows of a buffer that is written
+    from end to end. A Transpose or reversal behind the loop becomes the axis or direction of the
+    output, a Transpose only where no size of an element may be 0. Where the trip count may exceed
+    a tensor, the new model fails as the read would have. `--assume non-empty` leaves out the If;
+    `--assume valid-inputs` takes sizes that bodies declare with one symbol for equal, as those are
+    that the model's inputs declare so.
+
+    Refuses:
+    - `condition`: the body computes whether the loop goes on
+    - `endless`: nothing ends the loop
+    - `no-iteration`: the trip count is fixed, and below 1
+    - `not-a-tensor`: a sequence or an optional is carried
+    - `shape-changes`: a carried value changes its shape
+    - `shape-unknown`: that a carried value keeps its shape is not proven, or runtimes differ in it
+    - `unknown-type`: the element type of a carried or collected value is not known
+    - `unknown-rank`: the rank of a collected value is not known
+    - `negative-read`: an index may be negative, and so count from the end
+    - `out-of-range`: the last iterations read behind the end of a tensor
+    - `may-exceed`: a Slice may be empty where a Scan would fail
+    - `accumulator-read`: the body reads what it collects in a carried value
+    - `element-shape`: what is collected in a carried value may differ in its size
+    - `not-filled`: a buffer is not proven to be written from end to end
+    - `old-if`: before opset 11 an If has one shape, and a tensor of known size is scanned or not
+    - `sequence-initial`: a collected sequence may not be empty at first
+    - `sequence-read`: a collected sequence is used as one behind the loop
+    - `few-iterations`: in `optimize`: only the run tells the trip count, and a few iterations take
+      less time than what the Scan needs around it
+    """
+    raising = Raising.of(site)
+    author = Author(site.target, site.names, site.node.name or "scan")
+    scan = RaisedScan(raising, author)
+    scan.write()
+    nodes = author.nodes
+    covered = leftovers(
+        site,
+        raising.integers,
+        {position for rows in scan.rows for position in rows.covered},
+        nodes,
+    )
+    if not raising.accumulators:
+        refuse_few(site, nodes, covered, expected([raising.trips.size]))
+    return Edit(
+        tuple(nodes),
+        tuple(author.constants),
+        note=_note(scan),
+        covered=covered,
+        context=context_of(site),
+        tidies=True,
+        extras=author.extras(nodes),
+    )
+
+
+def _note(scan: RaisedScan) -> str:
+    read = sum(window is not None for window, _ in scan.scanned)
+    inputs = f"{read} tensor{'s' if read != 1 else ''} scanned"
+    if any(window is None for window, _ in scan.scanned):
+        inputs += ", the iteration number too" if read else ", but the iteration number"
+    return f"Scan, {scan.raising.trips.size} trips, {inputs}"

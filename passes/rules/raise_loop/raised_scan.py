@@ -1,0 +1,442 @@
+"""Writes the Scan that a Loop becomes, and what goes in front of it and behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from onnx import GraphProto, NodeProto, TypeProto, helper
+
+from passes.analysis.bodies.readers import readers_around
+from passes.analysis.safety.unread import doubts_of
+from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
+from passes.loops.scan_axes import write_scan
+from passes.rule import Refused
+from passes.rules.raise_loop.accumulators import Accumulator, Joined
+from passes.rules.raise_loop.collected_rows import ZERO_IS_A_SIZE, Rows
+from passes.rules.raise_loop.output_layout import Placed, placed
+from passes.rules.raise_loop.raised_body import RaisedBody
+from passes.rules.raise_loop.raising import Raising, check_carried
+from passes.rules.raise_loop.read_range import Window
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.branch_types import SHAPES_MAY_DIFFER
+from passes.writing.purposes import GUARD_READS, handles_no_trips
+
+_RANGE, _SLICE_HAS_INPUTS = 11, 10
+
+
+@dataclass
+class ScanFeeds:
+    """Writes what the Scan scans, where at least one iteration runs.
+
+    `windows` are what iterations read, None for their number.
+    """
+
+    raising: Raising
+    windows: Sequence[Window | None]
+    author: Author
+    _count: str = ""
+    _explicit: bool = False
+    _sure: bool = False  # whether some input has as many elements as there are iterations
+
+    def __post_init__(self) -> None:
+        self._explicit = self.raising.non_empty and self._keeps_count()
+        self._sure = any(one is None or not one.guarded for one in self.windows)
+
+    def _keeps_count(self) -> bool:
+        """Whether the trip count must be read, so that what guards it still does.
+
+        A Scan itself sees to it that whole tensors have the same size.
+        """
+        trips = self.raising.trips
+        if not trips.guards or self.raising.assumes("valid-inputs"):
+            return False
+        whole = [one.extent for one in self.windows if one and one.whole]
+        seen = {one - other for one in whole for other in whole}
+        return not trips.only_equalities or not set(trips.zeros) <= seen
+
+    def count(self) -> str:
+        """The trip count, a scalar."""
+        if not self._count:
+            self._count = self.raising.trips.scalar(self.author)
+        return self._count
+
+    def vector(self) -> str:
+        """The trip count, int64 [1]."""
+        return spelling.unsqueeze(self.author, self.count(), 0)
+
+    def tensor(self, window: Window | None) -> str:
+        """The tensor to scan: one element an iteration."""
+        author = self.author
+        if window is None:
+            numbers = self._numbers()
+            rank = self.raising.form.iteration_rank
+            return spelling.unsqueeze(author, numbers, 1) if rank else numbers
+        tensor = window.read.tensor
+        if window.whole and not self._explicit:
+            return tensor
+        self._explicit = False
+        if window.guarded and not self._sure:
+            tensor = self._guarded(tensor, window)
+            self._sure = True  # a Scan fails itself where another input is shorter
+        return self._cut(tensor, window)
+
+    def _numbers(self) -> str:
+        """The numbers of all iterations."""
+        author = self.author
+        if author.opset < _RANGE:
+            return spelling.arange(author, self.vector())
+        return author.op("Range", author.int(0), self.count(), author.int(1))
+
+    def _guarded(self, tensor: str, window: Window) -> str:
+        author, behind = self.author, self.count()
+        with author.serving(GUARD_READS):
+            size = spelling.size_of_axis(author, tensor, window.read.axis)
+            if window.first:
+                behind = author.op("Add", behind, author.int(window.first))
+            exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
+            return spelling.must(author, tensor, author.op("Not", exceeds))
+
+    def _cut(self, tensor: str, window: Window) -> str:
+        author, first = self.author, window.first
+        if author.opset < _SLICE_HAS_INPUTS:
+            index = spelling.arange(author, self.vector())
+            index = author.op("Add", index, author.int(first)) if first else index
+            return author.op("Gather", tensor, index, axis=window.read.axis)
+        end = self.vector()
+        end = author.op("Add", end, author.ints(first)) if first else end
+        return author.op("Slice", tensor, author.ints(first), end, author.ints(window.read.axis))
+
+
+def rows_of(raising: Raising, body: RaisedBody) -> list[Rows]:
+    """The collected outputs: those that the Loop has, then those that it carried."""
+    types = raising.types
+    found = []
+    for one, where in zip(raising.form.collected, raising.rows, strict=True):
+        element = _type(raising, one.body_output)
+        found.append(_placed(raising, one.body_output, where, element))
+    for accumulator in raising.accumulators:
+        body.drop(accumulator.node)
+        if types.elem_type(accumulator.element):
+            found += _accumulated(raising, body, accumulator)
+    return found
+
+
+def _placed(raising: Raising, result: str, where: Placed, element: TypeProto) -> Rows:
+    covered = where.covered
+    return Rows(raising, result, where.name, element, where.axis, where.reversed, covered)
+
+
+def _type(raising: Raising, name: str) -> TypeProto:
+    """The type of an element; its dims may be symbols of `BodyTypes.sizes`."""
+    return tensor_type(raising.types.elem_type(name), raising.types.dims(name))
+
+
+def _accumulated(raising: Raising, body: RaisedBody, one: Accumulator) -> list[Rows]:
+    if one.joins:
+        return [_joined(raising, body, one, join) for join in one.joins]
+    sequence = raising.site.type_of(one.carried.initial)
+    if sequence is not None and sequence.WhichOneof("value") == "sequence_type":
+        return []  # nobody reads it
+    if not one.keeps_initial:
+        return [_buffer(raising, body, one)]
+    rows = _elements(raising, body, one, one.axis, one.stacks, None)
+    begins_with = "" if _adds_nothing(raising, one) else one.carried.initial
+    return [replace(rows, begins_with=begins_with, name=one.carried.final)]
+
+
+def _buffer(raising: Raising, body: RaisedBody, one: Accumulator) -> Rows:
+    rows = _elements(raising, body, one, 0, one.stacks, None)
+    if rows.joined:
+        return replace(rows, name=one.carried.final)
+    where = placed(raising.site, one.carried.final, 0, one.backwards)
+    return replace(
+        rows,
+        name=where.name,
+        axis=where.axis,
+        reversed=where.reversed,
+        covered=where.covered,
+    )
+
+
+def _joined(raising: Raising, body: RaisedBody, one: Accumulator, join: Joined) -> Rows:
+    dims = raising.types.dims(one.element) or ()
+    axis = join.axis % (len(dims) + join.stacks)
+    rows = _elements(raising, body, one, axis, join.stacks, join)
+    made = raising.integers.producer(one.carried.initial)
+    if made is None or op_of(made) not in ("SequenceEmpty", "SequenceConstruct"):
+        raise Refused(
+            "sequence-initial",
+            f"that the sequence {one.carried.initial!r} starts empty is not proven",
+            [raising.site.path, one.carried.initial],
+        )
+    begins_with = "" if op_of(made) == "SequenceEmpty" else one.carried.initial
+    return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
+
+
+def _elements(
+    raising: Raising,
+    body: RaisedBody,
+    one: Accumulator,
+    axis: int,
+    stacks: bool,
+    join: Joined | None,
+) -> Rows:
+    """Collect the elements; one of size 1 on the axis where it is joined is collected without."""
+    element = _type(raising, one.element)
+    base = Rows(raising, one.element, "", element, axis, one.backwards, (), one, join)
+    dims = dims_of(element) or ()
+    if stacks:
+        return base
+    if dims[axis] == 1:
+        inner = body.author.inside(body.author.prefix)
+        result = spelling.squeeze(inner, one.element, axis)
+        body.author.adopt([], inner.constants)
+        for node in inner.nodes:
+            body.append(node)
+        rest = tuple(dim for at, dim in enumerate(dims) if at != axis)
+        narrow = tensor_type(element.tensor_type.elem_type, rest)
+        return replace(base, result=result, element=narrow)
+    fixed = all(isinstance(dim, int) and dim for dim in dims)
+    if body.author.opset < ZERO_IS_A_SIZE and not fixed:
+        raise Refused(
+            "element-shape",
+            f"{one.element!r}, of shape {list(dims)}, may be empty, which Reshape cannot say "
+            f"before opset {ZERO_IS_A_SIZE}",
+            [raising.site.path, one.element],
+        )
+    return replace(base, joined=True)
+
+
+def _adds_nothing(raising: Raising, one: Accumulator) -> bool:
+    """Whether what an accumulator starts with is empty, and else of the elements' shape."""
+    initial = dims_of(raising.site.type_of(one.carried.initial))
+    element = raising.types.dims(one.element)
+    if initial is None or element is None or len(initial) != len(element):
+        return False
+    if initial[one.axis] != 0:
+        return False
+    pairs = [pair for at, pair in enumerate(zip(initial, element, strict=True)) if at != one.axis]
+    return all(before is not None and before == after for before, after in pairs)
+
+
+@dataclass
+class RaisedScan:
+    """The Scan of one site; `write` leaves its nodes with the author."""
+
+    raising: Raising
+    author: Author
+    body: RaisedBody = field(init=False)
+    carried: list[Carried] = field(init=False)
+    passed: list[Carried] = field(init=False)
+    scanned: list[tuple[Window | None, str]] = field(init=False)
+    rows: list[Rows] = field(init=False)
+    graph: GraphProto = field(init=False)
+
+    def __post_init__(self) -> None:
+        raising = self.raising
+        inner = self.author.inside(f"{self.author.prefix}/step")
+        doubts = doubts_of(raising.site, raising.form, raising.types.dims)
+        self.body = RaisedBody(raising.form, raising.integers, inner, doubts)
+        self.scanned = [(group[0], self._take(group)) for group in raising.windows]
+        self.rows = rows_of(raising, self.body)
+        self._prune()
+        self._close()
+
+    def _take(self, group: Sequence[Window]) -> str:
+        """Take the reads of the same slices out of the body: it gets the slice as an input."""
+        bare = [name for one in group if not one.read.kept_axis for name in one.read.results]
+        name = bare[0] if bare else self.body.author.fresh(f"{group[0].read.tensor}/slice")
+        for window in group:
+            instead = self.body.author.inside(self.body.author.prefix)
+            for result in window.read.results:
+                if window.read.kept_axis:
+                    spelling.unsqueeze(instead, name, window.read.axis, [result])
+                elif result != name:
+                    instead.op("Identity", name, outputs=[result])
+            self.body.author.adopt([], instead.constants)
+            for position in window.read.nodes:
+                self.body.drop(position)
+            self.body.drop(window.read.nodes[0], *instead.nodes)
+        return name
+
+    def _prune(self) -> None:
+        """Drop what nobody needs any more, and prove the rest."""
+        raising, form = self.raising, self.raising.form
+        results = [rows.result for rows in self.rows]
+        self.carried = self.body.prune(results, raising.kept, raising.droppable)
+        for one in self.carried:
+            if one.body_input in raising.droppable:
+                check_carried(raising.site, one, raising.types)
+        stay = {one.body_input for one in self.carried}
+        self.passed = [one for one in raising.kept if one.body_input not in stay]
+        self.body.settle_condition()
+        if not self.scanned or self.body.reads(form.iteration):
+            self.scanned.append((None, form.iteration))
+        if not self.carried and not self.rows:  # a Scan gives something, read or not
+            window, name = self.scanned[0]
+            self.rows.append(Rows(raising, name, "", self._slice_type(window)))
+
+    def _close(self) -> None:
+        """Give the body the inputs and outputs of a Scan."""
+        inputs: list[tuple[str, TypeProto | None]] = [
+            (one.body_input, self._type(one.body_input)) for one in self.carried
+        ]
+        inputs += [(name, self._slice_type(window)) for window, name in self.scanned]
+        results = [one.body_output for one in self.carried] + [one.result for one in self.rows]
+        types = [self._type(one.body_input) for one in self.carried]
+        types += [one.element_type for one in self.rows]
+        outputs = list(zip(results, types, strict=True))
+        self.results = self.body.finish(inputs, outputs)
+        self._declare([name for name, _ in inputs], results)
+
+    def _declare(self, inputs: Sequence[str], results: Sequence[str]) -> None:
+        """Let the body declare no size that onnxruntime would hold a Scan to, but not a Loop."""
+        graph, types = self.body.graph, self.raising.types
+        for value, name in zip((*graph.input, *graph.output), (*inputs, *results), strict=True):
+            value.type.CopyFrom(types.certainly(name, value.type))
+        if types.certain is not None:
+            del graph.value_info[:]
+
+    def _type(self, name: str) -> TypeProto:
+        types = self.raising.types
+        dims = types.dims(name)
+        shape = None if dims is None else without_made_up(dims)
+        return types.certainly(name, tensor_type(types.elem_type(name), shape))
+
+    def _slice_type(self, window: Window | None) -> TypeProto:
+        if window is None:
+            return self.raising.form.head_types[0]
+        known = self.raising.site.type_of(window.read.tensor)
+        dims = list(dims_of(known) or ())
+        del dims[window.read.axis]
+        return tensor_type(elem_type_of(known), tuple(dims))
+
+    # -- around the body
+
+    def write(self) -> None:
+        """Write the Scan; it stands in an If where possibly no iteration runs."""
+        readers = readers_around(self.raising.site)
+        for one in self.passed:
+            if readers.get(one.final):
+                self.author.op("Identity", one.initial, outputs=[one.final])
+        finals = [(one, one.final or self.author.fresh("unused")) for one in self.carried]
+        rows = [(one, one.name or self.author.fresh("unused")) for one in self.rows]
+        if self.raising.non_empty:
+            self._scan(self.author, [name for _, name in finals], [name for _, name in rows])
+        else:
+            self._refuse_known_length()
+            self._scan_or_none(finals, rows)
+
+    def _scan_or_none(
+        self, finals: Sequence[tuple[Carried, str]], rows: Sequence[tuple[Rows, str]]
+    ) -> None:
+        """Write the Scan into an If, under these names; its other branch runs no iteration."""
+        running = self.author.inside(f"{self.author.prefix}/some")
+        names = [running.fresh(name) for _, name in (*finals, *rows)]
+        self._scan(running, names[: len(finals)], names[len(finals) :])
+        types = [self._type(one.body_input) for one, _ in finals]
+        types += [one.type for one, _ in rows]
+        trips = self.raising.trips
+        with self.author.serving(handles_no_trips(if_empty=trips.at_least_one_if_non_empty)):
+            idle = self.author.inside(f"{self.author.prefix}/none")
+            untouched = [idle.op("Identity", one.initial) for one, _ in finals]
+            untouched += [one.idle(idle) for one, _ in rows]
+            self.author.op(
+                "If",
+                self.author.op("Greater", trips.scalar(self.author), self.author.int(0)),
+                outputs=[name for _, name in (*finals, *rows)],
+                then_branch=_branch(running, names, types),
+                else_branch=_branch(idle, untouched, types),
+            )
+
+    def _refuse_known_length(self) -> None:
+        """Before opset 11 an If has the sizes of one branch: none may tell how much it collects."""
+        site = self.raising.site
+        if site.target >= SHAPES_MAY_DIFFER or not self.rows:
+            return
+        for window, _ in self.scanned:
+            size = window and (dims_of(site.type_of(window.read.tensor)) or ())[window.read.axis]
+            if window and window.whole and isinstance(size, int):
+                raise Refused(
+                    "old-if",
+                    f"{window.read.tensor!r} has {size} elements to scan or none, and the branches "
+                    f"of an If give one shape before opset {SHAPES_MAY_DIFFER}",
+                    [site.path, window.read.tensor],
+                )
+        for row in self.rows:
+            begun = row.begins_with and (dims_of(site.type_of(row.begins_with)) or ())
+            if begun and isinstance(begun[row.axis], int):
+                raise Refused(
+                    "old-if",
+                    f"{row.begins_with!r} has {begun[row.axis]} elements, to which the loop adds "
+                    f"or does not, and the branches of an If give one shape before opset "
+                    f"{SHAPES_MAY_DIFFER}",
+                    [site.path, row.begins_with],
+                )
+
+    def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
+        """Write the Scan, known to run, under these names."""
+        windows = [window for window, _ in self.scanned]
+        feeds = ScanFeeds(self.raising, windows, author)
+        inputs = [feeds.tensor(window) for window in windows]
+        raw = [
+            author.fresh(f"{name}/rows") if one.finishes else name
+            for one, name in zip(self.rows, rows, strict=True)
+        ]
+        write_scan(author, self._form(inputs, finals, raw), self._dressed)
+        for one, name, final in zip(self.rows, raw, rows, strict=True):
+            if one.finishes:
+                one.finish(author, name, final)
+
+    def _form(self, inputs: Sequence[str], finals: Sequence[str], rows: Sequence[str]) -> LoopForm:
+        """The Scan that scans these tensors, and names what it gives so."""
+        count = len(self.carried)
+        return LoopForm(
+            kind=Kind.SCAN,
+            body=self.body.graph,
+            carried=tuple(
+                Carried(one.initial, one.body_input, result, final)
+                for one, result, final in zip(self.carried, self.results, finals, strict=False)
+            ),
+            scanned=tuple(
+                Scanned(tensor, name, window.read.axis, window.read.backwards)
+                if window
+                else Scanned(tensor, name)
+                for tensor, (window, name) in zip(inputs, self.scanned, strict=True)
+            ),
+            collected=tuple(
+                Collected(result, name, one.axis, one.reversed)
+                for one, result, name in zip(self.rows, self.results[count:], rows, strict=True)
+            ),
+        )
+
+    def _dressed(self, node: NodeProto) -> NodeProto:
+        """The Scan with what people wrote on the Loop, no name of whose body hides an outer one:
+        where onnxruntime takes the If around apart, it takes a hidden name for the one that hides
+        it."""
+        site = self.raising.site
+        fresh = site.names.fresh
+        _inherit(node, site.node)
+        ((_, body),) = scoping.subgraphs(node)
+        hidden = {name for name in scoping.defined(body) if site.is_visible(name)}
+        if hidden:
+            scoping.rename_all(body, lambda name: fresh(name) if name in hidden else name)
+        return node
+
+
+def _branch(writer: Author, names: Sequence[str], types: Sequence[TypeProto]) -> GraphProto:
+    outputs = [helper.make_value_info(*one) for one in zip(names, types, strict=True)]
+    return writer.graph(writer.prefix, [], outputs)
+
+
+def _inherit(node: NodeProto, source: NodeProto) -> None:
+    """The node that takes the place keeps what people wrote on the old one."""
+    node.name = source.name
+    node.doc_string = source.doc_string
+    node.metadata_props.extend(source.metadata_props)

@@ -1,0 +1,162 @@
+"""What is summed in front of a gate of a cell: products with weights, and biases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnx import NodeProto
+
+from passes.analysis.integers.plain_gemm import is_plain
+from passes.ir.operators import op_of
+from passes.rule import Refused
+from passes.rules.recognize_cell.columns import Columns, Reader, parts
+from passes.vectorize.axes import attribute, attributes
+
+_MOST_STEPS = 200  # a sum of sums of the same values would take forever
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A part of a weight, as [rows, columns]: `turned` where the weight itself has them
+    the other way round. `dims` are those of the whole weight."""
+
+    name: str
+    dims: tuple[int, int]
+    turned: bool
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The sizes of the part."""
+        return self.rows[1] - self.rows[0], self.columns[1] - self.columns[0]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A value of the body times a part of a weight."""
+
+    operand: str
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Columns of a value, float [width] or [1, width], that is the same in every iteration."""
+
+    columns: Columns
+    rank: int
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Columns of an elementwise product of two values of the body."""
+
+    columns: Columns
+    factors: tuple[str, str]
+
+
+Term = Product | Bias | Scaled
+
+
+@dataclass
+class Sums:
+    """Takes sums of one body apart."""
+
+    read: Reader
+    _steps: int = 0
+
+    def terms(self, columns: Columns) -> list[Term]:
+        """What is added up to these columns.
+
+        Raises:
+            Refused: `not-a-cell` where something else is computed, `weights` where a weight is
+                not a matrix of known sizes that the body takes from outside.
+        """
+        self._steps += 1
+        columns = self.read.source(columns)
+        node = self.read.node(columns.name)
+        if node is None:
+            return [self._bias(columns)]
+        if self._steps > _MOST_STEPS:
+            raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
+        if op_of(node) in ("Add", "Sum"):
+            return [one for name in node.input for one in self.terms(columns.at(name))]
+        if op_of(node) == "Mul":
+            return [Scaled(columns, (node.input[0], node.input[1]))]
+        if op_of(node) == "MatMul" or (op_of(node) == "Gemm" and is_plain(node)):
+            return self._product(node, columns)
+        raise self.read.refusal(
+            f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell sums up",
+            columns.name,
+        )
+
+    def _product(self, node: NodeProto, columns: Columns) -> list[Term]:
+        gemm = op_of(node) == "Gemm"
+        turned = gemm and bool(attribute(node, "transB", 0))
+        whole = self._weight(node.input[1], turned=turned)
+        rows, width = whole.shape
+        if width != columns.width:
+            raise self._spread(columns)
+        found: list[Term] = [
+            Product(name, Matrix(whole.name, whole.dims, whole.turned, part, _range(columns)))
+            for name, part in self._operands(node.input[0], rows)
+        ]
+        if gemm and len(node.input) > 2 and node.input[2]:
+            found += self.terms(columns.at(node.input[2]))
+        return found
+
+    def _operands(self, name: str, rows: int) -> list[tuple[str, tuple[int, int]]]:
+        """The values of which a product is taken, with the rows of the weight for each."""
+        origin = self.read.body.origin(name)
+        node = self.read.node(origin)
+        if node is None or op_of(node) != "Concat":
+            return [(origin, (0, rows))]
+        joined = parts(self.read, node)
+        if joined is None or sum(width for _, width in joined) != rows:
+            raise self.read.refusal(f"what {origin!r} joins is not known", origin)
+        found, first = [], 0
+        for one, width in joined:
+            found.append((self.read.body.origin(one), (first, first + width)))
+            first += width
+        return found
+
+    def _weight(self, name: str, *, turned: bool) -> Matrix:
+        """The whole weight that a product reads, through what transposes it in the body."""
+        origin = self.read.body.origin(name)
+        node = self.read.node(origin)
+        if node is not None and op_of(node) == "Transpose" and _turns(node):
+            return self._weight(node.input[0], turned=not turned)
+        dims = self.read.dims(origin) or ()
+        rows, *columns = [one for one in dims if isinstance(one, int)] or [0]
+        if not self.read.is_leaf(origin) or len(dims) != 2 or len(columns) != 1:
+            raise Refused(
+                "weights",
+                f"{origin!r}, by which a product multiplies, is no matrix of known sizes that "
+                "stands outside of the body",
+                [self.read.body.site.path, origin],
+            )
+        sizes = (columns[0], rows) if turned else (rows, columns[0])
+        return Matrix(origin, (rows, columns[0]), turned, (0, sizes[0]), (0, sizes[1]))
+
+    def _bias(self, columns: Columns) -> Bias:
+        dims = self.read.dims(columns.name)
+        if not self.read.is_leaf(columns.name):
+            what = f"{columns.name!r} enters a gate without a weight"
+            raise self.read.refusal(what, columns.name)
+        if dims not in ((columns.width,), (1, columns.width)):
+            raise self._spread(columns)
+        return Bias(columns, len(dims or ()))
+
+    def _spread(self, columns: Columns) -> Refused:
+        what = f"{columns.name!r} is not known to have {columns.width} columns"
+        return self.read.refusal(what, columns.name)
+
+
+def _range(columns: Columns) -> tuple[int, int]:
+    return columns.start, columns.stop
+
+
+def _turns(node: NodeProto) -> bool:
+    """Whether a Transpose swaps the axes of a matrix."""
+    return (attributes(node, "perm") or [1, 0]) == [1, 0]

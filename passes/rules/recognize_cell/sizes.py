@@ -1,0 +1,151 @@
+"""How long, and of how many rows, what a loop over the steps of a cell reads is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.integers.integers import Integers
+from passes.ir import scope as scoping
+from passes.loops.form import Carried, Scanned
+from passes.rule import Refused
+from passes.rules.time_axis.time_body import TimeBody
+from passes.types.value_types import dims_of
+from passes.writing import spelling
+from passes.writing.author import Author
+
+#: An axis of an outer tensor.
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The axes of a loop over a tensor [time, batch, inputs], in whatever order."""
+
+    body: TimeBody
+
+    @property
+    def scanned(self) -> Scanned:
+        """What the loop scans."""
+        return self.body.form.scanned[0]
+
+    @property
+    def time(self) -> Place:
+        """Where the number of iterations can be read."""
+        return self.scanned.tensor, self.scanned.axis % 3
+
+    @property
+    def batches(self) -> list[Place]:
+        """Where the number of rows can be read: of the states, then of what is scanned."""
+        states: list[Place] = [(one.initial, 0) for one in self.body.form.carried]
+        return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0)]
+
+    def width(self, name: str, carried: Carried | None = None) -> int:
+        """How wide a value is that a body input gets, each a matrix.
+
+        Raises:
+            Refused: `shape-unknown` where nothing tells it.
+        """
+        dims = dims_of(self.body.rows.types.get(name))
+        if dims is not None and len(dims) != 2:
+            what = f"{name!r} has {len(dims)} axes, where a cell has a batch of rows"
+            raise Refused("not-a-cell", what, [self.body.site.path, name])
+        if dims is not None and isinstance(dims[1], int):
+            return dims[1]
+        axis = 1 if self.time[1] == 2 else 2
+        place = (carried.initial, 1) if carried is not None else (self.scanned.tensor, axis)
+        size = self._integers.size(*place)
+        if dims is None or size is None or size.number is None:
+            what = f"nothing tells the sizes of {name!r}"
+            raise Refused("shape-unknown", what, [self.body.site.path, name])
+        return size.number
+
+    @property
+    def context(self) -> tuple[NodeProto, ...]:
+        """The nodes that tell sizes which no type declares."""
+        site = self.body.site
+        told = any(map(self._integers.is_made_of_others, scoping.free_names(site.node)))
+        return context_of(site) if told else ()
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where all that the loop reads has so many for sure."""
+        found = {self._known(place, at) for at, place in enumerate(self.batches)}
+        (number,) = found if len(found) == 1 else (None,)
+        return number
+
+    def _known(self, place: Place, position: int) -> int | None:
+        """A size that holds in every run; the body's word counts where nothing else is said."""
+        size = self._integers.size(*place)
+        if size is not None and size.number is not None:
+            return size.number
+        if dims_of(self.body.site.type_of(place[0])) is not None:
+            return None
+        name = self.body.form.body_inputs[position]
+        dims = dims_of(self.body.rows.types.get(name)) or (None,)
+        return dims[0] if isinstance(dims[0], int) else None
+
+    @property
+    def apart(self) -> list[tuple[Place, Place]]:
+        """Pairs of axes that must be, but are not proven to be, of one size.
+
+        Raises:
+            Refused: `not-a-cell` where two are proven to differ.
+        """
+        first, *others = self.batches
+        pairs = [(first, one) for one in others] if self.rows is None else []
+        return [one for one in pairs if not self._same(*one)]
+
+    def _same(self, one: Place, other: Place) -> bool:
+        size, its = self._integers.size(*one), self._integers.size(*other)
+        if size is None or its is None or (size - its).number is None:
+            return False
+        if (size - its).number:
+            what = f"{one[0]!r} has {size} rows, and {other[0]!r} has {its}"
+            raise Refused("not-a-cell", what, [self.body.site.path, one[0], other[0]])
+        return True
+
+    @cached_property
+    def _integers(self) -> Integers:
+        return Integers(self.body.site)
+
+    def conditions(self, author: Author, most: int | None) -> list[str]:
+        """What must hold for the operator to do what the loop does: names of scalar bools.
+
+        That an If around the loop sees to it that there is something to scan does not count: on
+        nothing, onnxruntime gives an LSTM uninitialised states, and ends in a GRU, and whoever
+        looks at the branch alone would run it on that. `most`: how many rows the operator is
+        quicker for, None where that does not matter.
+        """
+        sizes = {place: _Size(author, place) for place in (self.time, *self.batches)}
+        first, *_ = self.batches
+        found = []
+        if self._may_be_none(self.body.trips):
+            found.append(author.op("Greater", sizes[self.time].name, author.int(0)))
+        if self._may_be_none(self.rows):
+            found.append(author.op("Greater", sizes[first].name, author.int(0)))
+        if most is not None:
+            found.append(author.op("LessOrEqual", sizes[first].name, author.int(most)))
+        for one, other in self.apart:
+            found.append(author.op("Equal", sizes[one].name, sizes[other].name))
+        return found
+
+    def _may_be_none(self, size: int | None) -> bool:
+        assumed = "non-empty" in self.body.site.options.get("assume", ())
+        return not size and not (assumed and size is None)
+
+
+@dataclass(frozen=True)
+class _Size:
+    """The size of an axis, written where it is asked for first."""
+
+    author: Author
+    place: Place
+
+    @cached_property
+    def name(self) -> str:
+        size = spelling.size_of_axis(self.author, *self.place)
+        return spelling.squeeze(self.author, size, 0)

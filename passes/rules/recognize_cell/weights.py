@@ -1,0 +1,181 @@
+"""The weights of a recurrent operator, from those that the body of a loop multiplies with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+
+import numpy as np
+from onnx import GraphProto, TensorProto
+
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.constants import Constants
+from passes.rule import Refused
+from passes.rules.recognize_cell.forms import Cell
+from passes.rules.recognize_cell.gates import Bias, Matrix
+from passes.rules.time_axis.time_body import TimeBody
+from passes.writing import spelling
+from passes.writing.author import Array, Author
+
+
+class CellWeights:
+    """Writes W, R and B: computed beforehand where they are fixed, else by operators."""
+
+    def __init__(self, body: TimeBody, author: Author) -> None:
+        self.body, self.author = body, author
+
+    def write(self, cell: Cell) -> tuple[str, str, str]:
+        """W float [1, gates * hidden, inputs], R float [1, gates * hidden, hidden] and B float
+        [1, 2 * gates * hidden], "" where there are no biases.
+
+        Raises:
+            Refused: `weights` where one is quantized, or a sparse constant.
+        """
+        for gate in cell.gates:
+            biases = [one.columns.name for one in (*gate.biases, *gate.inner)]
+            self._check([gate.w.name, gate.r.name, *biases])
+        w = self._matrices([gate.w for gate in cell.gates], "W")
+        r = self._matrices([gate.r for gate in cell.gates], "R")
+        outer = [gate.biases for gate in cell.gates]
+        inner = [gate.inner for gate in cell.gates]
+        return w, r, self._biases([*outer, *inner], cell.hidden) if any(outer + inner) else ""
+
+    # -- matrices
+
+    def _matrices(self, parts: Sequence[Matrix], hint: str) -> str:
+        arrays = [self._array(one.name) for one in parts]
+        known = [
+            _part_of(array, one)
+            for array, one in zip(arrays, parts, strict=True)
+            if array is not None
+        ]
+        if len(known) == len(parts):
+            return self.author.constant(np.concatenate(known)[np.newaxis], hint)
+        rows = [self._turned(one) for one in _joined(parts)]
+        whole = rows[0] if len(rows) == 1 else self.author.op("Concat", *rows, axis=0)
+        return spelling.unsqueeze(self.author, whole, 0)
+
+    def _turned(self, part: Matrix) -> str:
+        """A part of a weight, transposed, by operators."""
+        value = self._visible(part.name)
+        cuts = (part.columns, part.rows) if part.turned else (part.rows, part.columns)
+        for axis, (cut, size) in enumerate(zip(cuts, part.dims, strict=True)):
+            if cut != (0, size):
+                value = spelling.part(self.author, value, axis, *cut)
+        return value if part.turned else self.author.op("Transpose", value, perm=[1, 0])
+
+    # -- biases
+
+    def _biases(self, sums: Sequence[Sequence[Bias]], hidden: int) -> str:
+        """The sums of biases, one behind the other, float [1, sums * hidden]."""
+        found = [self._known_sum(one, hidden) for one in sums]
+        known = [one for one in found if one is not None]
+        if len(known) == len(found):
+            return self.author.constant(np.concatenate(known)[np.newaxis], "B")
+        parts: list[str] = []
+        for fixed, run in groupby(range(len(sums)), lambda at: found[at] is not None):
+            places = list(run)
+            if fixed:
+                rows = [one for one in map(found.__getitem__, places) if one is not None]
+                parts.append(self.author.constant(np.concatenate(rows), "B"))
+            else:
+                parts += [self._sum(one) for one in _runs([sums[at] for at in places])]
+        return spelling.unsqueeze(self.author, self.author.op("Concat", *parts, axis=0), 0)
+
+    def _known_sum(self, biases: Sequence[Bias], hidden: int) -> Array | None:
+        total = np.zeros(hidden, np.float32)
+        for one in biases:
+            array = self._array(one.columns.name)
+            if array is None:
+                return None
+            total += array.reshape(-1)[one.columns.start : one.columns.stop]
+        return total
+
+    def _sum(self, biases: Sequence[Bias]) -> str:
+        total = ""
+        for one in biases:
+            value, columns = self._visible(one.columns.name), one.columns
+            if one.rank == 2:
+                value = spelling.squeeze(self.author, value, 0)
+            if columns.count != columns.width:
+                value = spelling.part(self.author, value, 0, columns.start, columns.stop)
+            total = self.author.op("Add", total, value) if total else value
+        return total
+
+    # -- what a name means outside of the body
+
+    def _array(self, name: str) -> Array | None:
+        """The value where it is fixed; not one that lies in a file of its own."""
+        own = self._own(name)
+        if own is not None:
+            return self.body.site.model.read(own)
+        tensor = Constants(self.body.site.model, self.body.site.scope).tensor(name)
+        if tensor is None or tensor.data_location == TensorProto.EXTERNAL:
+            return None
+        return self.body.site.model.read(tensor)
+
+    def _own(self, name: str) -> TensorProto | None:
+        """The constant of the body of this name."""
+        graph, at = self.body.rows.graph, self.body.producers.get(name)
+        if at is not None:
+            return constant_tensor(self.body.nodes[at])
+        return next((one for one in graph.initializer if one.name == name), None)
+
+    def _visible(self, name: str) -> str:
+        """A name under which the value can be read outside of the body."""
+        own = self._own(name)
+        if own is None:
+            return name
+        return self.author.constant(self.body.site.model.read(own), name)
+
+    def _check(self, names: Sequence[str]) -> None:
+        site, graph = self.body.site, self.body.rows.graph
+        owners = [graph, *(at.owner for at in site.scope.chain())]
+        graphs = [one for one in owners if isinstance(one, GraphProto)]
+        annotated = {one.tensor_name for at in graphs for one in at.quantization_annotation}
+        sparse = {one.values.name for at in graphs for one in at.sparse_initializer}
+        sparse |= {one for one in names if one in self.body.producers and self._own(one) is None}
+        for name in names:
+            if name in annotated:
+                what = f"{name!r} is quantized, and what is said of that would be lost"
+                raise Refused("weights", what, [site.path, name])
+            if name in sparse:
+                what = f"{name!r} is a sparse constant"
+                raise Refused("weights", what, [site.path, name])
+
+
+def _part_of(array: Array, part: Matrix) -> Array:
+    """A part of a weight, transposed."""
+    rows, columns = slice(*part.rows), slice(*part.columns)
+    return array[columns, rows] if part.turned else array[rows, columns].T
+
+
+def _joined(parts: Sequence[Matrix]) -> list[Matrix]:
+    """The parts, of which those that follow each other in one weight are one."""
+    found: list[Matrix] = []
+    for one in parts:
+        last = found[-1] if found else None
+        same = last is not None and (last.name, last.turned, last.rows) == (
+            *(one.name, one.turned, one.rows),
+        )
+        if last is not None and same and last.columns[1] == one.columns[0]:
+            columns = (last.columns[0], one.columns[1])
+            found[-1] = Matrix(one.name, one.dims, one.turned, one.rows, columns)
+        else:
+            found.append(one)
+    return found
+
+
+def _runs(sums: Sequence[Sequence[Bias]]) -> list[Sequence[Bias]]:
+    """The sums, of which those of one bias whose columns follow each other are one."""
+    found: list[Sequence[Bias]] = []
+    for one in sums:
+        last = found[-1] if found else ()
+        single = len(one) == len(last) == 1 and one[0].columns.name == last[0].columns.name
+        if single and last[0].columns.stop == one[0].columns.start:
+            columns = replace(last[0].columns, stop=one[0].columns.stop)
+            found[-1] = [replace(last[0], columns=columns)]
+        else:
+            found.append(one)
+    return found

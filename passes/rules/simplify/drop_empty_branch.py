@@ -1,0 +1,262 @@
+"""The rule `drop-empty-branch`: no If is needed where its other branch gives nothing, either."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.leftovers import leftovers
+from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.integers.affine import Affine, Atom
+from passes.analysis.integers.integer_ops import WHOLE
+from passes.analysis.integers.integers import Integers
+from passes.analysis.safety.shapes_fit import goes_by_element
+from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.ir import scope as scoping
+from passes.ir.constants import Constants
+from passes.ir.external_data import byte_size
+from passes.ir.operators import op_of
+from passes.ir.scope import MAIN, Scope
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.simplify.guarded_by_if import exceeding
+from passes.rules.simplify.inline_if import inlined
+from passes.types.inference import ValueTypes
+from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
+
+#: Ops that move data, whatever there is of it.
+_MOVING = frozenset(
+    {"Clip", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
+_ONE_AXIS = 13  # the opset from which a Softmax does not lay axes together
+
+
+def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
+    """Whether a node runs, and as its document says, on what the branch reads.
+
+    Of a reducer with a negative axis, onnxruntime makes another shape, strings without elements it
+    does not transpose, and onnx's reference does not flatten nothing.
+    """
+    kinds = {elem_type_of(level.type_of(name)) for name in (*node.input, *node.output) if name}
+    if kinds & {0, TensorProto.STRING}:
+        return False
+    known = goes_by_element(node) or op_of(node) in _MOVING
+    if op_of(node) in ("MatMul", "Gemm"):
+        known = _multiplies(level, node)
+    if op_of(node) in ("LogSoftmax", "Softmax"):
+        known = level.site.opset >= _ONE_AXIS
+    return known and level.cannot_fail(node)
+
+
+def gives_nothing_anew(level: WhereEmpty, node: NodeProto) -> bool:
+    """Whether a node, which is to go, could not fail."""
+    if op_of(node) == "ConstantOfShape":
+        return level.has_sizes(node.output[0])
+    return level.cannot_fail(node)
+
+
+def _multiplies(level: WhereEmpty, node: NodeProto) -> bool:
+    """Whether a product is one with a matrix, and sums up something."""
+    left, right = (level.dims_of(name) for name in node.input[:2])
+    if left is None or right is None or len(right) != 2 or len(left) < 2:
+        return False
+    return all(isinstance(size, int) and size for size in right)
+
+
+_IR_VERSION = 10
+_SMALL = 512  # bytes; a constant of more is no shape
+
+
+@dataclass(frozen=True)
+class WhereEmpty(Level):
+    """A branch of an If at a site; `types` are those of its values where sizes are 0."""
+
+    types: Mapping[str, TypeProto] = field(default_factory=dict)
+
+    @classmethod
+    def seen(cls, site: Site, graph: GraphProto, part: str, zeros: Collection[Atom]) -> WhereEmpty:
+        """A branch that holds no bodies, where all of `zeros` are 0.
+
+        Its shapes follow from those that it captures, in which only sizes that are proven to be
+        equal have one symbol.
+        """
+        plain = Level.of(site, graph, part)
+        return cls(site, graph, plain.scope, types=_Inference(site, zeros).types(graph))
+
+    def type_of(self, name: str) -> TypeProto | None:
+        """The type of a value, None where nothing tells it."""
+        return self.types.get(name)
+
+    def proven_dims(self, name: str) -> Dims | None:
+        """The dims of a value: here, symbols are given only to sizes that are equal."""
+        return self.dims_of(name)
+
+    def has_sizes(self, name: str) -> bool:
+        """Whether all sizes of a value are known, or that of another value."""
+        dims = self.dims_of(name)
+        return dims is not None and None not in dims
+
+
+class _Inference:
+    """Infers types from those at a site; symbols stand for sizes that are not known."""
+
+    def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
+        self.site = site
+        self.integers = Integers(site)
+        self.zeros = frozenset(zeros)
+        self._symbols: dict[Affine, str] = {}
+
+    def types(self, graph: GraphProto) -> dict[str, TypeProto]:
+        model = ModelProto(ir_version=_IR_VERSION)
+        model.opset_import.append(helper.make_opsetid("", self.site.opset))
+        inner = model.graph
+        inner.node.extend(graph.node)
+        inner.initializer.extend(graph.initializer)
+        captured = scoping.captures(graph)
+        for name in captured:
+            fixed = self._fixed(name)
+            known = self._known(name)
+            if fixed is not None:
+                inner.initializer.append(fixed)
+            elif known is not None:
+                inner.input.append(helper.make_value_info(name, known))
+        inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
+        names = {*captured, *scoping.defined(graph)}
+        found = {name: inferred.of(scope, name) for name in names}
+        return {name: _told(one) for name, one in found.items() if one is not None}
+
+    def _fixed(self, name: str) -> TensorProto | None:
+        """A captured value that is fixed, or follows from the sizes."""
+        tensor = Constants(self.site.model, self.site.scope).tensor(name)
+        if tensor is not None and byte_size(tensor) <= _SMALL:
+            return numpy_helper.from_array(self.site.model.read(tensor), name)
+        known = self.site.type_of(name)
+        ints = self.integers.outside(name) if elem_type_of(known) in WHOLE else None
+        if ints is None:
+            return None
+        numbers = [self._where_empty(item).wrapped(ints.elem_type).number for item in ints.items]
+        if None in numbers:
+            return None
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
+        return numpy_helper.from_array(np.array(numbers if ints.rank else numbers[0], dtype), name)
+
+    def _known(self, name: str) -> TypeProto | None:
+        known = self.site.type_of(name)
+        dims = dims_of(known)
+        if not elem_type_of(known):
+            return None
+        return tensor_type(elem_type_of(known), dims and self._dims(name, len(dims)))
+
+    def _dims(self, name: str, rank: int) -> Dims:
+        return tuple(self._dim(self.integers.size(name, axis)) for axis in range(rank))
+
+    def _dim(self, size: Affine | None) -> Dim:
+        if size is None:
+            return None
+        size = self._where_empty(size)
+        if size.number is not None:
+            return size.number
+        return self._symbols.setdefault(size, f"size {len(self._symbols)}")
+
+    def _where_empty(self, size: Affine) -> Affine:
+        left = (term for term in size.terms if term[0] not in self.zeros)
+        return Affine(size.constant, frozenset(left))
+
+
+def _told(known: TypeProto) -> TypeProto:
+    """A type without the symbols that inference makes up."""
+    dims = dims_of(known)
+    if not elem_type_of(known) or dims is None:
+        return known
+    told = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
+    return tensor_type(elem_type_of(known), tuple(told))
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is an If."""
+    return op_of(node) == "If"
+
+
+@register("drop-empty-branch", considers=considers, optional=True)
+def drop_empty_branch(site: Site) -> Edit:
+    """Write the branch for some rows in the place of an If whose other one is for none.
+
+    Before:
+
+        some = Greater (T, zero)
+        y = If (some) <then_branch = a () => (float[T,2] p) { p = Neg (x) },
+                       else_branch = b () => (float[T,2] q) { q = ConstantOfShape (none) }>
+
+    After, where T is the size of x, and `none` is 0, 2:
+
+        y = Neg (x)
+
+    The condition must compare a size, or a sum of sizes, with 0 by Greater, as `raise-loop`
+    writes it. Where it does not hold, these sizes are 0, and from that must follow that both
+    branches give tensors of the same sizes, without elements, and that no op of either branch
+    can fail. Ifs with loops or branches in them stay, and so do those in the body of a Loop, whose
+    values may change their shapes from one iteration to the next.
+
+    Refuses:
+    - `may-differ`: that both branches give the same where there are no rows is not proven
+    - `may-fail`: an op of a branch could fail where there are no rows, or is not known to run
+    """
+    zeros = _zeros(site)
+    levels = [
+        WhereEmpty.seen(site, graph, part, zeros) for part, graph in scoping.subgraphs(site.node)
+    ]
+    some, none = sorted(levels, key=lambda level: level.scope.key[-1] != "then_branch")
+    _check_same(site, some, none)
+    for level, may_run in ((some, runs_on_nothing), (none, gives_nothing_anew)):
+        for node in level.graph.node:
+            if not may_run(level, node):
+                raise Refused(
+                    "may-fail",
+                    f"{op_of(node)} {list(node.output)} could fail where there are no rows",
+                    [site.path, *node.output],
+                )
+    edit = inlined(site, "then_branch")
+    covered = leftovers(site, Integers(site), (), edit.nodes)
+    return replace(edit, note="for no rows, too", covered=covered, context=context_of(site))
+
+
+def _zeros(site: Site) -> list[Atom]:
+    """The sizes that are 0 where the second branch is taken.
+
+    Raises:
+        NothingToDo: it is taken elsewhere, a branch holds bodies, or the If stands in a Loop.
+    """
+    graphs = [graph for _, graph in scoping.subgraphs(site.node)]
+    holds_bodies = any(scoping.holds_graphs(node) for graph in graphs for node in graph.node)
+    if holds_bodies or stands_in_loop(site.scope):
+        raise NothingToDo
+    found = exceeding(site)
+    if found is None:
+        raise NothingToDo
+    count, bound = found
+    if bound.number != 0 or count.constant or not count.terms or not count.at_least(0):
+        raise NothingToDo
+    return [atom for atom, _ in count.terms]
+
+
+def _check_same(site: Site, some: WhereEmpty, none: WhereEmpty) -> None:
+    """See that both branches give empty tensors of the same sizes.
+
+    Raises:
+        Refused: `may-differ` where they may not.
+    """
+    pairs = zip(*(scoping.output_names(level.graph) for level in (some, none)), strict=True)
+    for name, (one, other) in zip(site.node.output, pairs, strict=True):
+        dims, others = some.dims_of(one), none.dims_of(other)
+        kinds = {elem_type_of(some.type_of(one)), elem_type_of(none.type_of(other))}
+        alike = dims is not None and None not in dims and dims == others and len(kinds) == 1
+        if not alike or 0 not in (dims or ()):
+            raise Refused(
+                "may-differ",
+                f"{name!r} is not proven to be empty, and of the same shape, whichever branch is "
+                "taken where there are no rows",
+                [site.path, name],
+            )

@@ -1,0 +1,158 @@
+"""The rule `drop-reshapes`: what comes back to the shape that it had is not reshaped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from onnx import NodeProto
+
+from passes.analysis.integers.folding import Array
+from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.ir.operators import op_of
+from passes.rule import Edit, NothingToDo, Site, register
+from passes.types.value_types import Dims, dims_of
+
+#: A size: a number, or the size of this axis of the tensor that was reshaped, in a tuple.
+Size = int | tuple[int]
+Sizes = tuple[Size, ...]
+Constant = Callable[[str], Array | None]
+
+RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
+
+
+def reshapes(node: NodeProto) -> bool:
+    """Whether a node gives the elements of its first input, in their order, in other axes."""
+    return op_of(node) in RESHAPING
+
+
+def sizes_of(dims: Dims) -> Sizes:
+    """The sizes of a tensor itself."""
+    return tuple(dim if isinstance(dim, int) else (at,) for at, dim in enumerate(dims))
+
+
+def reshaped(node: NodeProto, sizes: Sizes, constant: Constant) -> Sizes | None:
+    """The sizes behind a node; None where they are not known, or it would fail."""
+    name = "shape" if op_of(node) == "Reshape" else "axes"
+    numbers = _numbers(node, name, constant)
+    if numbers is None:
+        return None
+    if op_of(node) == "Reshape":
+        return _in_shape(node, sizes, numbers)
+    return (_squeezed if op_of(node) == "Squeeze" else _unsqueezed)(sizes, numbers)
+
+
+def _numbers(node: NodeProto, name: str, constant: Constant) -> list[int] | None:
+    said = next((one for one in node.attribute if one.name == name), None)
+    if said is not None:
+        return None if said.ref_attr_name else list(said.ints)
+    value = constant(node.input[1]) if len(node.input) > 1 and node.input[1] else None
+    return None if value is None else [int(one) for one in value.reshape(-1)]
+
+
+def _squeezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
+    rank = len(sizes)
+    if not axes or not all(-rank <= axis < rank and sizes[axis] == 1 for axis in axes):
+        return None  # onnxruntime drops every axis of size 1 where none is named
+    gone = {axis % rank for axis in axes}
+    return tuple(size for at, size in enumerate(sizes) if at not in gone)
+
+
+def _unsqueezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
+    rank = len(sizes) + len(axes)
+    places = {axis % rank for axis in axes if -rank <= axis < rank}
+    if len(places) < len(axes):
+        return None
+    rest = iter(sizes)
+    return tuple(1 if at in places else next(rest) for at in range(rank))
+
+
+def _in_shape(node: NodeProto, sizes: Sizes, shape: Sequence[int]) -> Sizes | None:
+    """A 0 copies a size, unless it may be one; a -1 is what is left, where that is one size."""
+    zero_is_a_size = any(one.name == "allowzero" and one.i for one in node.attribute)
+    if zero_is_a_size and 0 in shape:
+        return None
+    if min(shape, default=1) < -1 or shape.count(-1) > 1 or 0 in shape[len(sizes) :]:
+        return None
+    copied = {at for at, wanted in enumerate(shape) if wanted == 0}
+    left = [size for at, size in enumerate(sizes) if at not in copied]
+    open_ = [size for size in left if isinstance(size, tuple)]
+    known = int(np.prod([size for size in left if isinstance(size, int)], dtype=np.int64))
+    wanted = int(np.prod([size for size in shape if size > 0], dtype=np.int64))
+    if -1 not in shape:
+        rest: Size | None = 1 if known == wanted and not open_ else None
+    elif any(sizes[at] == 0 or isinstance(sizes[at], tuple) for at in copied):
+        return None  # where a size that is copied is 0, nothing tells what is left
+    elif open_:
+        rest = open_[0] if known == wanted and len(open_) == 1 else None
+    else:
+        rest = known // wanted if known % wanted == 0 else None
+    if rest is None:
+        return None
+    return tuple(
+        sizes[at] if size == 0 else rest if size == -1 else size for at, size in enumerate(shape)
+    )
+
+
+_MOST = 8  # nodes between the tensor and the one that gives it its shape back
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node gives a tensor other axes."""
+    return reshapes(node) and len(node.output) == 1
+
+
+@register("drop-reshapes", considers=considers, optional=True)
+def drop_reshapes(site: Site) -> Edit:
+    """Read a tensor as it is where nodes of a body reshape it to the shape that it has.
+
+    Before, in a body:
+
+        <int64[3] row = {0, 1, 4}, int64[1] axis = {1}>
+        a = Reshape (x, row)
+        y = Squeeze (a, axis)
+
+    After, where x has two axes, the second one of size 4:
+
+        a = Reshape (x, row)
+        y = Identity (x)
+
+    Followed are Reshape, Squeeze and Unsqueeze with fixed shapes and axes. A size that is not
+    known must come back to its axis. Nodes outside of bodies stay, and so do those in the body of
+    a Loop, whose values may change their shapes from one iteration to the next.
+    """
+    if site.scope.outer is None or stands_in_loop(site.scope):
+        raise NothingToDo
+    chain: list[NodeProto] = []
+    for node in _chain(site):
+        chain.insert(0, node)
+        source = node.input[0]
+        if _comes_back(site, source, chain):
+            same = NodeProto(op_type="Identity", input=[source], output=list(site.node.output))
+            note = f"{source!r} as it is"
+            return Edit((same,), note=note, context=tuple(chain[:-1]), tidies=True)
+    raise NothingToDo
+
+
+def _chain(site: Site) -> Iterator[NodeProto]:
+    """The site's node, and those next to it that reshape what it reads, last first."""
+    node: NodeProto | None = site.node
+    for _ in range(_MOST):
+        if node is None or not reshapes(node):
+            return
+        yield node
+        node = site.model.producer(site.scope.owner, node.input[0])
+
+
+def _comes_back(site: Site, source: str, chain: list[NodeProto]) -> bool:
+    """Whether the nodes of a chain give the shape that they find, and cannot fail."""
+    dims = dims_of(site.type_of(source))
+    if dims is None:
+        return False
+    sizes = first = sizes_of(dims)
+    for node in chain:
+        found = reshaped(node, sizes, site.constant)
+        if found is None:
+            return False
+        sizes = found
+    return sizes == first

@@ -1,0 +1,174 @@
+"""The rule `fold-constants`: nodes of bodies that read nothing but what is known are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
+from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.ir.operators import op_of
+from passes.ir.scope import Key
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.types.value_types import elem_type_of
+
+#: What the outputs of a node may take, if they are larger than what it reads.
+MOST_BYTES = 1 << 16
+#: Since this version a Constant holds tensors of any type, and before it of these.
+_HOLDS_ALL = 9
+_FLOATS = (np.float16, np.float32, np.float64)
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node gives the same bits in every executor, on some constants."""
+    return bool(node.input) and may_be_exact(node)
+
+
+@register("fold-constants", considers=considers, optional=True)
+def fold_constants(site: Site) -> Edit:
+    """Compute the nodes of bodies that read nothing but constants, or sizes that are known.
+
+    Before, in a body:
+
+        <int64[2] sizes = {2, 3}>
+        one = Constant <value_ints = [1]> ()
+        shape = Concat <axis = 0> (one, sizes)
+        y = Reshape (x, shape)
+
+    After:
+
+        shape = Constant <value = int64[3] {1, 2, 3}> ()
+        y = Reshape (x, shape)
+
+    The reference executor computes them. Only results that are the same, bit for bit, in every
+    executor are written: of ops that move data, compare, or compute with integers, of casts that
+    fit, and of + - * /, Sqrt, Reciprocal, Neg, Abs, Round, Floor and Ceil on single and double
+    floats, which IEEE 754 settles. Exp, MatMul, sums of floats and all random ops stay, and so
+    do nodes outside of bodies, which a runtime folds itself, and, below opset 9, whose Constant
+    holds floats alone, all that give anything else. What a body returns gets an Identity of its
+    own.
+
+    A Shape or Size, and a Gather or Slice of a Shape, is written as a constant, too, where all
+    sizes that it gives are known, but not of what the body of a Loop computes, which may change
+    its shape from one iteration to the next, whatever is declared. A CastLike of a constant needs
+    no more than the type of what it is cast like.
+
+    Refuses:
+    - `fails`: the node fails on its constants, and so must the new model where it gets there
+    - `too-large`: the result would take more than 64 KiB, and more than the constants do
+    """
+    referring = any(one.ref_attr_name for one in site.node.attribute)
+    if site.scope.outer is None or referring:
+        raise NothingToDo
+    inputs = _inputs(site)
+    context: tuple[NodeProto, ...] = ()
+    if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
+        sizes, context = _sizes(site)
+        outputs = [sizes]
+    else:
+        outputs = _computed(site, inputs)
+    if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
+        raise NothingToDo
+    named = zip((name for name in site.node.output if name), outputs, strict=True)
+    _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
+    return _edit(site, outputs, (*_context(site), *context))
+
+
+def _inputs(site: Site) -> list[Array | None]:
+    """What the site's node reads, as far as that is known; of a CastLike, the type will do."""
+    inputs = [_value(site, name) if name else None for name in site.node.input]
+    if op_of(site.node) == "CastLike" and inputs[1] is None and not site.in_function:
+        elem_type = elem_type_of(site.type_of(site.node.input[1]))
+        if elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
+            inputs[1] = np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type))
+    return inputs
+
+
+def _sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]]:
+    """The sizes that the site's node gives, and the nodes that tell them.
+
+    Raises:
+        NothingToDo: it gives something else, or only the run tells what.
+    """
+    found = static_sizes(site) if asks_for_sizes(site.node) else None
+    if found is None:
+        raise NothingToDo
+    return found
+
+
+def _computed(site: Site, inputs: Sequence[Array | None]) -> list[Array]:
+    """The outputs of the site's node.
+
+    Raises:
+        NothingToDo: they cannot be told, or differ between executors.
+        Refused: they are too large, or the node fails.
+    """
+    from passes.analysis.integers import evaluation  # loads the reference executor
+
+    node = site.node
+    named = {name: one for name, one in zip(node.input, inputs, strict=True) if one is not None}
+    most = max(MOST_BYTES, sum(one.nbytes for one in named.values()))
+    try:
+        outputs = evaluation.evaluated(node, named, site.opset, most)
+    except evaluation.ModelFailed as error:
+        raise Refused("fails", f"on its constants it fails: {error}", [site.path]) from error
+    except evaluation.TooLarge as error:
+        raise Refused(
+            "too-large",
+            f"its value would take {error.size} bytes, at most {most} are allowed",
+            [site.path],
+        ) from error
+    if outputs is None or not is_exact(node, inputs, outputs):
+        raise NothingToDo
+    return outputs
+
+
+def _edit(site: Site, outputs: Sequence[Array], context: tuple[NodeProto, ...]) -> Edit:
+    graph = site.scope.owner
+    returned = scoping.output_names(graph)
+    names = [name for name in site.node.output if name]
+    if op_of(site.node) == "Identity" and names[0] in returned:
+        raise NothingToDo
+    nodes = []
+    for name, value in zip(names, outputs, strict=True):
+        written = site.fresh(name) if name in returned else name
+        nodes.append(helper.make_node("Constant", [], [written], value=_tensor(value)))
+        if written != name:
+            nodes.append(helper.make_node("Identity", [written], [name]))
+    return Edit(tuple(nodes), note="computed", context=context, tidies=True)
+
+
+def _context(site: Site) -> tuple[NodeProto, ...]:
+    """What was computed of the inputs, each by an Edit of its own, which is verified there."""
+    found = []
+    for name in dict.fromkeys(filter(None, site.node.input)):
+        value = _value(site, name)
+        if value is not None and site.constant(name) is None:
+            found.append(helper.make_node("Constant", [], [name], value=_tensor(value)))
+    return tuple(found)
+
+
+def _tensor(value: Array) -> TensorProto:
+    tensor: TensorProto = numpy_helper.from_array(value)
+    tensor.ClearField("name")
+    return tensor
+
+
+#: What was computed, by the supply of names of the round, the scope and the name.
+_COMPUTED: WeakKeyDictionary[Names, dict[Key, dict[str, Array]]] = WeakKeyDictionary()
+
+
+def _value(site: Site, name: str) -> Array | None:
+    """The value of what a name means at the site, if it is constant or was computed."""
+    computed = _COMPUTED.get(site.names, {})
+    for at in site.scope.chain():
+        if name in computed.get(at.key, {}):
+            return computed[at.key][name]
+        if site.model.defines(at.owner, name):
+            break
+    return site.constant(name)

@@ -1,0 +1,88 @@
+"""The rule `inline-if`: an If whose condition is known becomes the branch that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, NodeProto, TensorAnnotation
+
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.unroll.shared_body import SharedBody
+from passes.writing.author import Author
+from passes.writing.draft import drafts_of, nodes_of
+from passes.writing.finals import finals_renamed
+
+
+def inlined(site: Site, taken: str) -> Edit:
+    """The Edit that writes a branch of the site's node, `then_branch` or `else_branch`.
+
+    Values of the branch get names that occur nowhere else. Outer values that it returns are
+    handed on by an Identity.
+    """
+    branch = next(graph for part, graph in scoping.subgraphs(site.node) if part == taken)
+    author = Author(site.target, site.names, site.node.name or "if")
+    body = SharedBody.of(branch, author, site.is_visible)
+    graph, own = body.graph, scoping.defined(body.graph)
+    scoping.rename_all(graph, lambda name: site.fresh(name) if name in own else name)
+    finals = _finals(site.node, scoping.output_names(graph))
+    outputs = frozenset(filter(None, site.node.output))
+    drafts = finals_renamed(drafts_of([*graph.node, *finals]), outputs)
+    nodes = [*body.nodes, *nodes_of(drafts)]
+    kept = {name for node in nodes for name in node.output} - outputs
+    return Edit(
+        tuple(nodes),
+        body.constants,
+        tuple(one for one in graph.value_info if one.name in kept),
+        note=taken,
+        tidies=True,
+        annotations=(*body.annotations, *_said(graph, kept)),
+    )
+
+
+def _finals(node: NodeProto, returned: Sequence[str]) -> list[NodeProto]:
+    """What defines the outputs of the If."""
+    pairs = zip(returned, node.output, strict=True)
+    return [
+        NodeProto(op_type="Identity", input=[one], output=[name]) for one, name in pairs if name
+    ]
+
+
+def _said(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
+    return [one for one in graph.quantization_annotation if one.tensor_name in kept]
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is an If."""
+    return op_of(node) == "If"
+
+
+@register("inline-if", considers=considers, optional=True)
+def inline_if(site: Site) -> Edit:
+    """Write the branch that an If takes in its place, where its condition is constant.
+
+    Before:
+
+        <bool c = {1}>
+        y = If (c) <then_branch = a () => (p) { t = Neg (x) p = Exp (t) }, else_branch = ...>
+
+    After:
+
+        t_1 = Neg (x)
+        y = Exp (t_1)
+
+    Values of the branch get names that occur nowhere else. Outer values that it returns are
+    handed on by an Identity.
+
+    Refuses:
+    - `condition-unknown`: `--target no-control-flow`: which branch is taken, only the run tells
+    """
+    value = site.constant(site.node.input[0])
+    if value is None or value.size != 1:
+        if site.options.get("flat"):
+            name = site.node.input[0]
+            what = f"which branch is taken, {name!r} tells, and only when the model runs"
+            raise Refused("condition-unknown", what, [site.path, name])
+        raise NothingToDo
+    return inlined(site, "then_branch" if value.item() else "else_branch")

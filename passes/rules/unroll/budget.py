@@ -1,0 +1,133 @@
+"""How much unrolling may write, in all loops of a model together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from onnx import GraphProto, NodeProto
+
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.loops.form import LoopForm
+from passes.rule import Refused, Site
+from passes.writing.draft import ITERATION_KEY
+
+MOST_NODES = 100_000
+MOST_BYTES = 1 << 30  # protobuf reads no message of 2 GB
+#: How often a body may be copied by loops around it, each of which copies its copies.
+_MOST_COPIES = 128
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Nodes, at every depth, and bytes without weights."""
+
+    nodes: int
+    bytes: int
+
+    def times(self, count: int) -> Cost:
+        return Cost(self.nodes * count, self.bytes * count)
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(self.nodes + other.nodes, self.bytes + other.bytes)
+
+
+#: What the loops of a round were allowed, by the supply of names of the round and by path.
+_ALLOWED: WeakKeyDictionary[Names, dict[str, Cost]] = WeakKeyDictionary()
+#: What earlier rounds wrote.
+_EARLIER: WeakKeyDictionary[Names, Cost] = WeakKeyDictionary()
+
+
+def allow(site: Site, form: LoopForm, count: int) -> None:
+    """See that `count` iterations may be written, beside what other loops were allowed.
+
+    Raises:
+        Refused: they are too many nodes or bytes; the sentence has the numbers.
+    """
+    allowed = _ALLOWED.setdefault(site.names, {})
+    others = [cost for path, cost in allowed.items() if not _is_within(path, site.path)]
+    spent = _sum(others, site)
+    each = _cost_of(form)
+    wanted = each.times(count)
+    most = Cost(int(site.options.get("max_nodes", MOST_NODES)), MOST_BYTES)
+    left = Cost(max(0, most.nodes - spent.nodes), max(0, most.bytes - spent.bytes))
+    if wanted.nodes > left.nodes or wanted.bytes > left.bytes:
+        raise _too_much(site, each, count, most, spent, left)
+    allowed[site.path] = wanted
+
+
+def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) -> None:
+    """See that what a loop writes grows with the nodes of the model, however deep loops are nested.
+
+    `count` copies of the body are to be written; loops in it whose metadata has the `key` stand
+    where the same was done before.
+
+    Raises:
+        Refused: the innermost loop would be copied too often.
+    """
+    levels = max((_levels(node, key) for node in form.body.node), default=0)
+    if levels and count ** (levels + 1) > _MOST_COPIES:
+        raise Refused(
+            "too-many-nodes",
+            f"{count} copies of a body in which {levels} loops in one another were copied {count} "
+            f"times are {count ** (levels + 1)} of the innermost one; at most {_MOST_COPIES} are "
+            "allowed",
+            [site.path],
+        )
+
+
+def _levels(node: NodeProto, key: str) -> int:
+    """How many nodes in one another, this one among them, have a key in their metadata."""
+    inner = (_levels(one, key) for _, graph in scoping.subgraphs(node) for one in graph.node)
+    return max(inner, default=0) + any(one.key == key for one in node.metadata_props)
+
+
+def _too_much(site: Site, each: Cost, count: int, most: Cost, spent: Cost, left: Cost) -> Refused:
+    fits = min(left.nodes // each.nodes, left.bytes // max(1, each.bytes))
+    taken = f", {spent.nodes} of which other loops take" if spent.nodes else ""
+    what = (
+        f"{count} iterations of {each.nodes} nodes are {each.nodes * count}; at most {most.nodes} "
+        f"are allowed{taken}"
+    )
+    if each.nodes * count <= left.nodes:
+        what = (
+            f"{count} iterations of {each.bytes} bytes are {each.bytes * count}; at most "
+            f"{most.bytes} are allowed"
+        )
+    return Refused("too-many-nodes", f"{what}; {fits} iterations would fit", [site.path])
+
+
+def _sum(costs: list[Cost], site: Site) -> Cost:
+    total = _written_earlier(site)
+    for cost in costs:
+        total = total.plus(cost)
+    return total
+
+
+def _is_within(path: str, outer: str) -> bool:
+    """Whether a loop lies in another one, whose iterations repeat it."""
+    return path == outer or path.startswith(f"{outer}.")
+
+
+def _cost_of(form: LoopForm) -> Cost:
+    """What one iteration takes: the nodes of the body, and one that reads each scanned input."""
+    graphs = [one for one in scoping.graphs_below(form.body) if isinstance(one, GraphProto)]
+    nodes = sum(len(graph.node) for graph in graphs) + len(form.scanned)
+    weights = sum(tensor.ByteSize() for graph in graphs for tensor in graph.initializer)
+    return Cost(max(1, nodes), max(0, form.body.ByteSize() - weights))
+
+
+def _written_earlier(site: Site) -> Cost:
+    """What the rounds before this one wrote into the model."""
+    if site.names not in _EARLIER:
+        tops = [owner for _, owner in scoping.owners(site.model.proto)]
+        written = [
+            node
+            for top in tops
+            for owner in scoping.graphs_below(top)
+            for node in owner.node
+            if any(one.key == ITERATION_KEY for one in node.metadata_props)
+        ]
+        _EARLIER[site.names] = Cost(len(written), sum(node.ByteSize() for node in written))
+    return _EARLIER[site.names]

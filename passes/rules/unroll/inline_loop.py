@@ -1,0 +1,108 @@
+"""The rule `inline-loop`: a loop that runs once, or never, is no loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.safety.known_failure import refuse_known_failure
+from passes.analysis.safety.randomness import first_random
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.raise_loop.raise_loop import raise_loop
+from passes.rules.unroll.few_iterations import may_be_written_out, starts
+from passes.rules.unroll.trip_bounds import bound_of
+from passes.rules.unroll.unrolling import Unrolling
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later."""
+    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
+
+
+@register("inline-loop", considers=considers, optional=True)
+def inline_loop(site: Site) -> Edit:
+    """Write out a loop that runs one iteration, or none.
+
+    Before:
+
+        y, z = Scan <num_scan_inputs = 1, body = step (...) { t = Add (s, x_t) }> (h, x)
+
+    After, for a length of 1:
+
+        x_t = Squeeze (x, axes)
+        y = Add (h, x_t)
+        z = Unsqueeze (y, axes)
+
+    A loop that never runs hands on its initial values, and collects nothing. It is `unroll` for
+    just these loops, with its guards: where scanned lengths may differ the new model fails as the
+    Scan does, unless inputs are taken for valid. In `optimize`, a Loop of a few iterations is
+    written out, too, where that is quicker than a Scan: see `few_iterations.py`.
+
+    Refuses:
+    - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
+    - `iteration-fails`: the iteration cannot run on what is known where it stands
+    - `opset-too-old`: no iteration runs, the size of a collected element is only known when the
+      model runs, and the opset is below 9
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    trips = _trips(site, form)
+    note = f"{trips or 'no'} iteration{'s' if trips > 1 else ''}"
+    try:
+        edit = _Inlining(site, form, trips).edit(note)
+        if trips > 1 and starts(edit.nodes, trips) >= starts(_as_scan(site), trips):
+            raise NothingToDo
+        refuse_known_failure(site, edit)
+        return replace(edit, context=context_of(site))  # maybe it tells the trip count
+    except Refused as refused:
+        if refused.code != "unknown-shape":
+            raise
+        raise Refused("unknown-rank-of-nothing", refused.sentence, refused.culprits) from refused
+
+
+def _as_scan(site: Site) -> Sequence[NodeProto]:
+    """What the loop becomes where it is not written out.
+
+    Raises:
+        NothingToDo: its iterations fail.
+    """
+    try:
+        return raise_loop(site).nodes
+    except Refused as refused:
+        if refused.code == "out-of-range":
+            raise NothingToDo from None
+        return [site.node]
+
+
+class _Inlining(Unrolling):
+    careful = True
+
+
+def _trips(site: Site, form: LoopForm) -> int:
+    """How many iterations are written out.
+
+    Raises:
+        NothingToDo: the loop may run more often, or it is not known which.
+    """
+    try:
+        bound = bound_of(site, form)
+    except Refused:
+        raise NothingToDo from None
+    few = site.options.get("quicker") and bound.exact and may_be_written_out(site, form, bound.size)
+    if bound.promised or not (bound.exact or _starts(site, form)):
+        raise NothingToDo
+    if bound.size > 1 and (not few or first_random(site.model, form.body.node) is not None):
+        raise NothingToDo
+    return bound.size
+
+
+def _starts(site: Site, form: LoopForm) -> bool:
+    """Whether the first iteration takes place: what the body says counts for the second one."""
+    if form.condition is None or not form.condition.initial:
+        return True
+    initial = site.constant(form.condition.initial)
+    return initial is not None and initial.size == 1 and bool(initial.item())

@@ -1,0 +1,68 @@
+"""One iteration of a loop, written out: the body's nodes with names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnx import (
+    TensorAnnotation,
+    ValueInfoProto,
+)
+
+from passes.ir import scope as scoping
+from passes.rules.unroll.shared_body import SharedBody
+from passes.writing.author import Author
+from passes.writing.draft import Draft
+
+_FREE_SYMBOLS: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The nodes of one iteration, what the body's outputs are called, and types of its values.
+
+    `names` says what the values of the body are called in this iteration.
+    """
+
+    nodes: list[Draft]
+    outputs: list[str]
+    value_info: list[ValueInfoProto]
+    annotations: list[TensorAnnotation]
+    names: Mapping[str, str]
+
+
+def write_iteration(
+    author: Author,
+    body: SharedBody,
+    inputs: Mapping[str, str],
+    tag: str,
+    symbols: frozenset[str] = _FREE_SYMBOLS,
+) -> Iteration:
+    """Clone the body's nodes: `inputs` says what its inputs are called outside, `tag` (`it3`)
+    ends the new names. Of the symbolic dims, `symbols` are those that mean the same outside."""
+    mapping = dict(inputs)
+    fresh = author.names.fresh
+    nodes = [pattern.copied(mapping, fresh, tag) for pattern in body.patterns]
+    outputs = [mapping.get(name, name) for name in scoping.output_names(body.graph)]
+    made = body.made
+    infos = [retyped(one, mapping, symbols) for one in body.graph.value_info if one.name in made]
+    annotations = [
+        scoping.renamed_annotation(one, mapping)
+        for one in body.graph.quantization_annotation
+        if one.tensor_name in made
+    ]
+    return Iteration(nodes, outputs, infos, annotations, mapping)
+
+
+def retyped(
+    value: ValueInfoProto, own: Mapping[str, str], symbols: frozenset[str]
+) -> ValueInfoProto:
+    """The type under the new name; a symbol of the body may differ from iteration to iteration."""
+    copy = ValueInfoProto()
+    copy.CopyFrom(value)
+    copy.name = own[value.name]
+    for dim in copy.type.tensor_type.shape.dim if copy.type.HasField("tensor_type") else ():
+        if dim.HasField("dim_param") and dim.dim_param not in symbols:
+            dim.ClearField("dim_param")
+    return copy

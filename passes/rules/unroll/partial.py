@@ -1,0 +1,235 @@
+"""Writes a Loop that does several iterations at a time, and one that does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
+
+from passes.analysis.safety.unread import doubts_of
+from passes.ir import scope as scoping
+from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
+from passes.rule import Edit, Site
+from passes.rules.unroll.iteration import Iteration, write_iteration
+from passes.rules.unroll.remaining import remaining_body
+from passes.rules.unroll.shared_body import SharedBody
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.body_outputs import named, own, without_copies
+from passes.writing.tidy import Tidy
+
+
+@dataclass(frozen=True)
+class Interleaving:
+    """`rounds` and `rest` name how often both loops run, int64 scalars."""
+
+    author: Author
+    factor: int
+    rounds: str
+    rest: str
+
+    def write(self, parts: Sequence[str], tail: str, kind: TypeProto, name: str) -> None:
+        """What the copies collected (`parts`), in the order of the iterations, then what the rest
+        did (`tail`), of type `kind`, as `name`.
+
+        A loop that did not run knows only some sizes of what it collected, so only what did run
+        is put together.
+        """
+        author = self.author
+        some = author.op("Less", author.int(0), self.rounds)
+        together = author.inside(f"{author.prefix}/ordered")
+        inside = self._joined(together, self._interleaved(together, parts), tail, kind)
+        alone = author.inside(f"{author.prefix}/alone")
+        only = alone.op("Identity", tail)
+        author.op(
+            "If",
+            some,
+            outputs=[name],
+            then_branch=together.graph("ordered", [], [helper.make_value_info(inside, kind)]),
+            else_branch=alone.graph("alone", [], [helper.make_value_info(only, kind)]),
+        )
+
+    def _interleaved(self, author: Author, parts: Sequence[str]) -> str:
+        """Row r of copy c becomes row r * factor + c."""
+        count = author.int(self.factor)
+        vector = spelling.unsqueeze(author, self.rounds, 0)
+        at = spelling.arange(author, author.op("Mul", vector, author.ints(self.factor)))
+        row = author.op("Div", at, count)
+        copy = author.op("Sub", at, author.op("Mul", row, count))
+        index = author.op("Add", author.op("Mul", copy, self.rounds), row)
+        return author.op("Gather", author.op("Concat", *parts, axis=0), index, axis=0)
+
+    def _joined(self, author: Author, rows: str, tail: str, kind: TypeProto) -> str:
+        both, first = author.inside(f"{author.prefix}/both"), author.inside(f"{author.prefix}/one")
+        all_rows, same = both.op("Concat", rows, tail, axis=0), first.op("Identity", rows)
+        return author.op(
+            "If",
+            self.author.op("Less", self.author.int(0), self.rest),
+            then_branch=both.graph("both", [], [helper.make_value_info(all_rows, kind)]),
+            else_branch=first.graph("one", [], [helper.make_value_info(same, kind)]),
+        )
+
+
+#: The metadata of loops that are unrolled in part: with which factor.
+PARTIAL_KEY = "passes.factor"
+
+
+class Partial:
+    """Writes both loops in the place of a site's node."""
+
+    def __init__(self, site: Site, form: LoopForm, factor: int) -> None:
+        self.site = site
+        self.factor = factor
+        self.author = Author(site.target, site.names, site.node.name or "loop")
+        self.body = SharedBody.of(form.body, self.author, site.is_visible)
+        self.form = replace(form, body=self.body.graph, constant_inputs=())
+        self.doubts: set[str] = set()  # what may fail, as the iterations of a round call it
+        self._doubts = doubts_of(site, form)
+        self.true = spelling.true(self.author, form.condition_rank)
+
+    def edit(self) -> Edit:
+        """Write the loops, and put what they collected in order."""
+        author = self.author
+        author.adopt(self.body.nodes, self.body.constants)
+        trips = self._scalar(self.form.trip_count)
+        rounds = author.op("Div", trips, author.int(self.factor))
+        done = author.op("Mul", rounds, author.int(self.factor))
+        rest = author.op("Sub", trips, done)
+        states, rows = self._rounds(rounds)
+        last = self._rest(rest, done, states)
+        ordered = Interleaving(author, self.factor, rounds, rest)
+        for one, parts, tail in zip(self.form.collected, rows, last, strict=True):
+            if one.tensor:
+                ordered.write(parts, tail, self._rows_type(one), one.tensor)
+        return Edit(
+            tuple(author.nodes),
+            tuple(author.constants),
+            note=f"{self.factor} iterations at a time",
+            annotations=self.body.annotations,
+        )
+
+    def _scalar(self, trips: str) -> str:
+        """The trip count, which may be a vector of one, and negative for none."""
+        author = self.author
+        if dims_of(self.site.type_of(trips)) != ():
+            trips = author.op("Reshape", trips, author.ints())
+        zero = author.int(0)
+        return author.op("Where", author.op("Less", zero, trips), trips, zero)
+
+    def _rounds(self, rounds: str) -> tuple[list[str], list[list[str]]]:
+        """The loop over rounds: its final states; for each collected value its parts by copy."""
+        form, fresh = self.form, self.author.fresh
+        states = [fresh(f"{one.body_output}/rounds") for one in form.carried]
+        rows = [
+            [fresh(f"{one.body_output}/it{copy}/rows") for copy in range(self.factor)]
+            for one in form.collected
+        ]
+        body, names = self._round()
+        count = 1 + len(states)
+        carried = [
+            Carried(one.initial, inside, outside, final)
+            for one, inside, outside, final in zip(
+                form.carried, scoping.input_names(body)[2:], names[1:count], states, strict=True
+            )
+        ]
+        flat = [name for parts in rows for name in parts]
+        collected = tuple(map(Collected, names[count:], flat))
+        inputs = scoping.input_names(body)
+        made = LoopForm(
+            Kind.LOOP,
+            body,
+            tuple(carried),
+            collected=collected,
+            trip_count=rounds,
+            condition=Condition("", inputs[1], names[0]),
+            iteration=inputs[0],
+        )
+        self._adopt(made.to_node(), "rounds")
+        return states, rows
+
+    def _round(self) -> tuple[GraphProto, list[str]]:
+        """The body of that loop, and what its outputs are called."""
+        inner = self.author.inside(f"{self.author.prefix}/round")
+        number, go = inner.fresh("number"), inner.fresh("go")
+        inputs = [
+            *map(helper.make_value_info, (number, go), self.form.head_types),
+            *(named(one, inner.fresh(one.name)) for one in self.body.graph.input[2:]),
+        ]
+        first = inner.op("Mul", number, inner.int(self.factor))
+        states, collected, types_inside = self._copies(
+            inner, first, [one.name for one in inputs[2:]]
+        )
+        results = [go, *states, *collected]
+        declared = list(self.body.graph.output)
+        types = [inputs[1], *declared[1 : 1 + len(states)]]
+        for value in declared[1 + len(states) :]:
+            types += [value] * self.factor
+        names = [own(inner, one, value) for one, value in zip(results, types, strict=True)]
+        nodes, constants = Tidy(
+            inner,
+            frozenset(names),
+            lambda name: None,
+            lambda name: None,
+            finals=False,
+            doubts=self.doubts,
+        ).clean()
+        nodes, names = without_copies(nodes, names)
+        outputs = [named(one, name) for one, name in zip(types, names, strict=True)]
+        made = {name for node in nodes for name in node.output}.difference(names)
+        plain = f"{self.body.graph.name or 'body'}_rounds"
+        known = [one for one in types_inside if one.name in made]
+        return helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known), names
+
+    def _copies(
+        self, inner: Author, first: str, states: Sequence[str]
+    ) -> tuple[list[str], list[str], list[ValueInfoProto]]:
+        """The iterations of a round: the states behind it, what each collected, by value, and
+        the types that the body declares."""
+        names = scoping.input_names(self.body.graph)
+        current = list(states)
+        collected: list[list[str]] = [[] for _ in self.form.collected]
+        types: list[ValueInfoProto] = []
+        for copy in range(self.factor):
+            number = inner.op("Add", first, inner.int(copy)) if copy else first
+            values = [number, self.true, *current]
+            written = self._iteration(inner, dict(zip(names, values, strict=True)), copy)
+            types += written.value_info
+            self.doubts.update(written.names[name] for name in self._doubts)
+            current = written.outputs[1 : 1 + len(states)]
+            for kept, name in zip(collected, written.outputs[1 + len(states) :], strict=True):
+                kept.append(name)
+        return current, [name for parts in collected for name in parts], types
+
+    def _iteration(self, inner: Author, inputs: dict[str, str], copy: int) -> Iteration:
+        written = write_iteration(inner, self.body, inputs, f"it{copy}")
+        inner.adopt(written.nodes)
+        return written
+
+    def _rest(self, rest: str, done: str, states: Sequence[str]) -> list[str]:
+        """The loop over what remains: answers with what it collected."""
+        inner = self.author.inside(f"{self.author.prefix}/rest")
+        graph = remaining_body(inner, self.form, self.body, "rest", first=done, counted=True)
+        rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
+        finals = [one.final or self.author.fresh("unused") for one in self.form.carried]
+        node = helper.make_node("Loop", [rest, "", *states], [*finals, *rows], body=graph)
+        self._adopt(node, "rest")
+        return rows
+
+    def _adopt(self, node: NodeProto, what: str) -> None:
+        source = self.site.node
+        if source.name:
+            node.name = f"{source.name}/{what}"
+        if source.doc_string:
+            node.doc_string = source.doc_string
+        node.metadata_props.extend(source.metadata_props)
+        node.metadata_props.add(key=PARTIAL_KEY, value=f"{self.factor}")
+        self.author.adopt([node])
+
+    def _rows_type(self, one: Collected) -> TypeProto:
+        """The type of collected rows; sizes are not known in both branches."""
+        known = self.site.body_type_of("body", one.body_output)
+        dims = dims_of(known)
+        rank = None if dims is None else (None, *(None for _ in dims))
+        return tensor_type(elem_type_of(known), rank)

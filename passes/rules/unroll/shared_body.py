@@ -1,0 +1,87 @@
+"""A body prepared for being written out many times: what never changes stands outside, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
+
+from passes.ir import scope as scoping
+from passes.rules.hoist.lifting import Lifting
+from passes.writing.author import Author
+from passes.writing.draft import Pattern
+
+
+@dataclass(frozen=True)
+class SharedBody:
+    """A body whose weights, at every depth, stand outside, where all iterations read them.
+
+    `constants` are its initializers and Constant nodes, `nodes` the Constant nodes that are no
+    dense tensors: sparse ones, and attributes of the function around. `annotations` tell how
+    the constants are quantized.
+    """
+
+    graph: GraphProto
+    constants: tuple[TensorProto, ...]
+    nodes: tuple[NodeProto, ...]
+    annotations: tuple[TensorAnnotation, ...]
+
+    @cached_property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """The nodes of the graph, to be written again and again."""
+        return tuple(map(Pattern.of, self.graph.node))
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """What these nodes define."""
+        return frozenset(name for one in self.patterns for name in one.outputs if name)
+
+    @classmethod
+    def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:
+        """Move what is constant out of a copy of `body`.
+
+        `visible` says what means something where the body's nodes will stand: what the bodies
+        nested in it call so is renamed, for it would hide that.
+        """
+        graph = GraphProto()
+        graph.CopyFrom(body)
+        for node in graph.node:
+            for _, inner in scoping.subgraphs(node):
+                _uncover(inner, author, visible)
+        shelf = _Shelf(author)
+        lifting = Lifting(shelf, author.opset)
+        lifting.take(graph, nested=False)
+        return cls(graph, tuple(shelf.constants), tuple(shelf.nodes), tuple(lifting.annotations))
+
+
+def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
+    names = {name for owner in scoping.graphs_below(graph) for name in scoping.defined(owner)}
+    if any(map(visible, names)):
+        scoping.rename_all(graph, lambda name: author.names.fresh(name) if visible(name) else name)
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """The constants outside, each under a name of its own."""
+
+    author: Author
+    constants: list[TensorProto] = field(default_factory=list)
+    nodes: list[NodeProto] = field(default_factory=list)
+
+    def tensor(self, tensor: TensorProto, annotated: bool) -> str:
+        """Take a dense constant."""
+        copy = TensorProto()
+        copy.CopyFrom(tensor)
+        copy.name = self.author.fresh(tensor.name)
+        self.constants.append(copy)
+        return copy.name
+
+    def node(self, node: NodeProto) -> str:
+        """Take a Constant that is no dense tensor."""
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copy.output[0] = self.author.fresh(node.output[0])
+        self.nodes.append(copy)
+        return copy.output[0]

@@ -1,0 +1,108 @@
+"""The rule `unroll`: a loop of a static or bounded trip count becomes straight-line code."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import NodeProto
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.safety.known_failure import refuse_known_failure
+from passes.analysis.safety.randomness import first_random
+from passes.analysis.safety.selectable import objection
+from passes.ir.operators import op_of
+from passes.loops.form import LoopForm
+from passes.rule import Edit, Refused, Site, register
+from passes.rules.unroll.bounded import Masked
+from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
+from passes.rules.unroll.budget import allow
+from passes.rules.unroll.trip_bounds import Bound, bound_of
+from passes.rules.unroll.unrolling import Unrolling
+
+_SELECTS = 9  # Where and ConstantOfShape; Less compares whole numbers
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later."""
+    if op_of(node) not in ("Loop", "Scan"):
+        return False
+    return op_of(node) == "Loop" or opset >= 9
+
+
+@register("unroll", considers=considers, optional=True)
+def unroll(site: Site) -> Edit:
+    """Write out every iteration of a loop whose trip count is static, or bounded.
+
+    Before:
+
+        y, z = Scan <num_scan_inputs = 1, body = step (...) { t = Add (s, x_t) }> (h, x)
+
+    After (a length of 2):
+
+        part0, part1 = Split <axis = 0, num_outputs = 2> (x)
+        "x_t/it0" = Squeeze (part0, axes)
+        "t/it0" = Add (h, "x_t/it0")
+        "x_t/it1" = Squeeze (part1, axes)
+        y = Add ("t/it0", "x_t/it1")
+        z = Concat (...)
+
+    Weights of the body are shared by all iterations; nodes say in their metadata which iteration
+    they were written for. Innermost loops go first. What the iteration number, known shapes and
+    known conditions decide is folded, in these nodes only. Scanned lengths and state shapes that
+    may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
+
+    A Loop that may end before its trip count M, or before the `--max-trips N` that a user says, is
+    written out that often. Where its body may run on (`--bounded select`), each state is selected
+    from before and behind the iteration; else (`--bounded if`) each iteration stands in an If.
+    Collected outputs are cut to the iterations that took place. If the loop would run more than N
+    times, the new model fails as a whole, or, with `--check-output NAME`, says so in one more
+    output, a bool; `--assume valid-inputs` leaves that out. A while that counts from a number to a
+    number has a trip count, and so has a loop whose M follows from sizes that are known.
+
+    Refuses:
+    - `trip-count-not-static`: how often the loop runs is only known when the model runs
+    - `too-many-nodes`: the iterations would take more nodes or bytes than are allowed
+    - `random`: the body draws random numbers, and every copy would draw the same ones
+    - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
+    - `not-speculatable`: `--bounded select`: the body may fail where the loop has ended
+    - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
+    - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
+      11 an If has one shape
+    - `iteration-fails`: an iteration cannot run on what is known where it stands
+    - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
+    - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
+      and would collect elements of a size that is only known when the model runs
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    bound = bound_of(site, form)
+    drawing = first_random(site.model, form.body.node) if bound.size > 1 else None
+    if drawing is not None:
+        raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
+    allow(site, form, bound.size)
+    note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
+    if not bound.exact:
+        return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
+    edit = refuse_known_failure(site, Unrolling(site, form, bound.size).edit(note))
+    return replace(edit, context=context_of(site))  # maybe it tells the trip count
+
+
+def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
+    """Write out a loop that may end earlier."""
+    if site.target < _SELECTS:
+        raise Refused(
+            "opset-too-old",
+            f"the loop may end before its bound, but opset {site.target} has no Where and no "
+            f"ConstantOfShape, which came with opset {_SELECTS}",
+            [site.path],
+        )
+    inner = site.scope.outer is not None or site.in_function
+    if bound.promised and inner and site.options.get("check_output"):
+        raise Refused("inner-check", "the loop stands in a body or function", [site.path])
+    wanted = site.options.get("bounded", "auto")
+    reason = objection(site, form)
+    if wanted == "select" and reason is not None:
+        raise reason
+    if wanted == "select" or (wanted == "auto" and reason is None):
+        return Masked(site, form, bound).edit(f"{note}, by select")
+    refuse_what_no_branch_returns(site, form, bound)
+    return Branched(site, form, bound).edit(f"{note}, by If")

@@ -1,0 +1,269 @@
+"""Writes out the iterations of a loop, in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
+
+from passes.analysis.integers.folding import Array
+from passes.analysis.safety.unread import doubts_of
+from passes.analysis.sizes.element_sizes import shape_of_none, size_of
+from passes.analysis.trip_count import facts
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.rule import Edit, Refused, Site
+from passes.rules.lower_scan.kept_state import kept_state
+from passes.rules.unroll.iteration import Iteration, write_iteration
+from passes.rules.unroll.shared_body import SharedBody
+from passes.types.value_types import Dim, dims_of, elem_type_of
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.purposes import GUARD_SIZES
+from passes.writing.tidy import Tidy, small
+
+_CONSTANT_OF_SHAPE = 9  # the opset that came with it
+
+
+def no_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
+    """A collected output of no iterations, typed and shaped: 0 where a size is not known.
+
+    Raises:
+        Refused: `unknown-shape` where the rank is not known, `opset-too-old` where a size is only
+            known when the model runs, and the opset makes no tensor of such a size.
+    """
+    known = site.body_type_of("body", one.body_output)
+    dims = dims_of(known)
+    if dims is None or not elem_type_of(known):
+        raise Refused(
+            "unknown-shape",
+            f"no iteration runs, and the rank of {one.body_output!r} is not known",
+            [site.path, one.body_output],
+        )
+    if any(isinstance(dim, str) for dim in dims):
+        if author.opset < _CONSTANT_OF_SHAPE:
+            raise _too_old(author, site, one, dims)
+        sizes = [size_of(author, site, form, dim) for dim in dims]
+        return spelling.zeros(author, shape_of_none(author, sizes, one.axis), elem_type_of(known))
+    shape = [dim if isinstance(dim, int) else 0 for dim in dims]
+    shape.insert(one.axis % (len(shape) + 1), 0)
+    if elem_type_of(known) == TensorProto.STRING:
+        return author.strings([], tuple(shape))
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
+    return author.constant(np.zeros(shape, dtype), "empty")
+
+
+def _too_old(author: Author, site: Site, one: Collected, dims: Sequence[Dim]) -> Refused:
+    return Refused(
+        "opset-too-old",
+        f"no iteration runs, and opset {author.opset} makes no rows of {one.body_output!r} of "
+        f"shape {list(dims)}; opset {_CONSTANT_OF_SHAPE} does",
+        [site.path, one.body_output],
+    )
+
+
+class Unrolling:
+    """Writes `trips` iterations of a loop in the place of its node.
+
+    `careful`: sizes are equal where they are known, not where they are called alike. A Scan fails
+    where a state changes its shape: unless all of these are known, writing it out is careful, and
+    checks each state.
+    """
+
+    careful = False
+    guards = GUARD_SIZES
+
+    def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
+        self.site = site
+        self.trips = trips
+        self.author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+        self.body = SharedBody.of(form.body, self.author, site.is_visible)
+        self.form = replace(form, body=self.body.graph)
+        self.value_info: list[ValueInfoProto] = []
+        self.annotations: list[TensorAnnotation] = list(self.body.annotations)
+        self.collected: list[list[str]] = [[] for _ in form.collected]
+        self.doubts: set[str] = set()  # what may fail, as iterations call it
+        self._doubts = doubts_of(site, form)
+        graphs = scoping.graphs_below(self.form.body)
+        self._shapes = any(op_of(node) == "Shape" for graph in graphs for node in graph.node)
+        self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
+        read = scoping.all_reads(self.form.body.node)
+        self._counts = form.iteration in read.union(scoping.output_names(self.form.body))
+        self._stable = facts.keeps_shape(site, form, symbols=False)
+        self._guards = form.kind is Kind.SCAN and not self._valid_inputs
+        known = facts.keeps_shape(site, form, symbols=not self.careful)
+        self._typed = all(known.values())
+        self.careful = self.careful or (self._guards and not all(self._stable.values()))
+        self._symbols = frozenset(
+            dim.dim_param
+            for value in site.model.proto.graph.input
+            for dim in value.type.tensor_type.shape.dim
+        ) - {""}
+
+    def edit(self, note: str) -> Edit:
+        """Write the iterations, then what they hand on and collected; clean what was written."""
+        author, form = self.author, self.form
+        author.adopt(self.body.nodes, self.body.constants)
+        agree = self._lengths_agree()
+        elements = [self._elements(one) for one in form.scanned]
+        states = [one.initial for one in form.carried]
+        for index in range(self.trips):
+            states = self._iteration(index, states, [one[index] for one in elements])
+        for carried, state in zip(form.carried, states, strict=True):
+            self._hand_on(state, carried.final, agree)
+        for one, rows in zip(form.collected, self.collected, strict=True):
+            if one.tensor:
+                self._hand_on(self._stacked(one, rows), one.tensor, agree)
+        return self._cleaned(note)
+
+    def _cleaned(self, note: str, also: Collection[str] = ()) -> Edit:
+        """What was written, cleaned; `also` are names to keep beside the node's outputs."""
+        keep = frozenset(filter(None, (*self.site.node.output, *also)))
+        nodes, constants = Tidy(
+            self.author,
+            keep,
+            self.site.constant,
+            self._type_of,
+            careful=self.careful,
+            doubts=self.doubts,
+        ).clean()
+        described = self.value_info or self.annotations
+        made = {name for node in nodes for name in node.output} - keep if described else set()
+        named = made | {one.name for one in constants}
+        annotations = [one for one in self.annotations if one.tensor_name in named]
+        scales = {
+            entry.value for one in annotations for entry in one.quant_parameter_tensor_names
+        } - named
+        return Edit(
+            tuple(nodes),
+            (*constants, *(one for one in self.author.constants if one.name in scales)),
+            tuple(one for one in self.value_info if one.name in made),
+            note=note,
+            tidies=True,
+            annotations=tuple(annotations),
+            extras=self.author.extras(nodes),
+        )
+
+    def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
+        """Write one; answers with its states."""
+        written = self._written(self.author, f"it{index}", self._number(index), states, elements)
+        self.value_info += written.value_info
+        self.annotations += written.annotations
+        results = written.outputs[1:] if self.form.condition else written.outputs
+        for kept, name in zip(self.collected, results[len(states) :], strict=True):
+            kept.append(name)
+        return [
+            self._kept_shape(self.author, position, new, old)
+            for position, (new, old) in enumerate(zip(results, states, strict=False))
+        ]
+
+    def _written(
+        self,
+        author: Author,
+        tag: str,
+        number: str,
+        states: Sequence[str],
+        elements: Sequence[str] = (),
+    ) -> Iteration:
+        """Write the nodes of one iteration; a Loop's has a number."""
+        form = self.form
+        fed = form.body_inputs[: len(form.body_inputs) - len(form.constant_inputs)]
+        head = []
+        if form.condition:
+            number = number and spelling.of_rank(self.author, number, form.iteration_rank)
+            head = [number, spelling.true(self.author, form.condition_rank)]
+        inputs = dict(zip(fed, [*head, *states, *elements], strict=True))
+        written = write_iteration(author, self.body, inputs, tag, self._symbols)
+        author.adopt(written.nodes)
+        self.doubts.update(written.names[name] for name in self._doubts)
+        if self._shapes:
+            names = written.names.items()
+            self._origin.update((new, old) for old, new in names if old not in inputs)
+            self._origin.update(zip(elements, fed[len(fed) - len(elements) :], strict=True))
+        return written
+
+    def _kept_shape(self, author: Author, position: int, new: str, old: str) -> str:
+        """The state, or a failure where it changes its shape, as a Scan fails."""
+        carried = self.form.carried[position]
+        if self._stable[carried.body_input] or not self._guards or new == old:
+            return new
+        return kept_state(author, self.site, carried, new, old)
+
+    @property
+    def _valid_inputs(self) -> bool:
+        return "valid-inputs" in self.site.options.get("assume", ())
+
+    def _number(self, index: int) -> str:
+        """The number of an iteration; "" where nobody asks for it."""
+        return self.author.int(index) if self._counts else ""
+
+    def _lengths_agree(self) -> str:
+        """A condition: that all scanned lengths are the trip count; "" where that is known."""
+        author = self.author
+        if self._valid_inputs:
+            return ""
+        with author.serving(self.guards):
+            sizes = [
+                spelling.squeeze(author, spelling.size_of_axis(author, one.tensor, one.axis), 0)
+                for one in self.form.scanned
+                if self._length(one) != self.trips
+            ]
+            checks = [author.op("Equal", size, author.int(self.trips)) for size in sizes]
+            return spelling.both(author, checks) if checks else ""
+
+    def _length(self, one: Scanned) -> object:
+        dims = dims_of(self.site.type_of(one.tensor))
+        return None if dims is None else dims[one.axis]
+
+    def _elements(self, one: Scanned) -> list[str]:
+        """The slices of a scanned tensor, in the order in which they are read."""
+        author, count = self.author, self.trips
+        hints = [f"{one.body_input}/it{index}" for index in range(count)]
+        if one.reversed:
+            hints.reverse()
+        parts = [one.tensor]
+        if count > 1:
+            parts = [author.names.fresh(f"{hint}/part") for hint in hints]
+            spelling.split(author, one.tensor, one.axis, parts)
+        read = [
+            spelling.squeeze(author, part, one.axis, [author.names.fresh(hint)])
+            for part, hint in zip(parts, hints, strict=False)
+        ]
+        return read[::-1] if one.reversed else read
+
+    def _hand_on(self, value: str, name: str, agree: str) -> None:
+        if not name:
+            return
+        if agree:
+            elem_type = elem_type_of(self.site.type_of(name))
+            with self.author.serving(self.guards):
+                spelling.guarded(self.author, value, agree, elem_type, [name])
+        else:
+            self.author.op("Identity", value, outputs=[name])
+
+    def _stacked(self, one: Collected, rows: Sequence[str]) -> str:
+        if not rows:
+            return self._nothing(self.author, one)
+        ordered = reversed(rows) if one.reversed else rows
+        lifted = [spelling.unsqueeze(self.author, row, one.axis) for row in ordered]
+        return self.author.op("Concat", *lifted, axis=one.axis) if len(lifted) > 1 else lifted[0]
+
+    def _nothing(self, author: Author, one: Collected) -> str:
+        """A collected output of no iterations."""
+        return no_rows(author, self.site, self.form, one)
+
+    def _type_of(self, name: str) -> TypeProto | None:
+        """The type of a value, None where iterations may differ in it."""
+        if name not in self._origin:
+            return self.site.type_of(name)
+        if not self._typed:
+            return None
+        return self.site.body_type_of("body", self._origin[name])
+
+    def _known(self, name: str) -> Array | None:
+        """A constant, of the surroundings or written here, as seen from a branch."""
+        tensor = self.author.tensor(name)
+        return self.site.constant(name) if tensor is None else small(tensor)

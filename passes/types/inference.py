@@ -1,0 +1,90 @@
+"""Types and shapes of values, inferred once per model and looked up by scope and name."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Hashable
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from functools import cached_property
+from typing import Any
+
+from google.protobuf.message import Message
+from onnx import GraphProto, ModelProto, TypeProto
+
+from passes.ir import scope as scoping
+from passes.ir.scope import Key, Scope
+from passes.types.function_types import infer_functions
+from passes.types.type_tables import Table, Tables, inferred, look_up, tabulate
+
+_LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
+_OVERRIDABLE_SINCE = 4  # the IR version from which a caller may feed an initializer
+
+
+@dataclass
+class ValueTypes:
+    """Types of the values of one model, in every scope; shape inference runs when first asked.
+
+    `derived` is room for what follows from the model and its types, by those who work it out.
+    """
+
+    model: ModelProto
+    derived: dict[Hashable, Any] = dataclass_field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, scope: Scope, name: str) -> TypeProto | None:
+        """The type of what `name` means in `scope`, None where nothing tells it."""
+        return look_up(self._by_scope, scope, name)
+
+    def within(self, scope: Scope, name: str) -> TypeProto | None:
+        """The type of what `scope` itself defines as `name`, None where nothing tells it."""
+        table = self._by_scope.get(scope.key)
+        return None if table is None else table.find(name)
+
+    @cached_property
+    def _by_scope(self) -> Tables:
+        light = light_copy(self.model)
+        tables: dict[Key, Table] = {}
+        tabulate(inferred(light), "main", 0, tables)
+        infer_functions(light, tables)
+        return tables
+
+
+def light_copy(model: ModelProto) -> ModelProto:
+    """A copy without large weights, overridable defaults and constant inputs of bodies.
+
+    Inference would take a default for the value that the input always has; and it counts a
+    body's inputs against what the node feeds, which an IR 3 body that lists its initializers as
+    inputs would fail.
+    """
+    copy = ModelProto()
+    _copy_fields(model, copy, without=("graph", "training_info"))
+    _copy_fields(model.graph, copy.graph, without=("initializer",))
+    defaults = scoping.input_names(model.graph) if model.ir_version >= _OVERRIDABLE_SINCE else []
+    _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
+    tops: list[scoping.Owner] = [copy.graph, *copy.functions]
+    for owner in tops:
+        for graph in scoping.graphs_below(owner):
+            if isinstance(graph, GraphProto) and graph is not copy.graph:
+                scoping.drop_constant_inputs(graph)
+    return copy
+
+
+def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    for part, value in source.ListFields():
+        if part.name in without:
+            continue
+        if part.is_repeated:
+            getattr(copy, part.name).extend(value)
+        elif part.message_type is not None:
+            getattr(copy, part.name).CopyFrom(value)
+        else:
+            setattr(copy, part.name, value)
+
+
+def _copy_initializers(source: GraphProto, copy: GraphProto, without: Container[str]) -> None:
+    for tensor in source.initializer:
+        if tensor.name in without:
+            continue
+        if tensor.ByteSize() > _LARGE:
+            copy.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+        else:
+            copy.initializer.append(tensor)

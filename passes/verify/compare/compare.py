@@ -1,0 +1,252 @@
+"""Comparing what two runs gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from passes.verify.compare.tolerance import (
+    BITS,
+    Tolerance,
+    absolute_errors,
+    bits,
+    ulp_errors,
+    unequal,
+)
+from passes.verify.executor import Array, Outcome, Value
+from passes.verify.inputs.arrays import is_float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two outputs differ. `index` is the worst element, None where no element is meant."""
+
+    output: str
+    sentence: str
+    index: tuple[int, ...] | None = None
+    expected: Any = None
+    actual: Any = None
+
+
+@dataclass(frozen=True)
+class Errors:
+    """The worst float errors among finite elements: absolute, relative, in units in the last
+    place. All 0 where everything is bit-equal but for the sign of zeros."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+    ulp: float = 0.0
+
+    def __or__(self, other: Errors) -> Errors:
+        """The worse of both, measure by measure."""
+        return Errors(
+            max(self.absolute, other.absolute),
+            max(self.relative, other.relative),
+            max(self.ulp, other.ulp),
+        )
+
+
+NO_ERRORS = Errors()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The differences (none: the outcomes agree), the errors, and how many elements were seen,
+    and of these how many were `wrong`."""
+
+    differences: tuple[Difference, ...] = ()
+    errors: Errors = NO_ERRORS
+    elements: int = 0
+    wrong: int = 0
+
+    @property
+    def agree(self) -> bool:
+        return not self.differences
+
+    def __or__(self, other: Comparison) -> Comparison:
+        return Comparison(
+            self.differences + other.differences,
+            self.errors | other.errors,
+            self.elements + other.elements,
+            self.wrong + other.wrong,
+        )
+
+
+NOTHING = Comparison()
+
+
+def compare(
+    expected: Outcome,
+    actual: Outcome,
+    tolerance: Tolerance = BITS,
+    *,
+    sides: tuple[str, str] = ("before", "after"),
+) -> Comparison:
+    """Compare two runs: names and order of outputs, then dtypes, shapes and elements of each.
+
+    Dims that are 0 are wildcards where either outcome had to guess shapes, for tensors that hold
+    nothing but zeros. `sides` is what the sentences call the two runs.
+    """
+    how = _How(tolerance, expected.guessed_shapes or actual.guessed_shapes, sides)
+    names, others = list(expected.outputs), list(actual.outputs)
+    if names != others:
+        return how.differ("", "the outputs", "are", names, others)
+    result = Comparison()
+    for name in names:
+        result |= _compare_values(name, expected.outputs[name], actual.outputs[name], how)
+    return result
+
+
+def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
+    """What was expected in place of the elements in which two outcomes differ, one of them being a
+    number, and a third outcome, that is `right`, is NaN; and how many these are."""
+    outputs, count = dict(actual.outputs), 0
+    for name, value in actual.outputs.items():
+        values = right.outputs.get(name), expected.outputs.get(name), value
+        arrays = [one for one in values if isinstance(one, np.ndarray)]
+        if len(arrays) == len(values) and _are_alike(arrays):
+            nan, before, after = map(np.isnan, arrays)
+            lost = nan & ~(before & after) & (arrays[1] != arrays[2])
+            outputs[name] = np.where(lost, arrays[1], arrays[2])
+            count += int(np.count_nonzero(lost))
+    return replace(actual, outputs=outputs), count
+
+
+def _are_alike(arrays: Sequence[Array]) -> bool:
+    """Whether arrays are of one shape and one float type."""
+    kinds = {(one.dtype, one.shape) for one in arrays}
+    return len(kinds) == 1 and is_float(arrays[0].dtype)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How to compare, and how to call the two sides."""
+
+    tolerance: Tolerance
+    guessed: bool
+    sides: tuple[str, str]
+
+    def both(self, one: Any, other: Any) -> str:
+        return f"{one} {self.sides[0]} and {other} {self.sides[1]}"
+
+    def differ(self, output: str, subject: str, verb: str, one: Any, other: Any) -> Comparison:
+        return Comparison((Difference(output, f"{subject} {verb} {self.both(one, other)}"),))
+
+
+def _compare_values(name: str, expected: Value, actual: Value, how: _How) -> Comparison:
+    if _form(expected) != _form(actual):
+        return how.differ(name, name, "is", _form(expected), _form(actual))
+    if expected is None:
+        return Comparison(elements=1)
+    if isinstance(expected, list) and isinstance(actual, list):
+        if len(expected) != len(actual):
+            return how.differ(name, f"the length of {name}", "is", len(expected), len(actual))
+        result = Comparison(elements=1)
+        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
+            result |= _compare_values(f"{name}[{index}]", one, other, how)
+        return result
+    return _compare_arrays(name, np.asarray(expected), np.asarray(actual), how)
+
+
+def _compare_arrays(name: str, expected: Array, actual: Array, how: _How) -> Comparison:
+    kind = _dtype_name(expected)
+    if kind != _dtype_name(actual):
+        return how.differ(name, name, "is", kind, _dtype_name(actual))
+    if expected.shape != actual.shape:
+        if how.guessed and _both_are_nothing(expected, actual):
+            return Comparison()
+        return how.differ(name, f"the shape of {name}", "is", expected.shape, actual.shape)
+    if kind == "string":
+        wrong = np.asarray(_strings(expected) != _strings(actual))
+    elif expected.dtype.kind == "c":
+        real = _compare_arrays(f"{name}.real", expected.real, actual.real, how)
+        return real | _compare_arrays(f"{name}.imag", expected.imag, actual.imag, how)
+    elif is_float(expected.dtype):
+        if np.array_equal(bits(expected), bits(actual)):
+            return Comparison(elements=expected.size)
+        with np.errstate(all="ignore"):
+            wrong = unequal(expected, actual, how.tolerance)
+            return _elements(name, expected, actual, wrong, how, _errors(expected, actual))
+    else:
+        wrong = np.asarray(expected != actual)
+    return _elements(name, expected, actual, wrong, how)
+
+
+def _elements(
+    name: str,
+    expected: Array,
+    actual: Array,
+    wrong: Array,
+    how: _How,
+    errors: Errors = NO_ERRORS,
+) -> Comparison:
+    """The comparison of two arrays of one shape, told where they differ too much."""
+    count = int(np.count_nonzero(wrong))
+    if not count:
+        return Comparison(errors=errors, elements=expected.size)
+    at = _worst(expected, actual, wrong)
+    one, other = expected[at], actual[at]
+    where = f"[{', '.join(map(str, at))}]" if at else ""
+    sentence = (
+        f"{name}{where} is {how.both(_show(one), _show(other))} "
+        f"({count} of {expected.size} elements differ)"
+    )
+    found = Difference(name, sentence, at, one, other)
+    return Comparison((found,), errors, expected.size, count)
+
+
+def _worst(expected: Array, actual: Array, wrong: Array) -> tuple[int, ...]:
+    """The index of the worst wrong element: not finite on one side, else the largest error."""
+    severity = wrong.astype(np.float64)
+    if is_float(expected.dtype):
+        one_sided = np.isfinite(expected) != np.isfinite(actual)
+        errors = 1.0 + absolute_errors(expected, actual)
+        severity = np.where(wrong, np.where(one_sided, np.inf, errors), 0.0)
+    flat = int(np.argmax(severity))
+    return tuple(int(place) for place in np.unravel_index(flat, expected.shape))
+
+
+def _errors(expected: Array, actual: Array) -> Errors:
+    if not expected.size:
+        return NO_ERRORS
+    absolute = absolute_errors(expected, actual)
+    magnitude = np.abs(expected.astype(np.float64))
+    relative = np.divide(absolute, magnitude, out=np.zeros_like(absolute), where=magnitude > 0)
+    relative[~np.isfinite(relative)] = 0.0
+    return Errors(
+        float(absolute.max()), float(relative.max()), float(ulp_errors(expected, actual).max())
+    )
+
+
+def _form(value: Value) -> str:
+    if value is None:
+        return "an empty optional"
+    return "a sequence" if isinstance(value, list) else "a tensor"
+
+
+def _dtype_name(array: Array) -> str:
+    return "string" if array.dtype.kind in "OUST" else array.dtype.name
+
+
+def _strings(array: Array) -> Array:
+    """Strings as objects; bytes are UTF-8, as in a TensorProto."""
+    texts = [item.decode() if isinstance(item, bytes) else str(item) for item in array.flat]
+    result = np.empty(len(texts), object)
+    result[:] = texts
+    return result.reshape(array.shape)
+
+
+def _both_are_nothing(one: Array, other: Array) -> bool:
+    """Whether shapes are equal where neither dim is 0, and no element is but zeros, if any is."""
+    return (
+        one.ndim == other.ndim
+        and all(a == b or 0 in (a, b) for a, b in zip(one.shape, other.shape, strict=True))
+        and not any(bool(element) for element in (*one.flat, *other.flat))
+    )
+
+
+def _show(element: Any) -> str:
+    return repr(str(element)) if isinstance(element, str | bytes) else str(element)

@@ -1,0 +1,239 @@
+"""How far roundings may move each element of an answer, by running the original with others.
+
+A rewrite that adds up in another order rounds otherwise. What that may change is measured, not
+guessed: the original runs again, its arithmetic perturbed in every operator, and each element may
+differ by what it then moves, and no further. So a coarse dtype or a large number elsewhere allows
+nothing here, and where a recurrence makes anything of its roundings, its elements prove nothing.
+Whole numbers, bools and strings must agree but where a perturbed run gives them another value.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from passes.verify.compare.compare import compare
+from passes.verify.compare.tolerance import Tolerance, unequal
+from passes.verify.compare.trial import AUTHORITY, Side
+from passes.verify.executor import Array, Feeds, Outcome, Value
+from passes.verify.inputs.arrays import is_float
+from passes.verify.inputs.draw import Case
+from passes.verify.reference.roundings import Roundings
+
+#: How often the original runs, perturbed: more often where only few elements remain to explain,
+#: as one at the border of a comparison changes sides in some runs only.
+_RUNS = (1, 4, 16, 64)
+#: The part of the elements that counts as few, by the number of runs.
+_FEW = {1: 1.0, 4: 0.25, 16: 0.05, 64: 0.0}
+#: How much longer than any other run one that is perturbed may take.
+_PATIENCE = 4.0
+#: How much further than the furthest perturbed run an element may lie.
+_FACTOR = 4.0
+#: An element that moves by this part of itself proves nothing.
+_LOOSE = 0.05
+#: Among elements that prove nothing, one in so many may lie further off than any run was seen.
+_OUTLIERS = 0.02
+
+
+@dataclass(frozen=True)
+class Settled:
+    """An outcome in which what rounding explains is as expected.
+
+    Of these, `count` elements prove nothing: whole numbers, and floats that could be anything.
+    """
+
+    outcome: Outcome
+    count: int
+
+
+class NotMeasured(Exception):
+    """The original takes too long where its arithmetic is perturbed."""
+
+
+@dataclass
+class ErrorBounds:
+    """Explains differences by roundings; `sides` are the originals, by executor.
+
+    `deadline` is of `time.monotonic`: where time runs out the case is cut, by OutOfTime, as it
+    would show neither a mismatch nor that there is none.
+    """
+
+    sides: Mapping[str, Side]
+    deadline: float
+    _case: Case | None = field(default=None, init=False)
+    _plain: Outcome | None = field(default=None, init=False)
+    _known: dict[str, _Runs] = field(default_factory=dict, init=False)
+
+    def start(self, case: Case, plain: Outcome | None) -> None:
+        """Begin with a case; `plain` is what the reference executor answers, if it does."""
+        if self._case is not case:
+            self._known.clear()
+        self._case = case
+        self._plain = plain if AUTHORITY in self.sides else None
+
+    def settled(
+        self,
+        executor: str,
+        case: Case,
+        expected: Outcome,
+        actual: Outcome,
+        near: Tolerance,
+    ) -> Settled:
+        """`actual`, which differs from `expected`, with what rounding explains as expected.
+
+        `near`: what is equal anyway. `executor` ran the original, if the reference executor
+        cannot. Raises OutOfTime and NotMeasured.
+        """
+        if _overflows(case):
+            actual = replace(actual, outputs=_with_overflows(expected.outputs, actual.outputs))
+            if compare(expected, actual, near).agree:
+                return Settled(actual, 0)
+        runs = self._runs(executor, case)
+        result = Settled(actual, 0)
+        for count in _RUNS:
+            runs.extend_to(count, self.deadline)
+            result = _settle(expected, actual, runs, near)
+            left = compare(expected, result.outcome, near)
+            total = sum(one.size for one in _arrays(list(expected.outputs.values())))
+            if left.agree or left.wrong > max(1, _FEW[count] * total):
+                break
+        return result
+
+    def _runs(self, executor: str, case: Case) -> _Runs:
+        """The perturbed runs of a case: of the reference executor where it runs the original."""
+        assert self._case is case
+        name = executor if self._plain is None else AUTHORITY
+        if name not in self._known:
+            side = self.sides[name]
+            side = Side(side.executor, side.model, side.base_dir, side.timeout * _PATIENCE)
+            self._known[name] = _Runs(side, case, self._plain)
+        return self._known[name]
+
+
+@dataclass
+class _Runs:
+    """What one original answers, plainly and perturbed."""
+
+    side: Side
+    case: Case
+    plain: Outcome | None
+    perturbed: list[Outcome] = field(default_factory=list)
+    _tried: int = 0
+
+    def extend_to(self, count: int, deadline: float) -> None:
+        """Run until there were `count` perturbed runs, those that fail included."""
+        feeds, seed = self.case.feeds, zlib.crc32(self.case.label.encode())
+        if self.plain is None and not self._tried:
+            self.plain = self._run(feeds, deadline)
+        while self.plain is not None and self._tried < count:
+            self._tried += 1
+            if self.side.perturbs:
+                outcome = self._run(feeds, deadline, seed + self._tried)
+            else:  # the executor can perturb nothing but what a model is fed
+                moved = Roundings(seed + self._tried)
+                with np.errstate(all="ignore"):
+                    fed = {name: moved.moved(value) for name, value in feeds.items()}
+                outcome = self._run(fed, deadline)
+            if outcome is not None:
+                self.perturbed.append(outcome)
+
+    def _run(self, feeds: Feeds, deadline: float, perturbed: int | None = None) -> Outcome | None:
+        ran = self.side.run(feeds, deadline, perturbed=perturbed)
+        if ran.endless:
+            raise NotMeasured(ran.unable)
+        return ran.outcome
+
+
+def _overflows(case: Case) -> bool:
+    """Whether what is not finite may come of numbers that are too large: in sums that are regrouped
+    their infinities meet otherwise. Elsewhere numbers are small, or not finite from the start."""
+    floats = [one for one in _arrays(list(case.feeds.values())) if is_float(one.dtype)]
+    return case.kind == "special" and all(np.isfinite(one).all() for one in floats)
+
+
+def _with_overflows(expected: Mapping[str, Value], actual: Mapping[str, Value]) -> dict[str, Value]:
+    """What was expected in place of elements that are not finite, be they others."""
+    result = dict(actual)
+    for name, value in actual.items():
+        one = expected.get(name)
+        if not isinstance(one, np.ndarray) or not isinstance(value, np.ndarray):
+            continue
+        if one.shape == value.shape and one.dtype == value.dtype and is_float(one.dtype):
+            result[name] = np.where(~np.isfinite(one) & ~np.isfinite(value), one, value)
+    return result
+
+
+def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) -> Settled:
+    outputs: dict[str, Value] = {}
+    count = 0
+    for name, value in actual.outputs.items():
+        plain = None if runs.plain is None else runs.plain.outputs.get(name)
+        others = [one.outputs.get(name) for one in runs.perturbed]
+        outputs[name], loose = _settled(expected.outputs.get(name), value, plain, others, near)
+        count += loose
+    return Settled(replace(actual, outputs=outputs), count)
+
+
+def _settled(
+    expected: Value, actual: Value, plain: Value, perturbed: list[Value], near: Tolerance
+) -> tuple[Value, int]:
+    """A value with what rounding explains as expected, and how many elements prove nothing."""
+    if isinstance(expected, list) and isinstance(actual, list) and isinstance(plain, list):
+        lists = [one for one in perturbed if isinstance(one, list) and len(one) == len(expected)]
+        if not len(expected) == len(actual) == len(plain):
+            return actual, 0
+        items = [
+            _settled(one, actual[at], plain[at], [other[at] for other in lists], near)
+            for at, one in enumerate(expected)
+        ]
+        return [item for item, _ in items], sum(count for _, count in items)
+    if not all(isinstance(one, np.ndarray) for one in (expected, actual, plain)):
+        return actual, 0
+    assert isinstance(expected, np.ndarray)
+    assert isinstance(actual, np.ndarray)
+    assert isinstance(plain, np.ndarray)
+    kinds = {(one.shape, one.dtype) for one in (expected, actual, plain)}
+    like = [one for one in perturbed if isinstance(one, np.ndarray) and one.shape == plain.shape]
+    if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
+        return actual, 0  # how far complex numbers move is not measured
+    if not is_float(expected.dtype):
+        wrong = np.asarray(expected != actual)
+        moved = np.logical_or.reduce([np.asarray(one != plain) for one in like])
+        explained = wrong & moved
+        return np.where(explained, expected, actual), int(np.count_nonzero(explained))
+    with np.errstate(all="ignore"):
+        wrong = unequal(expected, actual, near)
+        explained, loose = _explained(expected, actual, plain, like, near)
+    loose &= wrong
+    return np.where(wrong & explained, expected, actual), int(np.count_nonzero(loose & explained))
+
+
+def _explained(
+    expected: Array, actual: Array, plain: Array, perturbed: Sequence[Array], near: Tolerance
+) -> tuple[Array, Array]:
+    """bool arrays: where roundings explain a float, and where they could make it anything."""
+    wide = plain.astype(np.float64)
+    moves = np.abs(np.stack([one.astype(np.float64) for one in perturbed]) - wide)
+    jumps = np.logical_or.reduce([np.isfinite(one) != np.isfinite(plain) for one in perturbed])
+    furthest = np.where(np.isfinite(moves), moves, 0.0).max(axis=0)
+    errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    explained = (errors <= _FACTOR * furthest + near.allowed(expected)) | jumps
+    loose = (furthest > _LOOSE * np.abs(wide)) | jumps
+    left = ~explained & np.isfinite(errors)
+    if np.count_nonzero(left) <= _OUTLIERS * np.count_nonzero(loose):
+        explained |= left & loose
+    return np.asarray(explained), np.asarray(loose)
+
+
+def _arrays(values: Sequence[Value]) -> list[np.ndarray[Any, Any]]:
+    found: list[np.ndarray[Any, Any]] = []
+    for value in values:
+        if isinstance(value, list):
+            found += _arrays(value)
+        elif value is not None:
+            found.append(np.asarray(value))
+    return found

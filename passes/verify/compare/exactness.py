@@ -1,0 +1,144 @@
+"""Whether a model's arithmetic is exact on small dyadic inputs, and what depends on rounding.
+
+Where it is exact, a rewrite that regroups sums must still give the same numbers; where it is
+not, only near ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import ml_dtypes
+import numpy as np
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
+
+from passes.ir import scope
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.operators import called_key, function_key, op_of
+from passes.verify.executor import Outcome, Value
+from passes.verify.inputs.arrays import is_float
+
+_FLOATS = frozenset(
+    kind
+    for name, kind in TensorProto.DataType.items()
+    if name.startswith(("FLOAT", "BFLOAT", "DOUBLE", "COMPLEX"))
+)
+#: Float arithmetic that does not round small dyadic numbers; everything that only moves,
+#: selects or compares is in `_MOVES`.
+_EXACT = (
+    "Abs Add Conv CumSum Einsum Gemm MatMul Mul Neg ReduceL1 ReduceProd ReduceSum "
+    "ReduceSumSquare Relu Sub Sum"
+)
+_MOVES = (
+    "And ArgMax ArgMin Ceil Clip Compress Concat ConcatFromSequence Constant ConstantOfShape "
+    "DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
+    "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop Max MaxPool Min "
+    "NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad Range ReduceMax "
+    "ReduceMin Reshape ReverseSequence Round Scan Scatter ScatterElements ScatterND SequenceAt "
+    "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
+    "Shape Sign Size Slice SpaceToDepth Split SplitToSequence Squeeze Tile TopK Transpose Trilu "
+    "Unique Unsqueeze Where Xor Cast CastLike"
+)
+_KNOWN = frozenset(f"{_EXACT} {_MOVES}".split())
+#: Constants beyond this many elements are taken for rounding ones, unread.
+_READ_AT_MOST = 1 << 20
+
+
+def rounds(model: ModelProto) -> bool:
+    """Whether any node may round on small dyadic inputs: its op does, or a constant is no such
+    number. Ops of other domains are taken to round, unless the model defines them itself."""
+    own = set(map(function_key, model.functions))
+    for place in scope.walk_model(model):
+        node = place.node
+        known = op_of(node) in _KNOWN
+        if not known and called_key(node) not in own:
+            return True
+        if any(_attribute_rounds(attribute) for attribute in node.attribute):
+            return True
+    graphs = (graph for _, owner in scope.owners(model) for graph in scope.graphs_below(owner))
+    return any(_is_rough(tensor) for graph in graphs for tensor in _constants(graph))
+
+
+def small_enough(outcome: Outcome) -> bool:
+    """Whether no float is so large that its last bits may have been rounded away: exact draws
+    grow in loops. The bound is half of the bits of each dtype."""
+    return all(_is_small(value) for value in outcome.outputs.values())
+
+
+def _is_small(value: Value) -> bool:
+    if isinstance(value, list):
+        return all(_is_small(item) for item in value)
+    if value is None or value.dtype.kind == "c" or not is_float(value.dtype):
+        return True
+    bound = 2.0 ** (ml_dtypes.finfo(value.dtype).nmant // 2)
+    finite = value[np.isfinite(value)].astype(np.float64)
+    return bool(np.abs(finite).max(initial=0.0) <= bound)
+
+
+def _attribute_rounds(attribute: AttributeProto) -> bool:
+    if attribute.type in (AttributeProto.FLOAT, AttributeProto.FLOATS):
+        return not all(_is_dyadic(value) for value in (attribute.f, *attribute.floats))
+    return attribute.type == AttributeProto.TENSOR and _is_rough(attribute.t)
+
+
+def _constants(owner: scope.Owner) -> Iterator[TensorProto]:
+    if isinstance(owner, GraphProto):
+        yield from owner.initializer
+        yield from (sparse.values for sparse in owner.sparse_initializer)
+
+
+def _is_rough(tensor: TensorProto) -> bool:
+    """Whether a constant holds floats that are no small dyadic numbers, or too many to read."""
+    if tensor.data_type not in _FLOATS:
+        return False
+    if tensor.data_location == TensorProto.EXTERNAL or int(np.prod(tensor.dims)) > _READ_AT_MOST:
+        return True
+    return not _is_dyadic(numpy_helper.to_array(tensor))
+
+
+def _is_dyadic(values: object) -> bool:
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "c":
+        return False
+    numbers = numbers.astype(np.float64)
+    odd = ~np.isfinite(numbers)
+    with np.errstate(invalid="ignore"):
+        return bool(np.all(odd | ((numbers * 4 == np.round(numbers * 4)) & (np.abs(numbers) <= 8))))
+
+
+#: Constants of at most so many elements are numbers that a model compares or counts with.
+_FEW_ELEMENTS = 4
+_MOST_NUMBERS = 32
+
+
+def mentioned_numbers(*models: ModelProto) -> tuple[float, ...]:
+    """The small constants of models, at any depth: where a model changes what it does."""
+    found: dict[float, None] = {}
+    for model in models:
+        for _, top in scope.owners(model):
+            for owner in scope.graphs_below(top):
+                for tensor in (*_constants(owner), *_constants_of_nodes(owner)):
+                    found.update(dict.fromkeys(_numbers_in(tensor)))
+                    if len(found) >= _MOST_NUMBERS:
+                        return tuple(found)[:_MOST_NUMBERS]
+    return tuple(found)
+
+
+def _constants_of_nodes(owner: scope.Owner) -> Iterator[TensorProto]:
+    for node in owner.node:
+        tensor = constant_tensor(node) if op_of(node) == "Constant" else None
+        if tensor is not None:
+            yield tensor
+
+
+def _numbers_in(tensor: TensorProto) -> list[float]:
+    if (
+        tensor.data_location == TensorProto.EXTERNAL
+        or not 0 < np.prod(tensor.dims) <= _FEW_ELEMENTS
+    ):
+        return []
+    values = numpy_helper.to_array(tensor)
+    if values.dtype.kind in "bcOSU":
+        return []
+    numbers = [float(one) for one in values.astype(np.float64).ravel()]
+    return [one for one in numbers if np.isfinite(one)]

@@ -1,0 +1,166 @@
+"""Books of a verification: what each case said, added up to a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from passes.verify.compare.compare import NOTHING, Comparison, Difference
+from passes.verify.compare.trial import Trial
+from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
+from passes.verify.executor import Outcome
+from passes.verify.inputs.draw import Case
+
+#: Why nothing was compared where no output had elements.
+EMPTY = "every compared output was empty"
+
+
+@dataclass
+class Ledger:
+    """Collects trials. `doubts` are cases in which the rewritten model disagrees with another
+    executor's original, and nothing else could be compared; `refined` is the first one in which
+    only the rewritten model answers."""
+
+    executors: Sequence[str]
+    reduction: int
+    total: Comparison = NOTHING
+    reasons: Counter[str] = field(default_factory=Counter)
+    notes: Counter[str] = field(default_factory=Counter)
+    doubts: list[tuple[Failure, list[str]]] = field(default_factory=list)
+    failure: Failure | None = None
+    refined: Failure | None = None
+    timed_out: bool = False
+    #: By executor and output, a case in which it disagrees with the reference on the original.
+    disagreements: dict[tuple[str, str], Case] = field(default_factory=dict)
+    _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _examples: dict[str, str] = field(default_factory=dict)
+
+    def add(self, executor: str, case: Case, trial: Trial) -> None:
+        """Book what a case said in an executor."""
+        self._statuses[executor, trial.status] += 1
+        self.timed_out |= trial.before.endless or trial.after.endless
+        if trial.status in ("compared", "crossed"):
+            self.total |= trial.comparison
+        elif trial.status == "mismatch":
+            self.failure = self.failure or self.failed(executor, case, trial)
+        elif trial.status == "refined":
+            self.refined = self.refined or self.failed(executor, case, trial)
+            self.note(
+                f"{executor}: the rewritten model answers where the original fails",
+                trial.before.failed,
+            )
+        elif trial.status == "not run" or case.kind != "invalid":
+            self.reason(f"{executor}: {trial.sentence}")
+
+    @staticmethod
+    def failed(executor: str, case: Case, trial: Trial) -> Failure:
+        """The failure that a trial shows."""
+        return Failure(executor, case, trial.sentence, trial.before.outcome, trial.after.outcome)
+
+    def doubt(
+        self,
+        executor: str,
+        case: Case,
+        differences: Sequence[Difference],
+        expected: Outcome,
+        trial: Trial,
+    ) -> None:
+        """Book a rewritten model that disagrees with the reference executor's original."""
+        sentence = differences[0].sentence
+        self._statuses[executor, "not run"] += 1
+        if case.kind == "special":  # where executors differ in NaN and extremes, op by op
+            self.note(f"{executor}, rewritten, against the reference on special values", sentence)
+        else:
+            failure = Failure(executor, case, sentence, expected, trial.after.outcome)
+            self.doubts.append((failure, [one.output for one in differences]))
+
+    def reason(self, sentence: str) -> None:
+        """Book why a case was not compared; sentences that differ in numbers count as one."""
+        key = re.sub(r"\d+", "N", sentence)
+        self.reasons[self._examples.setdefault(key, sentence)] += 1
+
+    def disagreement(self, executor: str, case: Case, differences: Sequence[Difference]) -> None:
+        """Book that an executor and the reference executor disagree on the original."""
+        if case.kind != "special":
+            for one in differences:
+                self.disagreements.setdefault((executor, one.output), case)
+        what = " on special values" if case.kind == "special" else ""
+        sentence = differences[0].sentence
+        self.note(f"{executor} and the reference executor disagree on the original{what}", sentence)
+
+    def note(self, sentence: str, example: str = "") -> None:
+        """Book what is odd without being a mismatch; the first example is told."""
+        self.notes[sentence] += 1
+        self._examples.setdefault(sentence, example)
+
+    def tally(self, executor: str) -> Tally:
+        """The counts of one executor."""
+        return Tally(
+            compared=self._statuses[executor, "compared"],
+            crossed=self._statuses[executor, "crossed"],
+            both_failed=self._statuses[executor, "both failed"],
+            not_run=self._statuses[executor, "not run"] + self._statuses[executor, "refined"],
+        )
+
+    def close(self, cut: Sequence[str]) -> Verification:
+        """The verification that the books add up to; `cut` are cases that time did not allow."""
+        self._settle_doubts()
+        if not cut and not any(self._agreed(name) for name in self.executors):
+            self.failure = self.failure or self.refined  # nothing vouches for what it answers
+        verdict, reason = self._verdict(bool(cut))
+        return Verification(
+            verdict,
+            reason,
+            {executor: self.tally(executor) for executor in self.executors},
+            self.total.elements,
+            dict(self.reasons.most_common()),
+            self.total.errors,
+            self.reduction,
+            tuple(self._told(note, count) for note, count in self.notes.most_common()),
+            bool(cut),
+            tuple(cut),
+            timed_out=self.timed_out,
+            failure=self.failure,
+        )
+
+    def _settle_doubts(self) -> None:
+        """A doubt is a mismatch, unless the executors are known to disagree on all of its outputs
+        in the original, too."""
+        for doubt, outputs in self.doubts:
+            cases = [self.disagreements.get((doubt.executor, one)) for one in outputs]
+            if all(cases):
+                what = f"{doubt.executor}, rewritten, against the reference executor's original"
+                known = ", ".join(dict.fromkeys(one.label for one in cases if one))
+                self.note(f"{what}, as on the original ({known})", doubt.sentence)
+            elif self.failure is None:
+                self.failure = doubt
+
+    def _verdict(self, cut: bool) -> tuple[Verdict, str]:
+        if self.failure is not None:
+            where = f"{self.failure.executor}, {self.failure.case.label}"
+            return "mismatch", f"{where}: {self.failure.sentence}"
+        counts = {name: self._agreed(name) for name in self.executors}
+        if sum(counts.values()) and self.total.elements:
+            told = ", ".join(f"{count} in {name}" for name, count in counts.items())
+            return "verified", f"before and after agree in every compared case ({told})"
+        return "not-compared", self._why_not(bool(sum(counts.values())), cut)
+
+    def _agreed(self, executor: str) -> int:
+        """In how many cases the sides agree."""
+        return self.tally(executor).compared + self.tally(executor).crossed
+
+    def _why_not(self, compared: bool, cut: bool) -> str:
+        if compared:
+            return EMPTY
+        if cut:
+            return "the time budget ran out before a case could be compared"
+        if self.reasons:
+            return self.reasons.most_common(1)[0][0]
+        return "there was no executor" if not self.executors else "there was no case"
+
+    def _told(self, note: str, count: int) -> str:
+        times = "" if count == 1 else f" ({count} times)"
+        example = self._examples[note]
+        return f"{note}{times}: {example}" if example else note + times

@@ -1,0 +1,59 @@
+"""Outputs of bodies for which onnxruntime answers uninitialised memory, and models without them.
+
+A Scan body that returns an input as it is, or a value twice, and a Loop body that collects the
+iteration number: what onnxruntime answers there says nothing of a rewrite. With an Identity of its
+own each such output means the same, and onnxruntime answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from onnx import GraphProto, ModelProto, NodeProto
+
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+
+_COLLECTED_BY_A_LOOP = 1  # behind the condition and what is carried
+
+
+def count(model: ModelProto) -> int:
+    """How many outputs of bodies onnxruntime leaves uninitialised."""
+    return sum(len(places) for _, places in _bodies(model))
+
+
+def repaired(model: ModelProto) -> ModelProto:
+    """A copy that means the same, and in which onnxruntime answers every output."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    taken = scoping.all_names([copy.graph, *copy.functions])
+    for body, places in _bodies(copy):
+        for place in places:
+            value = body.output[place]
+            fresh = f"{value.name}/answered_{place}"
+            while fresh in taken:
+                fresh += "_"
+            taken.add(fresh)
+            body.node.add(op_type="Identity", input=[value.name], output=[fresh])
+            value.name = fresh
+    return copy
+
+
+def _bodies(model: ModelProto) -> Iterator[tuple[GraphProto, list[int]]]:
+    """The bodies with such outputs, and the places of those."""
+    for place in list(scoping.walk_model(model)):
+        node = place.node
+        if op_of(node) in ("Scan", "Loop"):
+            for name, body in scoping.subgraphs(node):
+                if name == "body" and (found := _places(node, body)):
+                    yield body, found
+
+
+def _places(node: NodeProto, body: GraphProto) -> list[int]:
+    names = scoping.output_names(body)
+    if op_of(node) == "Loop":
+        numbers = scoping.input_names(body)[:1]
+        first = max(0, len(node.input) - 2) + _COLLECTED_BY_A_LOOP
+        return [at for at, name in enumerate(names) if at >= first and name in numbers]
+    taken = set(scoping.input_names(body))
+    return [at for at, name in enumerate(names) if name in taken or name in names[:at]]

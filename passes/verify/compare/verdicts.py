@@ -1,0 +1,74 @@
+"""What a verification says, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from passes.verify.compare.compare import NO_ERRORS, Errors
+from passes.verify.executor import Event, Outcome
+from passes.verify.inputs.draw import Case
+
+Verdict = Literal["verified", "mismatch", "not-compared"]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the cases in one executor.
+
+    `compared`: both sides answered and agree. `crossed`: only the rewritten side answered
+    here, and agrees with the reference executor's original. `both_failed`: both sides fail.
+    `not_run`: nothing to compare.
+    """
+
+    compared: int = 0
+    crossed: int = 0
+    both_failed: int = 0
+    not_run: int = 0
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first case in which the sides differ; an outcome is None where that side failed."""
+
+    executor: str
+    case: Case
+    sentence: str
+    expected: Outcome | None
+    actual: Outcome | None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict of executing a model before and after a rewrite.
+
+    `reason` is one sentence. `tallies` counts cases per executor, `elements` the compared
+    elements, `reasons` why cases were not compared, and how often. `errors` are the worst
+    float errors of compared cases, `reduction` the length of sums that the tolerance allowed
+    for. `notes` tell what is odd without being a mismatch. Where `budget_exhausted`, `cut`
+    names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
+    ways in which time changes the result.
+    `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
+    may do and did not, with their paths.
+    """
+
+    verdict: Verdict
+    reason: str
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
+    elements: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    errors: Errors = NO_ERRORS
+    reduction: int = 1
+    notes: tuple[str, ...] = ()
+    budget_exhausted: bool = False
+    cut: tuple[str, ...] = ()
+    timed_out: bool = False
+    reached: frozenset[Event] = frozenset()
+    unreached: Mapping[Event, str] = field(default_factory=dict)
+    failure: Failure | None = None
+
+    @property
+    def compared(self) -> int:
+        """The number of compared cases, over all executors."""
+        return sum(tally.compared + tally.crossed for tally in self.tallies.values())

@@ -1,0 +1,3 @@
+"""The inputs of a verification: given, observed, drawn, and learned from failures."""
+
+from __future__ import annotations

@@ -1,0 +1,278 @@
+"""Drawing the inputs of a model from their declared types.
+
+`draw` gives cases, the most telling first, the same for the same seed. What a declaration
+leaves open (which unnamed dims are equal, the rank, whether an int is an index, a size or a
+trip count) is found by trying: `Drawer.case` takes the number of the attempt.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from onnx import TensorProto, TypeProto, ValueInfoProto
+
+from passes.verify.executor import Array, Feeds, Value
+from passes.verify.inputs import arrays as draw_arrays
+from passes.verify.inputs import dims as draw_dims
+from passes.verify.inputs.arrays import INT_STYLES, Manner
+from passes.verify.inputs.dims import Dims
+from passes.verify.inputs.lengths import fill_behind, lengths
+from passes.verify.inputs.needs import Needs
+from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
+
+#: Elements of the largest input that is drawn: 2 GB of floats.
+_MOST_ELEMENTS = 1 << 29
+
+
+class CannotDraw(Exception):
+    """The declared type of an input does not say enough to draw it."""
+
+
+@dataclass(frozen=True)
+class Hint:
+    """What is known of an input beyond its declaration.
+
+    `dims` overrides the declared shape, axis by axis: a name, a size, or None to leave it.
+    `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
+    `index_below`: int values from 0 to that size less one. `natural`: values really observed;
+    those of several inputs belong together by position. `chosen`: a caller chooses its sizes, and
+    may choose others than `dims` asks for, unless its declaration says so, too.
+    """
+
+    dims: tuple[str | int | None, ...] | None = None
+    length_of: str | int | None = None
+    index_below: str | None = None
+    natural: tuple[Value, ...] = ()
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class Case:
+    """Inputs by name. `exact`: short sums and products of its floats do not round."""
+
+    feeds: Feeds
+    kind: Kind
+    exact: bool
+    label: str
+
+
+@dataclass(frozen=True)
+class Drawer:
+    """The inputs to draw, with what is known of them. `numbers` are constants of the models,
+    `needs` what their sizes turned out to be: the first attempt at a case goes by them."""
+
+    inputs: tuple[ValueInfoProto, ...]
+    seed: int = 0
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    extremes: bool = True
+    numbers: tuple[float, ...] = ()
+    needs: Needs | None = None
+
+    def plans(self) -> list[Plan]:
+        """The cases to draw, the most telling first."""
+        dims = self._dims(Plan("ordinary", ""), ATTEMPTS[0])
+        return plans(
+            self.free(dims),
+            lengths=any(self._hint(value.name).length_of for value in self.inputs),
+            containers=any(
+                value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
+            ),
+            shared=self._shared(dims),
+            numbers=self.numbers,
+        )
+
+    def symbols(self) -> list[str]:
+        """The names of the sizes that are to be drawn, made up where there are none."""
+        return self.free(self._dims(Plan("ordinary", ""), ATTEMPTS[0]))
+
+    def unranked(self) -> list[str]:
+        """The inputs of which nothing tells the rank."""
+        return [
+            value.name
+            for value in self.inputs
+            if draw_dims.declared(value.type) is None and self._hint(value.name).dims is None
+        ]
+
+    def free(self, dims: Dims) -> list[str]:
+        """The symbols whose sizes do not follow from others."""
+        return [one for one in dims.symbols() if self.needs is None or one not in self.needs.ties]
+
+    def _shared(self, dims: Dims) -> list[str]:
+        """The symbols on which hints make several inputs agree that are not declared to."""
+        return [one for one in dims.symbols() if self._skewed(one, dims)]
+
+    def _skewed(self, symbol: str, dims: Dims) -> list[str]:
+        """The inputs that disagree on a symbol where some do: the last one that is declared
+        otherwise, and those that are declared as it is."""
+        bearers = {
+            value.name: _declared_as(value, dims.of[value.name].index(symbol))
+            for value in self.inputs
+            if symbol in dims.of[value.name]
+        }
+        *_, last = ("", *(one for one in bearers if bearers[one] != symbol))
+        if not last or not self._hint(last).chosen:
+            return []
+        alike = [one for one in bearers if one == last or bearers[one] == bearers[last] is not None]
+        return alike if len(alike) < len(bearers) else []
+
+    def observed(self) -> int:
+        """How many cases were observed."""
+        return max((len(self._hint(value.name).natural) for value in self.inputs), default=0)
+
+    def natural(self, index: int) -> Case:
+        """An observed case; inputs never observed are drawn to fit it. Raises CannotDraw."""
+        observed = {value.name: self._hint(value.name).natural for value in self.inputs}
+        fixed = {name: seen[index % len(seen)] for name, seen in observed.items() if seen}
+        return self._case(Plan("natural", f"observed values {index}"), ATTEMPTS[1], fixed)
+
+    def case(self, plan: Plan, attempt: int = 0) -> Case:
+        """The inputs of a plan. Raises CannotDraw, naming the input."""
+        if self.needs is not None and not attempt:
+            return self._case(plan, Attempt(ints=self.needs.ints), {})
+        other = replace(self, needs=None)
+        return other._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
+
+    def _case(self, plan: Plan, attempt: Attempt, fixed: Feeds, salt: int = 0) -> Case:
+        rng = np.random.default_rng([self.seed, zlib.crc32(plan.label.encode()), salt])
+        dims = self._dims(plan, attempt)
+        sizes = draw_dims.sizes(dims, self.free(dims), plan, attempt, fixed)
+        if self.needs is not None and not fixed:
+            sizes = self.needs.fit(sizes)
+        drawn = dict(fixed)
+        for value in self.inputs:
+            if value.name not in fixed:
+                drawn[value.name] = self._value(rng, value, plan, attempt, dims, sizes)
+        feeds = {value.name: drawn[value.name] for value in self.inputs}
+        if plan.padding:
+            feeds = self._pad(feeds, dims)
+        return Case(feeds, plan.kind, plan.style == "exact" and not fixed, plan.label)
+
+    def _hint(self, name: str) -> Hint:
+        return self.hints.get(name, Hint())
+
+    def _dims(self, plan: Plan, attempt: Attempt) -> Dims:
+        hints = {name: hint.dims for name, hint in self.hints.items() if hint.dims is not None}
+        for name, rank in (self.needs.ranks if self.needs is not None else {}).items():
+            hints.setdefault(name, (None,) * rank)
+        return draw_dims.resolve(self.inputs, hints, plan, attempt)
+
+    def _value(
+        self,
+        rng: np.random.Generator,
+        value: ValueInfoProto,
+        plan: Plan,
+        attempt: Attempt,
+        dims: Dims,
+        sizes: Mapping[str, int],
+    ) -> Value:
+        hint = self._hint(value.name)
+        if plan.skew and value.name in self._skewed(plan.skew, dims):
+            sizes = {**sizes, plan.skew: sizes[plan.skew] + 1}
+        shape = dims.shape(value.name, sizes)
+        reason = why_not(value)
+        if reason is not None:
+            raise CannotDraw(reason)
+        if math.prod(shape) > _MOST_ELEMENTS:
+            raise CannotDraw(f"input {value.name} of shape {list(shape)} is too large to draw")
+        if hint.length_of is not None or hint.index_below is not None:
+            mode = attempt.lengths if plan.lengths == "ragged" else plan.lengths
+            return _bounded(rng, value, hint, mode, shape, sizes)
+        ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
+        all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
+        manner = Manner(plan.style, ints, all_sizes, self.extremes, self.numbers)
+        loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
+        return _draw(rng, value.type, shape, manner, plan, loose)
+
+    def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
+        """The feeds with NaN and infinities behind the lengths, where dims tell rows and time."""
+        padded = dict(feeds)
+        for name, hint in self.hints.items():
+            ends, row = feeds.get(name), dims.of.get(name, ())
+            if hint.length_of is None or not isinstance(ends, np.ndarray) or len(row) != 1:
+                continue
+            for other, value in padded.items():
+                axes = dims.of[other]
+                if isinstance(value, np.ndarray) and row[0] in axes and hint.length_of in axes:
+                    place = axes.index(row[0]), axes.index(hint.length_of)
+                    padded[other] = fill_behind(value, *place, ends)
+        return padded
+
+
+def draw(
+    inputs: Sequence[ValueInfoProto], *, seed: int = 0, hints: Mapping[str, Hint] | None = None
+) -> Iterator[Case]:
+    """The cases for these typed inputs, observed ones first, then the most telling.
+
+    Deterministic per seed. Raises CannotDraw where a declared type does not say enough.
+    """
+    drawer = Drawer(tuple(inputs), seed, hints or {})
+    for index in range(drawer.observed()):
+        yield drawer.natural(index)
+    for plan in drawer.plans():
+        yield drawer.case(plan)
+
+
+def _declared_as(value: ValueInfoProto, axis: int) -> str | int | None:
+    """What an input's declaration calls the size of an axis."""
+    known = draw_dims.declared(value.type)
+    return known[axis] if known is not None and axis < len(known) else None
+
+
+def why_not(value: ValueInfoProto) -> str | None:
+    """Why an input cannot be drawn, or None."""
+    inner = draw_dims.element_type(value.type)
+    kind = inner.WhichOneof("value")
+    if kind is None:
+        return f"input {value.name} has no type"
+    if kind != "tensor_type":
+        return f"input {value.name} is a {kind.removesuffix('_type')}, which is never drawn"
+    if inner.tensor_type.elem_type == TensorProto.UNDEFINED:
+        return f"input {value.name} has no dtype"
+    return None
+
+
+def _bounded(
+    rng: np.random.Generator,
+    value: ValueInfoProto,
+    hint: Hint,
+    mode: Lengths,
+    shape: tuple[int, ...],
+    sizes: Mapping[str, int],
+) -> Array:
+    """Lengths or indices: whole numbers bounded by the size of a dim."""
+    dtype = draw_arrays.numpy_dtype(draw_dims.element_type(value.type).tensor_type.elem_type)
+    symbol = hint.index_below if hint.length_of is None else hint.length_of
+    size = symbol if isinstance(symbol, int) else sizes.get(symbol or "")
+    if size is None:
+        raise CannotDraw(f"input {value.name} is bounded by {symbol}, which is no dim of an input")
+    if hint.length_of is not None:
+        count = int(np.prod(shape))
+        return lengths(rng, mode, count, size).reshape(shape).astype(dtype)
+    return rng.integers(0, max(1, size), shape).astype(dtype)
+
+
+def _draw(
+    rng: np.random.Generator,
+    type_: TypeProto,
+    shape: tuple[int, ...],
+    manner: Manner,
+    plan: Plan,
+    loose: Sequence[bool],
+) -> Value:
+    """A value of any type. The items of a sequence differ in the sizes of their `loose` axes."""
+    match type_.WhichOneof("value"):
+        case "sequence_type":
+            inner = type_.sequence_type.elem_type
+            shapes = [
+                tuple(size + (item if free else 0) for size, free in zip(shape, loose, strict=True))
+                for item in range(plan.items)
+            ]
+            return [_draw(rng, inner, one, manner, plan, loose) for one in shapes]
+        case "optional_type":
+            inner = type_.optional_type.elem_type
+            return _draw(rng, inner, shape, manner, plan, loose) if plan.present else None
+    return draw_arrays.array(rng, type_.tensor_type.elem_type, shape, manner)

@@ -1,0 +1,144 @@
+"""The user's own inputs: an `.npz` file, or a folder in the layout of the onnx backend tests."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TypeProto, ValueInfoProto
+
+from passes.errors import PassesError
+from passes.verify import signature
+from passes.verify.executor import Array, Value
+from passes.verify.inputs import value_files
+from passes.verify.inputs.arrays import numpy_dtype
+from passes.verify.inputs.dims import declared
+
+
+class BadInputs(PassesError):
+    """The given inputs do not fit the model, or cannot be read; one sentence with both sides."""
+
+
+def load(path: Path, model: ModelProto) -> dict[str, Value]:
+    """The inputs in `path` by name, in the order of the model's inputs.
+
+    An `.npz` holds arrays named like the inputs. A folder holds `input_N.pb`; a file belongs
+    to the input whose name it bears, or else to the N-th. Overridable defaults may be left
+    out. Raises BadInputs for what is missing, unknown, unreadable or of another dtype, rank or
+    size than declared.
+    """
+    required = signature.inputs(model.graph)
+    allowed = signature.feedable(model)
+    types = {value.name: value.type for value in allowed}
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        raise BadInputs(f"{path}: cannot be read ({error.strerror})") from error
+    if not exists:
+        raise BadInputs(f"{path}: there is no such file or folder")
+    values = _from_folder(path, allowed) if is_folder else _from_npz(path, types)
+    if missing := [value.name for value in required if value.name not in values]:
+        raise BadInputs(f"{path}: no value for input {', '.join(missing)}; it has {_names(values)}")
+    if unknown := [name for name in values if name not in types]:
+        raise BadInputs(f"{path}: {', '.join(unknown)} is no input; the model has {_names(types)}")
+    for name, value in values.items():
+        if sentence := misfit(name, value, types[name]):
+            raise BadInputs(f"{path}: {sentence}")
+    return {name: values[name] for name in types if name in values}
+
+
+def misfit(name: str, value: Value, type_: TypeProto) -> str | None:
+    """A sentence where a value has not the declared type, else None."""
+    match type_.WhichOneof("value"):
+        case "optional_type":
+            return None if value is None else misfit(name, value, type_.optional_type.elem_type)
+        case "sequence_type":
+            if not isinstance(value, list):
+                return f"input {name} is a sequence, a tensor is given"
+            inner = type_.sequence_type.elem_type
+            items = (misfit(f"{name}[{n}]", item, inner) for n, item in enumerate(value))
+            return next((sentence for sentence in items if sentence), None)
+    if not isinstance(value, np.ndarray):
+        return f"input {name} is a tensor, {'nothing' if value is None else 'a sequence'} is given"
+    return _tensor_misfit(name, value, type_)
+
+
+def _tensor_misfit(name: str, value: Array, type_: TypeProto) -> str | None:
+    wanted = numpy_dtype(type_.tensor_type.elem_type)
+    is_text = wanted.kind == "O" and value.dtype.kind in "OUS"
+    if value.dtype != wanted and not is_text:
+        return f"input {name} is {wanted}, {value.dtype} is given"
+    dims = declared(type_)
+    if dims is None:
+        return None
+    fits = len(dims) == value.ndim and all(
+        not isinstance(dim, int) or dim == size for dim, size in zip(dims, value.shape, strict=True)
+    )
+    if fits:
+        return None
+    return f"input {name} is {signature.describe_type(type_)}, shape {list(value.shape)} is given"
+
+
+def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
+        with archive:
+            return {name: _as_declared(archive[name], types.get(name)) for name in archive.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        junk = str(error).startswith("Cannot load file")  # numpy goes on about pickles
+        reason = "it holds no arrays" if junk else str(error)
+        raise BadInputs(f"{path}: it cannot be read as .npz: {reason}") from error
+
+
+def _as_declared(array: Array, type_: TypeProto | None) -> Value:
+    """numpy files lose the names of bfloat16, float8 and int4: raw bytes become them again."""
+    if array.dtype.kind == "U":
+        return array.astype(object)
+    if array.dtype.kind == "V" and type_ is not None and type_.HasField("tensor_type"):
+        wanted = numpy_dtype(type_.tensor_type.elem_type)
+        if wanted.itemsize == array.dtype.itemsize:
+            return array.view(wanted)
+    return array
+
+
+def _from_folder(path: Path, allowed: Sequence[ValueInfoProto]) -> dict[str, Value]:
+    files = [(int(match[1]), file) for file in path.iterdir() if (match := _numbered(file))]
+    if not files:
+        raise BadInputs(f"{path}: it holds no input_0.pb, input_1.pb, ...")
+    values: dict[str, Value] = {}
+    for number, file in sorted(files):
+        name, value = _read(file, number, allowed)
+        if name in values:
+            raise BadInputs(f"{file}: input {name} is given twice")
+        values[name] = value
+    return values
+
+
+def _numbered(file: Path) -> re.Match[str] | None:
+    return re.fullmatch(r"input_(\d+)\.pb", file.name)
+
+
+def _read(file: Path, number: int, allowed: Sequence[ValueInfoProto]) -> tuple[str, Value]:
+    """The input a file is for, and its value."""
+    by_name = {value.name: value for value in allowed}
+    if number >= len(allowed):
+        raise BadInputs(f"{file}: the model has {len(allowed)} inputs: {_names(by_name)}")
+    data, at = file.read_bytes(), allowed[number]
+    try:
+        name, value = value_files.from_bytes(data, at.type)
+        named = by_name.get(name, at)
+        if named is not at:  # a sequence reads otherwise than a tensor
+            _, value = value_files.from_bytes(data, named.type)
+    except (DecodeError, ValueError, TypeError, KeyError) as error:
+        raise BadInputs(f"{file}: it cannot be read: {error}") from error
+    return named.name, value
+
+
+def _names(values: Mapping[str, object]) -> str:
+    return ", ".join(values) or "none"

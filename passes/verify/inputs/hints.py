@@ -1,0 +1,149 @@
+"""What a loop says of the inputs it reads: which axes agree, which values are lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from onnx import NodeProto, ValueInfoProto
+
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.places import is_loop
+from passes.ir.scope import Place
+from passes.loops.form import Kind, LoopForm
+from passes.types.value_types import Dim, dims_of
+from passes.verify.executor import Value
+from passes.verify.inputs.draw import Hint
+
+_BATCH, _TIME = "loop batch", "loop time"
+
+
+def hints_for(
+    node: NodeProto,
+    opset: int,
+    inputs: Sequence[ValueInfoProto],
+    seen: Sequence[Mapping[str, Value]] = (),
+) -> dict[str, Hint]:
+    """Hints for drawing the inputs of a region around `node`, which is any node."""
+    dims = _loop_dims(LoopForm.from_node(node, opset), inputs) if is_loop(node) else {}
+    lengths, time = _lengths(node, opset, dims)
+    hints = {}
+    for value in inputs:
+        natural = tuple(one[value.name] for one in seen if value.name in one)
+        hint = Hint(
+            dims=tuple(dims[value.name]) if value.name in dims else None,
+            length_of=time if value.name == lengths else None,
+            natural=natural,
+        )
+        if hint != Hint():
+            hints[value.name] = hint
+    return hints
+
+
+def model_hints(model: Model) -> dict[str, Hint]:
+    """Hints for the inputs of a whole model, from the loops that read them directly, at any depth.
+
+    Where several loops read one, its shape is what the first says, and it holds lengths if any
+    loop takes it for lengths.
+    """
+    hints: dict[str, Hint] = {}
+    inputs = {value.name: value for value in model.proto.graph.input}
+    for place in scoping.walk(next(scoping.scopes(model.proto))):
+        if is_loop(place.node):
+            read = [inputs[name] for name in _reads_of(model, place) if name in inputs]
+            for name, hint in hints_for(place.node, model.opset(), read).items():
+                first = hints.setdefault(name, replace(hint, chosen=True))
+                if first.length_of is None:
+                    hints[name] = replace(first, length_of=hint.length_of)
+    return hints
+
+
+def _reads_of(model: Model, place: Place) -> list[str]:
+    """The inputs of a node that no body around it defines, in their order."""
+    inner = [at.owner for at in place.scope.chain() if at.outer is not None]
+    names = dict.fromkeys(filter(None, place.node.input))
+    return [name for name in names if not any(model.defines(owner, name) for owner in inner)]
+
+
+def _lengths(node: NodeProto, opset: int, dims: Mapping[str, list[Dim]]) -> tuple[str, Dim]:
+    """The input that holds sequence_lens, and the dim that bounds it."""
+    if not is_loop(node):
+        return "", None
+    form = LoopForm.from_node(node, opset)
+    if not form.lengths:
+        return "", None
+    time = dims[form.scanned[0].tensor][1] if form.scanned[0].tensor in dims else None
+    return form.lengths, time
+
+
+def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, list[Dim]]:
+    """Dims of the loop's inputs, with one name (or size) for batch and for time throughout."""
+    declared = {value.name: dims_of(value.type) for value in inputs}
+    dims: dict[str, list[Dim]] = {name: list(known) for name, known in declared.items() if known}
+    batched = form.kind is Kind.SCAN_8
+    for name, told in _told_by_body(form).items():
+        if name in declared and declared[name] is None:
+            dims[name] = told
+    tensors = [one.tensor for one in form.scanned]
+    states = [one.initial for one in form.carried] if batched else []
+    lengths = [form.lengths] if form.lengths else []
+    if batched:
+        _unify(dims, [(name, 0) for name in (*tensors, *states, *lengths)], _BATCH)
+    _unify(dims, [(one.tensor, one.axis) for one in form.scanned], _TIME)
+    if not batched:
+        _take_sizes_of_body(dims, form)
+    return dims
+
+
+def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
+    """Sizes that the body declares and inference outside of it does not know.
+
+    A Scan of no iterations would take other ones, too, but nobody means them. A Loop takes others
+    anyway, so there a symbol outside stands for any size.
+    """
+    declared = {value.name: dims_of(value.type) for value in form.body.input}
+    rows = [(one.initial, declared.get(one.body_input), -1) for one in form.carried]
+    for one in form.scanned:
+        rank = len(dims.get(one.tensor, ()))
+        rows.append((one.tensor, declared.get(one.body_input), one.axis % rank if rank else -1))
+    for name, row, time in rows:
+        places = [place for place in range(len(dims.get(name, ()))) if place != time]
+        if row is None or len(row) != len(places):
+            continue
+        for place, size in zip(places, row, strict=True):
+            known = dims[name][place]
+            if not isinstance(size, int):
+                continue
+            if known is None:
+                dims[name][place] = size
+            elif isinstance(known, str) and form.kind is Kind.SCAN:
+                for one_more in dims.values():
+                    one_more[:] = [size if dim == known else dim for dim in one_more]
+
+
+def _told_by_body(form: LoopForm) -> dict[str, list[Dim]]:
+    """The dims of what is fed, as far as the body declares the rank of its inputs."""
+    inside = {value.name: dims_of(value.type) for value in form.body.input}
+    batch: list[Dim] = [None] if form.kind is Kind.SCAN_8 else []
+    told: dict[str, list[Dim]] = {}
+    for carried in form.carried:
+        dims = inside.get(carried.body_input)
+        if dims is not None:
+            told[carried.initial] = [*batch, *dims]
+    for scanned in form.scanned:
+        dims = inside.get(scanned.body_input)
+        if dims is not None:
+            rows = [*batch, *dims]
+            rows.insert(scanned.axis % (len(rows) + 1), None)
+            told[scanned.tensor] = rows
+    return told
+
+
+def _unify(dims: dict[str, list[Dim]], axes: Sequence[tuple[str, int]], default: str) -> None:
+    there = [(name, axis) for name, axis in axes if name in dims and axis < len(dims[name])]
+    known = [dims[name][axis] for name, axis in there]
+    size: Dim = next((dim for dim in known if isinstance(dim, int)), None)
+    size = size if size is not None else next((dim for dim in known if dim), default)
+    for name, axis in there:
+        dims[name][axis] = size

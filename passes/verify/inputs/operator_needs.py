@@ -1,0 +1,293 @@
+"""What operators need of the sizes of their operands: what a failure of one teaches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from passes.ir.operators import op_of
+from passes.verify.executor import Array, Value
+
+
+@dataclass(frozen=True)
+class Size:
+    """The size of an axis of an operand, by its place among the inputs."""
+
+    operand: int
+    axis: int
+
+    def of(self, operands: Sequence[Value]) -> int | None:
+        """The size, where there is such an axis."""
+        value = operands[self.operand] if self.operand < len(operands) else None
+        if not isinstance(value, np.ndarray) or not -value.ndim <= self.axis < value.ndim:
+            return None
+        return int(value.shape[self.axis])
+
+
+@dataclass(frozen=True)
+class Want:
+    """A size must be equal to a number or another size, at least a number, or a multiple of it."""
+
+    size: Size
+    what: Literal["equal", "least", "multiple"]
+    target: int | Size
+
+    def gap(self, operands: Sequence[Value]) -> int | None:
+        """By how much the size differs from what it must be; 0 where it is right."""
+        size = self.size.of(operands)
+        target = self.target if isinstance(self.target, int) else self.target.of(operands)
+        if size is None or target is None:
+            return None
+        if self.what == "multiple":
+            return size % target if target > 0 else None
+        return min(0, size - target) if self.what == "least" else size - target
+
+
+def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Want]:
+    """What a node that failed wants, as far as its operands have it not."""
+    reading = _Reading(node, operands)
+    found = _WANTS.get(op_of(node), _broadcast)(reading)
+    return [one for one in found if one.gap(operands)]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """A node with its operands."""
+
+    node: NodeProto
+    operands: Sequence[Value]
+
+    def array(self, at: int) -> Array | None:
+        value = self.operands[at] if at < len(self.operands) else None
+        return value if isinstance(value, np.ndarray) else None
+
+    def shape(self, at: int) -> tuple[int, ...]:
+        array = self.array(at)
+        return () if array is None else array.shape
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        return {one.name: helper.get_attribute_value(one) for one in self.node.attribute}
+
+    def ints(self, name: str, at: int) -> list[int] | None:
+        """Whole numbers that are an attribute in old versions, and an operand in newer ones."""
+        array = self.array(at)
+        if array is not None and array.dtype.kind in "iu":
+            return [int(one) for one in array.flat]
+        given = self.attributes.get(name)
+        return None if given is None else list(given)
+
+
+def _broadcast(reading: _Reading) -> Iterator[Want]:
+    """Sizes that stand below each other are equal, or 1: so most operators with several operands
+    have it, and nothing else is known of those without an entry."""
+    there = [at for at in range(len(reading.operands)) if reading.array(at) is not None]
+    for one, other in combinations(there, 2):
+        for axis in range(1, 1 + min(len(reading.shape(one)), len(reading.shape(other)))):
+            if 1 not in (reading.shape(one)[-axis], reading.shape(other)[-axis]):
+                yield Want(Size(one, -axis), "equal", Size(other, -axis))
+
+
+def _conv(reading: _Reading) -> Iterator[Want]:
+    given, weights = reading.attributes, reading.shape(1)
+    rank = len(weights) - 2
+    if rank < 0:
+        return
+    transposed = op_of(reading.node) == "ConvTranspose"
+    group = given.get("group", 1)
+    yield Want(Size(0, 1), "equal", weights[0] if transposed else weights[1] * group)
+    if not transposed:
+        yield from _windows(reading, given.get("kernel_shape", weights[2:]))
+
+
+def _pool(reading: _Reading) -> Iterator[Want]:
+    yield from _windows(reading, reading.attributes.get("kernel_shape", ()))
+
+
+def _windows(reading: _Reading, kernel: Sequence[int]) -> Iterator[Want]:
+    """A window fits into the padded image."""
+    given, rank = reading.attributes, len(kernel)
+    pads = given.get("pads", [0] * 2 * rank)
+    dilations = given.get("dilations", [1] * rank)
+    padded = given.get("auto_pad", b"NOTSET") in (b"SAME_UPPER", b"SAME_LOWER")
+    for axis in range(rank):
+        reach = (kernel[axis] - 1) * dilations[axis] + 1
+        least = 1 if padded else reach - pads[axis] - pads[axis + rank]
+        yield Want(Size(0, axis + 2), "least", max(1, least))
+
+
+def _pad(reading: _Reading) -> Iterator[Want]:
+    """Reflections stay within the image, and what is cut off was there."""
+    pads = reading.ints("pads", 1) or []
+    rank = len(reading.shape(0))
+    axes = reading.ints("axes", 3) or list(range(len(pads) // 2))
+    reflects = reading.attributes.get("mode", b"constant") == b"reflect"
+    for place, axis in enumerate(axes[: len(pads) // 2]):
+        ends = (pads[place], pads[place + len(pads) // 2])
+        if -rank <= axis < rank:
+            least = max(ends) + 1 if reflects else -sum(end for end in ends if end < 0)
+            yield Want(Size(0, axis), "least", least)
+
+
+def _matmul(reading: _Reading) -> Iterator[Want]:
+    one, other = reading.shape(0), reading.shape(1)
+    if one and other:
+        yield Want(Size(0, -1), "equal", Size(1, -2 if len(other) > 1 else -1))
+    for axis in range(3, 1 + min(len(one), len(other))):
+        if 1 not in (one[-axis], other[-axis]):
+            yield Want(Size(0, -axis), "equal", Size(1, -axis))
+
+
+def _gemm(reading: _Reading) -> Iterator[Want]:
+    given = reading.attributes
+    inner, outer = (0, 1) if given.get("transA") else (1, 0)
+    rows, columns = (1, 0) if given.get("transB") else (0, 1)
+    yield Want(Size(0, inner), "equal", Size(1, rows))
+    added = reading.shape(2)
+    if len(added) == 2 and added[0] != 1:
+        yield Want(Size(2, 0), "equal", Size(0, outer))
+    if added and added[-1] != 1:
+        yield Want(Size(2, -1), "equal", Size(1, columns))
+
+
+def _concat(reading: _Reading) -> Iterator[Want]:
+    axis = reading.attributes.get("axis", 1)
+    rank = len(reading.shape(0))
+    for at in range(1, len(reading.operands)):
+        for place in range(rank):
+            if place != axis % max(1, rank):
+                yield Want(Size(at, place), "equal", Size(0, place))
+
+
+def _split(reading: _Reading) -> Iterator[Want]:
+    axis = reading.attributes.get("axis", 0)
+    parts = reading.ints("split", 1)
+    if parts:
+        yield Want(Size(0, axis), "equal", sum(parts))
+    elif "num_outputs" not in reading.attributes:
+        yield Want(Size(0, axis), "multiple", len(reading.node.output))
+    else:
+        yield Want(Size(0, axis), "least", len(reading.node.output))
+
+
+def _reshape(reading: _Reading) -> Iterator[Want]:
+    """The elements fill the new shape."""
+    shape = reading.shape(0)
+    target = reading.ints("shape", 1) or []
+    if not reading.attributes.get("allowzero"):
+        kept = [
+            shape[at] if not size and at < len(shape) else size for at, size in enumerate(target)
+        ]
+    else:
+        kept = target
+    wanted = math.prod(size for size in kept if size != -1)
+    for axis in reversed(range(len(shape))):
+        others = math.prod(shape[:axis] + shape[axis + 1 :])
+        if wanted <= 0 or others <= 0:
+            continue
+        if -1 in kept:
+            yield Want(Size(0, axis), "multiple", wanted // math.gcd(wanted, others))
+        elif wanted % others == 0:
+            yield Want(Size(0, axis), "equal", wanted // others)
+
+
+def _squeeze(reading: _Reading) -> Iterator[Want]:
+    for axis in reading.ints("axes", 1) or []:
+        yield Want(Size(0, axis), "equal", 1)
+
+
+def _recurrent(reading: _Reading) -> Iterator[Want]:
+    """The widths of the weights, and one row of states and lengths for each of the inputs."""
+    rows = 0 if reading.attributes.get("layout") else 1
+    yield Want(Size(0, 2), "equal", Size(1, 2))
+    yield Want(Size(4, 0), "equal", Size(0, rows))
+    for state in (5, 6):
+        yield Want(Size(state, rows), "equal", Size(0, rows))
+        yield Want(Size(state, 2), "equal", Size(2, 2))
+        yield Want(Size(state, 1 - rows), "equal", Size(1, 0))
+
+
+def _gather(reading: _Reading) -> Iterator[Want]:
+    axis, indices = reading.attributes.get("axis", 0), reading.array(1)
+    if indices is not None and indices.size and indices.dtype.kind in "iu":
+        least = max(int(indices.max()) + 1, -int(indices.min()))
+        yield Want(Size(0, axis), "least", least)
+
+
+def _top(reading: _Reading) -> Iterator[Want]:
+    count = reading.array(1)
+    least = reading.attributes.get("k", 1) if count is None else int(count.flat[0])
+    yield Want(Size(0, reading.attributes.get("axis", -1)), "least", least)
+
+
+def _normalization(reading: _Reading) -> Iterator[Want]:
+    for at in range(1, len(reading.operands)):
+        yield Want(Size(0, 1), "equal", Size(at, 0))
+
+
+def _stft(reading: _Reading) -> Iterator[Want]:
+    window, length = reading.array(2), reading.array(3)
+    if length is not None and length.size == 1:
+        yield Want(Size(0, 1), "least", int(length.item()))
+    elif window is not None and window.ndim:
+        yield Want(Size(0, 1), "least", len(window))
+
+
+def _blocks(reading: _Reading) -> Iterator[Want]:
+    size = reading.attributes.get("blocksize", 1)
+    if op_of(reading.node) == "DepthToSpace":
+        yield Want(Size(0, 1), "multiple", size * size)
+    else:
+        yield from (Want(Size(0, axis), "multiple", size) for axis in (2, 3))
+
+
+def _einsum(reading: _Reading) -> Iterator[Want]:
+    equation = reading.attributes.get("equation", b"").decode().replace(" ", "")
+    first: dict[str, Size] = {}
+    for at, term in enumerate(equation.split("->")[0].split(",")):
+        before, dots, behind = term.partition("...")
+        places = [(letter, axis) for axis, letter in enumerate(before)]
+        places += [
+            (letter, axis - len(behind)) for axis, letter in enumerate(behind if dots else "")
+        ]
+        for letter, axis in places:
+            size = Size(at, axis)
+            if first.setdefault(letter, size) != size:
+                yield Want(size, "equal", first[letter])
+
+
+def _scan(reading: _Reading) -> Iterator[Want]:
+    """What is scanned is of one length."""
+    given = reading.attributes
+    count = given.get("num_scan_inputs", 1)
+    first = len(reading.operands) - count
+    axes = given.get("scan_input_axes", [0] * count)
+    for at in range(1, count):
+        yield Want(Size(first + at, axes[at]), "equal", Size(first, axes[0]))
+
+
+_WANTS: Mapping[str, Callable[[_Reading], Iterator[Want]]] = {
+    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger"), _conv),
+    **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
+    **dict.fromkeys(("MatMul", "MatMulInteger"), _matmul),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _normalization),
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
+    "Pad": _pad,
+    "Gemm": _gemm,
+    "Concat": _concat,
+    "Split": _split,
+    "Reshape": _reshape,
+    "Squeeze": _squeeze,
+    "Gather": _gather,
+    "TopK": _top,
+    "STFT": _stft,
+    "Einsum": _einsum,
+    "Scan": _scan,
+}

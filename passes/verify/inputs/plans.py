@@ -1,0 +1,188 @@
+"""What to draw, before any number is drawn: the cases of a model, the most telling first.
+
+A budget cuts the list at its end, so ordinary cases come before edges, and edges before more
+of the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+from passes.verify.inputs.arrays import IntStyle, Style
+
+Kind = Literal["given", "natural", "ordinary", "edge", "special", "override", "invalid"]
+Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long", "negative"]
+#: Sizes of the first, second, ... symbolic dim; distinct, so that swapped axes show.
+ORDINARY = (3, 4, 2, 5, 6, 7)
+LARGER = (7, 5, 9, 11, 8, 13)
+#: Beyond what blocks and unrolling take at once, and no multiples of it.
+NEAR_17 = (17, 19, 13, 23, 11, 29)
+#: Whole blocks.
+BLOCKS = (8, 16, 12, 24, 4, 32)
+#: One size that no block holds.
+_LONG = 67
+#: Pairs of symbols that are tried equal, and one as twice the other.
+_PAIRS = 6
+#: Numbers of the model beyond which sizes are tried, and the largest such number.
+_THRESHOLDS, _LARGEST_THRESHOLD = 4, 64
+#: Ranks tried where the rank is unknown.
+RANKS = (2, 1, 3, 0)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
+
+    `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
+    behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
+    sequences, `present` whether optionals hold a value.
+    """
+
+    kind: Kind
+    label: str
+    sizes: tuple[int, ...] = ORDINARY
+    fixed: tuple[tuple[int, int], ...] = ()
+    lengths: Lengths = "ragged"
+    style: Style = "exact"
+    padding: bool = False
+    skew: str = ""
+    items: int = 2
+    present: bool = True
+
+    def size(self, place: int) -> int:
+        """The size of the symbol at `place` in the order of the signature."""
+        return dict(self.fixed).get(place, self.sizes[place % len(self.sizes)])
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A guess at what a declaration leaves open: which dims are equal, what ints mean.
+
+    `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
+    meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.
+    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0.
+    """
+
+    merge: Literal["none", "axis", "all"] = "none"
+    ints: IntStyle | None = "small"
+    rank: int = 0
+    lengths: Lengths = "ragged"
+
+
+ATTEMPTS = (
+    Attempt(),
+    Attempt(ints="below", lengths="positive"),
+    Attempt("axis", "below", 1),
+    Attempt("all", "below", lengths="positive"),
+    Attempt("all", "small", 1),
+    Attempt(ints="sizes"),
+    Attempt(ints="zeros", rank=2),
+    Attempt("all", "permutation"),
+    Attempt("all", "sizes", 1),
+    Attempt(ints="ones", rank=3),
+    *(Attempt("all" if index % 2 else "none", None, index) for index in range(8)),
+)
+
+
+def plans(
+    symbols: Sequence[str],
+    *,
+    lengths: bool,
+    containers: bool,
+    shared: Sequence[str] = (),
+    numbers: Sequence[float] = (),
+) -> list[Plan]:
+    """The plans for a model with these symbolic dims.
+
+    `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
+    an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
+    that the models mention.
+    """
+    result = [
+        Plan("ordinary", "exact values"),
+        Plan("ordinary", "moderate values", style="moderate"),
+    ]
+    if numbers:
+        result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
+    if lengths:
+        result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
+        result.append(Plan("special", "NaN behind the lengths", padding=True))
+        result.append(Plan("special", "NaN in an empty row", lengths="with empty", padding=True))
+    result += [
+        Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
+        Plan("special", "special values", style="special", lengths="positive"),
+    ]
+    if symbols:
+        result += _sizes(symbols)
+        thresholds = sorted(
+            {int(n) for n in numbers if 3 < n <= _LARGEST_THRESHOLD and n == int(n)}
+        )
+        for number in thresholds[-_THRESHOLDS:]:
+            sizes = tuple(number + step for step in (1, 3, 2, 5, 4, 6))
+            result.append(Plan("edge", f"sizes beyond {number}", sizes, style="moderate"))
+    if lengths:
+        result += _lengths()
+    result += [Plan("invalid", f"sizes of {one} differ", skew=one) for one in shared]
+    if containers:
+        result.append(Plan("edge", "empty sequences", items=0))
+        result.append(Plan("edge", "optionals without value", present=False, items=1))
+    result += [
+        Plan("ordinary", "moderate values again", style="moderate", lengths="positive", items=3),
+        Plan("special", "special values again", LARGER, style="special"),
+        Plan("special", "special values, full", LARGER, lengths="full", style="special"),
+        *(
+            Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
+            for count in (3, 4)
+        ),
+    ]
+    return result
+
+
+def _sizes(symbols: Sequence[str]) -> list[Plan]:
+    places = range(len(symbols))
+    return [
+        Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
+        Plan("ordinary", "sizes above 13", NEAR_17[2:], style="moderate"),
+        Plan("special", "values of all magnitudes, ragged", NEAR_17[1:], style="wide"),
+        Plan("edge", "all sizes 1", (1,), lengths="full"),
+        *(Plan("edge", f"{symbols[at]} = 0", fixed=((at, 0),)) for at in places),
+        Plan("ordinary", "larger sizes, moderate", LARGER[1:], style="moderate"),
+        *(Plan("edge", f"{symbols[at]} = 1", fixed=((at, 1),)) for at in places),
+        Plan("edge", "all sizes 2", (2,), style="moderate"),
+        *(Plan("edge", f"{symbols[at]} = 2", LARGER, fixed=((at, 2),)) for at in places),
+        Plan("edge", "all sizes 0", (0,)),
+        *_pairs(symbols),
+        *(Plan("edge", f"{symbols[at]} = {_LONG}", fixed=((at, _LONG),)) for at in places[:3]),
+    ]
+
+
+def _pairs(symbols: Sequence[str]) -> list[Plan]:
+    """Sizes that are equal, or multiples, where a rewrite may take one for the other."""
+    result = []
+    for one, other in list(combinations(range(len(symbols)), 2))[:_PAIRS]:
+        a, b = symbols[one], symbols[other]
+        equal, half, twice = (
+            ((one, 6), (other, 6)),
+            ((one, 5), (other, 10)),
+            ((one, 10), (other, 5)),
+        )
+        result += [
+            Plan("edge", f"{a} = {b}", fixed=equal, style="moderate"),
+            Plan("edge", f"{b} = 2 {a}", fixed=half),
+            Plan("edge", f"{a} = 2 {b}", fixed=twice),
+        ]
+    return result
+
+
+def _lengths() -> list[Plan]:
+    return [
+        Plan("edge", "all lengths 0", lengths="empty", style="moderate"),
+        Plan("edge", "all lengths full", lengths="full", style="moderate"),
+        Plan("invalid", "a length too long", lengths="too long"),
+        Plan("invalid", "a negative length", lengths="negative"),
+        Plan("invalid", "a negative length, sizes 1", (1,), lengths="negative"),
+        Plan("special", "NaN behind the lengths, larger", LARGER, padding=True, style="moderate"),
+    ]

@@ -1,0 +1,3 @@
+"""Executor two: onnxruntime, in a process of its own."""
+
+from __future__ import annotations

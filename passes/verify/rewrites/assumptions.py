@@ -1,0 +1,35 @@
+"""What a user lets a rewrite take for granted, and so what it need not be verified on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from passes.choices import Assumption
+from passes.verify.executor import Value
+from passes.verify.inputs.draw import Case, Hint
+
+VALID_INPUTS, NON_EMPTY = Assumption.valid_inputs, Assumption.non_empty
+
+
+def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Case], bool] | None:
+    """Which cases count under these assumptions; None where all do."""
+    if not assumed:
+        return None
+    lengths = [name for name, hint in hints.items() if hint.length_of is not None]
+
+    def accepts(case: Case) -> bool:
+        if VALID_INPUTS in assumed and case.kind == "invalid":
+            return False
+        return NON_EMPTY not in assumed or not _has_nothing(case.feeds, lengths)
+
+    return accepts
+
+
+def _has_nothing(feeds: Mapping[str, Value], lengths: Sequence[str]) -> bool:
+    """Whether some input is empty, or some length is 0."""
+    arrays = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    if any(value.size == 0 for value in arrays.values()):
+        return True
+    return any(name in arrays and not np.all(arrays[name]) for name in lengths)

@@ -1,0 +1,122 @@
+"""Loops that a user says run no more than so often: how a rewrite that relies on it is verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from onnx import ModelProto, TensorProto, helper
+
+from passes.engine.rounds import Rewritten, Round
+from passes.verify.compare.promise import Promise
+from passes.verify.inputs.draw import Case, Drawer, Hint
+from passes.verify.inputs.trip_counts import Counts, cases_by_count
+from passes.verify.rewrites.assumptions import VALID_INPUTS
+from passes.verify.rewrites.observe import key_of, node_at
+from passes.verify.rewrites.region import Region
+from passes.verify.signature import inputs
+
+#: The part of the time for a region that goes into seeking trip counts.
+_SHARE = 0.25
+
+
+def with_check(region: Region, rewritten: Rewritten) -> ModelProto:
+    """The region after the Edit, which tells as an output what it tells of the promise."""
+    limit = rewritten.edit.limit
+    if limit is None or not limit.check:
+        return region.after
+    after = ModelProto()
+    after.CopyFrom(region.after)
+    after.graph.output.append(helper.make_tensor_value_info(limit.check, TensorProto.BOOL, []))
+    return after
+
+
+def promise_of(region: Region, rewritten: Rewritten, assume: Sequence[str]) -> Promise | None:
+    """What was promised of a region's loop."""
+    limit = rewritten.edit.limit
+    if limit is None or limit.promised is None:
+        return None
+    original = ModelProto()
+    original.CopyFrom(region.before)
+    original.graph.node[position_in_region(rewritten)].CopyFrom(limit.promised)
+    return Promise([original], limit.check, VALID_INPUTS in assume)
+
+
+def promise_of_model(rounds: Sequence[Round], check: str, assume: Sequence[str]) -> Promise | None:
+    """What was promised of all loops together; `check` is the output that tells."""
+    models = [_promised(one) for one in rounds if any(map(_is_promised, one.rewritten))]
+    return Promise(models, check, VALID_INPUTS in assume) if models or check else None
+
+
+def _is_promised(rewritten: Rewritten) -> bool:
+    return rewritten.edit.limit is not None and rewritten.edit.limit.promised is not None
+
+
+def _promised(round_: Round) -> ModelProto:
+    """The model as a round read it, its loops made to fail where they break a promise."""
+    made = ModelProto()
+    made.CopyFrom(round_.model.proto)
+    for one in round_.rewritten:  # innermost first, and outer ones hold what became of those
+        if one.edit.limit is not None and one.edit.limit.promised is not None:
+            node_at(made, key_of(one)).CopyFrom(one.edit.limit.promised)
+    return made
+
+
+def sought_for_region(
+    region: Region, rewritten: Rewritten, seed: int, seconds: float, base_dir: Path | None
+) -> list[Case]:
+    """Cases in which the region's loop runs as often as is telling."""
+    if rewritten.edit.limit is None:
+        return []
+    return _sought(
+        region.before,
+        position_in_region(rewritten),
+        rewritten,
+        region.hints,
+        seed,
+        seconds * _SHARE,
+        base_dir,
+    )
+
+
+def sought_for_model(
+    rounds: Sequence[Round],
+    hints: Mapping[str, Hint],
+    seed: int,
+    seconds: float,
+    base_dir: Path | None,
+) -> list[Case]:
+    """The same for the loops that stood in the main graph of the model as it was read."""
+    loops = [
+        one
+        for one in (rounds[0].rewritten if rounds else ())
+        if one.edit.limit is not None and key_of(one)[0] == 0 and len(key_of(one)) == 2
+    ]
+    cases = []
+    for one in loops:
+        share = seconds * _SHARE / len(loops)
+        model = rounds[0].model.proto
+        cases += _sought(model, one.place.index, one, hints, seed, share, base_dir)
+    return cases
+
+
+def _sought(
+    model: ModelProto,
+    at: int,
+    rewritten: Rewritten,
+    hints: Mapping[str, Hint],
+    seed: int,
+    seconds: float,
+    base_dir: Path | None,
+) -> list[Case]:
+    limit = rewritten.edit.limit
+    assert limit is not None
+    counts = Counts(model, at, limit.most, limit.promised is not None)
+    drawer = Drawer(tuple(inputs(model.graph)), seed, hints)
+    return cases_by_count(counts, drawer, seconds=seconds, base_dir=base_dir)
+
+
+def position_in_region(rewritten: Rewritten) -> int:
+    """Where the site's node stands in its region."""
+    nodes = [*rewritten.context, *rewritten.replaced]
+    return next(at for at, node in enumerate(nodes) if node is rewritten.place.node)

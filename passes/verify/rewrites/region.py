@@ -1,0 +1,236 @@
+"""Cuts a site out as a model that stands alone: captured values become inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+)
+
+from passes.engine.rounds import Rewritten, Round
+from passes.ir import scope as scoping
+from passes.ir.constants import Constants
+from passes.ir.operators import plain_domain
+from passes.ir.scope import Owner, Scope
+from passes.types.value_types import INFERRED, is_known, tensor_type
+from passes.verify.executor import Value
+from passes.verify.inputs.draw import Hint
+from passes.verify.inputs.hints import hints_for
+from passes.writing.splicing import FREE_INITIALIZERS, list_initializers
+
+
+class CannotCut(Exception):
+    """The site cannot stand alone: it refers to attributes of the function around it."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """Both sides of an Edit as models with the same inputs and outputs, and input hints.
+
+    `guessed`: inference knows no shape of some input, so what is drawn for it need not fit.
+    """
+
+    before: ModelProto
+    after: ModelProto
+    hints: Mapping[str, Hint]
+    guessed: bool = False
+
+    def identity(self) -> bytes:
+        """Equal for regions that differ in the names of values, nodes and symbolic dims at most."""
+        digest = hashlib.sha256()
+        for side in (self.before, self.after):
+            copy = ModelProto()
+            copy.CopyFrom(side)
+            _anonymize(copy)
+            digest.update(copy.SerializeToString(deterministic=True))
+        return digest.digest()
+
+
+def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]] = ()) -> Region:
+    """Cut a rewritten site out of the model before and after.
+
+    `seen` are values that the captured names really had; they also give the types that
+    inference could not.
+
+    Raises:
+        CannotCut: a node refers to an attribute of the function it stands in.
+    """
+    place, edit = rewritten.place, rewritten.edit
+    before_it = [*rewritten.context, *rewritten.replaced]
+    after_it = [*rewritten.context, *edit.nodes]
+    if any(_refers_to_attributes(node) for node in (*before_it, *edit.nodes)):
+        raise CannotCut("it refers to attributes of the function around it")
+    reads = rewritten.reads
+    fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
+    inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
+    outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
+    top = _outermost(place.scope)
+    ends = (inputs, outputs)
+    before = _model(round_.model.proto, top, before_it, list(fixed.values()), *ends)
+    constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
+    constants |= _fixed_of(round_, rewritten, {*reads, *constants})
+    after = _model(round_.proto, top, after_it, list(constants.values()), *ends)
+    opset = round_.model.opset(top.owner)
+    known = [round_.types.of(place.scope, one.name) for one in inputs]
+    return Region(
+        before,
+        after,
+        hints_for(place.node, opset, inputs, seen),
+        guessed=not all(one is not None and _has_shape(one) for one in known),
+    )
+
+
+def _has_shape(known: TypeProto) -> bool:
+    """Whether the rank is known, where it is a tensor."""
+    if known.WhichOneof("value") != "tensor_type":
+        return is_known(known)
+    return bool(known.tensor_type.HasField("shape"))
+
+
+def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str, TensorProto]:
+    """The constants around the site that only the Edit reads, not the nodes that go."""
+    scope = rewritten.place.scope
+    names = (name for node in rewritten.edit.nodes for name in scoping.free_names(node))
+    found = {name: _fixed(round_, scope, name) for name in names if name not in known}
+    return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+
+def _refers_to_attributes(node: NodeProto) -> bool:
+    return any(attribute.ref_attr_name for attribute in node.attribute) or any(
+        _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
+    )
+
+
+def _outermost(scope: Scope) -> Scope:
+    *_, last = scope.chain()
+    return last
+
+
+def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
+    """The tensor behind a name that no caller can change, external data by reference."""
+    return Constants(round_.model, scope).tensor(name)
+
+
+def _input(
+    round_: Round, scope: Scope, name: str, seen: Sequence[Mapping[str, Value]]
+) -> ValueInfoProto:
+    known = round_.types.of(scope, name)
+    value = ValueInfoProto(name=name)
+    if known is not None and is_known(known):
+        value.type.CopyFrom(known)
+        if _has_shape(known):
+            return value
+    sample = next((one[name] for one in seen if isinstance(one.get(name), np.ndarray)), None)
+    if sample is not None:
+        assert isinstance(sample, np.ndarray)
+        elem_type = helper.np_dtype_to_tensor_dtype(sample.dtype)
+        value.type.CopyFrom(tensor_type(elem_type, (None,) * sample.ndim))
+    return value
+
+
+def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
+    value = ValueInfoProto(name=name)
+    known = round_.types.of(scope, name)
+    if known is not None:
+        value.type.CopyFrom(known)
+    return value
+
+
+def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:
+    """The opsets of the graph or function that `top` is, and of what else the model calls."""
+    position = int(top.key[0])
+    own = list(model.functions[position - 1].opset_import if position else model.opset_import)
+    known = {plain_domain(entry.domain) for entry in own}
+    return own + [one for one in model.opset_import if plain_domain(one.domain) not in known]
+
+
+def _model(
+    model: ModelProto,
+    top: Scope,
+    nodes: Sequence[NodeProto],
+    constants: Sequence[TensorProto],
+    inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[ValueInfoProto],
+) -> ModelProto:
+    graph = helper.make_graph(nodes, "region", inputs, outputs, constants)
+    if model.ir_version < FREE_INITIALIZERS:
+        list_initializers(graph)
+    made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
+    made.graph.CopyFrom(graph)
+    made.functions.extend(model.functions)
+    return made
+
+
+def _anonymize(model: ModelProto) -> None:
+    """Number all values and nodes, so that only structure, types and constants are left."""
+    counter = itertools.count()
+    graph = model.graph
+    # no file has such names: a body may define a v1 of its own
+
+    def fresh(_: str) -> str:
+        return f"\0{next(counter)}"
+
+    mapping = {name: fresh(name) for name in _in_order(graph)}
+    for node in graph.node:
+        scoping.rename_free(node, mapping)
+        for position, name in enumerate(node.output):
+            node.output[position] = mapping.get(name, name)
+        for _, inner in scoping.subgraphs(node):
+            scoping.rename_all(inner, fresh)
+    ends: list[ValueInfoProto] = [*graph.input, *graph.output]
+    for value in ends:
+        value.name = mapping[value.name]
+    for tensor in graph.initializer:
+        tensor.name = mapping[tensor.name]
+    symbols: dict[str, str] = {}
+    for owner in scoping.graphs_below(graph):
+        _drop_labels(owner)
+        if isinstance(owner, GraphProto):
+            for value in (*owner.input, *owner.output, *owner.value_info):
+                _number_symbols(value.type, symbols)
+
+
+def _number_symbols(kind: TypeProto, symbols: dict[str, str]) -> None:
+    """Number the symbolic dims of a type; those that inference made up stay apart, as the reference
+    executor takes them for unknown."""
+    for _, held in kind.ListFields():
+        if isinstance(held, TypeProto.Tensor | TypeProto.SparseTensor):
+            for dim in held.shape.dim:
+                symbol = str(dim.dim_param)  # bytes, where it is no UTF-8
+                if symbol:
+                    made_up = INFERRED if symbol.startswith(INFERRED) else ""
+                    fresh = f"{made_up}\0{len(symbols)}"
+                    dim.dim_param = symbols.setdefault(symbol, fresh)
+        elif isinstance(held, TypeProto.Sequence | TypeProto.Optional):
+            _number_symbols(held.elem_type, symbols)
+
+
+def _drop_labels(owner: Owner) -> None:
+    """Names, docs and metadata of a graph and its nodes: an Edit names them after its site."""
+    labelled: list[GraphProto | NodeProto] = [*owner.node]
+    if isinstance(owner, GraphProto):
+        labelled.append(owner)
+    for one in labelled:
+        one.ClearField("name")
+        one.ClearField("doc_string")
+        one.ClearField("metadata_props")
+
+
+def _in_order(graph: GraphProto) -> list[str]:
+    """The names of a region in an order that does not depend on them."""
+    names = scoping.input_names(graph) + [tensor.name for tensor in graph.initializer]
+    names += [name for node in graph.node for name in node.output if name]
+    names += [value.name for value in graph.output]
+    return list(dict.fromkeys(names))

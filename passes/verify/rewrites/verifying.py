@@ -1,0 +1,352 @@
+"""Verifies what a session did: each rewritten region, equal ones once, then the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onnx import ModelProto, NodeProto
+
+from passes.engine.rounds import Rewritten, Round
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.not_produced import Disagreement
+from passes.report import Checked
+from passes.verify.compare.booking import NOT_LOADED
+from passes.verify.compare.verdicts import Verification
+from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
+from passes.verify.inputs.draw import Drawer
+from passes.verify.inputs.hints import model_hints
+from passes.verify.inputs.lessons import Lessons
+from passes.verify.installed import executors
+from passes.verify.reference import ReferenceExecutor
+from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
+from passes.verify.rewrites.observe import Seen, key_of, observe
+from passes.verify.rewrites.promises import (
+    position_in_region,
+    promise_of,
+    promise_of_model,
+    sought_for_model,
+    sought_for_region,
+    with_check,
+)
+from passes.verify.rewrites.region import CannotCut, Region, cut
+from passes.verify.rewrites.uses import Uses
+from passes.verify.signature import inputs as signature_inputs
+from passes.verify.verification import verify
+
+if TYPE_CHECKING:
+    from passes.session import Verifying
+
+#: The part of the budget that regions may take; the whole model gets the rest.
+_FOR_REGIONS = 0.5
+#: The part that one run of a case may take.
+_FOR_ONE_RUN = 1 / 6
+#: Seconds that one run may take to see what the sites of a round get; two runs' worth is spent.
+_OBSERVING = 5.0
+#: Seconds that loading the outcome may take, if no budget is left.
+_LOADING = 10.0
+#: The whole model runs about this many nodes on each side and executor, in a few cases at least.
+_MOST_NODES = 20_000
+_FEWEST_CASES = 6
+#: What a region counts for beside its nodes, where time is shared.
+_OWN_WEIGHT = 8
+
+
+#: What was found on regions, by what tells them from others.
+Known = dict[tuple[object, ...], Verification]
+
+
+@dataclass
+class Verdicts:
+    """What verification found: a verdict per rewrite, in order, and one for the whole model.
+
+    `mismatch` is the first one; `unverified` the rewrites that nothing vouches for, None for the
+    model as a whole; `hurried`: that may be for lack of time; `unloadable` the version of an
+    executor that loads the original but not the outcome, and why; `stopped` is whether
+    verification ended there.
+    """
+
+    rewrites: list[Checked] = field(default_factory=list)
+    whole: Checked | None = None
+    unverified: list[tuple[Rewritten | None, Checked]] = field(default_factory=list)
+    hurried: bool = False
+    mismatch: Disagreement | None = None
+    unloadable: tuple[str, str] | None = None
+    stopped: bool = False
+
+
+def verify_rounds(
+    model: Model,
+    rounds: Sequence[Round],
+    proto: ModelProto,
+    verifying: Verifying,
+    say: Callable[[str], None],
+    check: str = "",
+    *,
+    known: Known,
+) -> Verdicts:
+    """Execute every rewrite before and after, then the model as it was read and as it is now.
+
+    `check` is an output that was added, `known` what was found on regions before, by identity.
+    """
+    given = _given(verifying, model)
+    with executors(verifying.executor) as chosen:
+        uses = [Uses.of(round_) for round_ in rounds]
+        shown = [one for at in uses for one in at.shown]
+        task = _Task(model, verifying, chosen, given, shown, known)
+        regions = [
+            outcome
+            for round_, used in zip(rounds, uses, strict=True)
+            for outcome in task.regions(round_, used, say)
+        ]
+        verdicts = Verdicts(_told(regions))
+        for rewritten, verification, region in regions:
+            if region is not None:
+                verdicts.mismatch = Disagreement(
+                    rewritten.place.path,
+                    verification.reason,
+                    (region.before, region.after),
+                    verification.failure,
+                    (rewritten.rule.name,),
+                    rewritten.edit.exact,
+                )
+                return task.loading_told(verdicts, proto)
+        say("verifying the whole model")
+        whole = task.whole(rounds, proto, check)
+        untouched = [at for at in rounds if at.model.proto is rounds[0].model.proto]
+        first = regions[: sum(len(at.rewritten) for at in untouched)]
+        reached = {event for one, found, _ in first for event in _in_model(one, found.reached)}
+        left = {event: path for event, path in whole.unreached.items() if event not in reached}
+        verdicts.whole = Checked.of(replace(whole, unreached=left))
+        if whole.verdict == "mismatch":
+            names = dict.fromkeys(one.rule.name for at in rounds for one in at.rewritten)
+            sides = (model.proto, proto)
+            verdicts.mismatch = Disagreement(
+                "main", whole.reason, sides, whole.failure, tuple(names), exact=False
+            )
+            return task.loading_told(verdicts, proto)
+        if whole.verdict != "verified":
+            told = zip(regions, verdicts.rewrites, strict=True)
+            open_ = [(one, short) for one, short in told if short.verdict == "not-compared"]
+            verdicts.unverified += [(one[0], short) for one, short in open_]
+            verdicts.hurried = any(
+                one.budget_exhausted or one.timed_out
+                for one in (whole, *(at[1] for at, _ in open_))
+            )
+            converted = Model(proto).opset() != model.opset()
+            if converted and not any(one.compared for _, one, _ in regions):
+                verdicts.unverified.append((None, verdicts.whole))
+        verdicts.unloadable = task.unloadable(proto)
+    return verdicts
+
+
+def _in_model(rewritten: Rewritten, reached: Iterable[Event]) -> Iterator[Event]:
+    """What a site and what is in it did in its region, by their keys in the model."""
+    own = (0, position_in_region(rewritten))
+    for key, did in reached:
+        if key[:2] == own:
+            yield (*key_of(rewritten), *key[2:]), did
+
+
+def _given(verifying: Verifying, model: Model) -> list[Feeds]:
+    if verifying.inputs is None:
+        return []
+    from passes.verify.inputs.given import load
+
+    return [load(Path(verifying.inputs), model.proto)]
+
+
+#: A rewrite, the verdict on it, and its region if that is a mismatch found on it.
+_Outcome = tuple[Rewritten, Verification, Region | None]
+
+
+def _told(regions: Sequence[_Outcome]) -> list[Checked]:
+    """The verdicts in short; one that speaks for several rewrites says at which it was found."""
+    first: dict[int, str] = {}
+    told = []
+    for rewritten, verification, _ in regions:
+        path = rewritten.place.path
+        found = first.setdefault(id(verification), path)
+        same_as = found if found != path else ""
+        told.append(replace(Checked.of(verification), unreached=(), same_as=same_as))
+    return told
+
+
+@dataclass
+class _Task:
+    """Verifies the regions, which are `shown`, and the whole. Time is shared by their sizes."""
+
+    model: Model
+    verifying: Verifying
+    executors: Sequence[Executor]
+    given: Sequence[Feeds]
+    shown: Sequence[Rewritten]
+    known: Known
+
+    def __post_init__(self) -> None:
+        self.started = time.monotonic()
+        self._waiting = sum(map(_weight, self.shown))
+        self.hints = model_hints(self.model)
+        signature = tuple(signature_inputs(self.model.proto.graph))
+        self.lessons = Lessons(
+            self.model.proto,
+            Drawer(signature, self.verifying.seed, self.hints),
+            ReferenceExecutor(keep=1),
+            self.model.base_dir,
+            _OBSERVING,
+        )
+
+    @property
+    def case_timeout(self) -> float:
+        """Seconds that one run of a case may take."""
+        return self.verifying.budget * _FOR_ONE_RUN
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds left of a share of the budget."""
+        return max(0.0, self.verifying.budget * share - (time.monotonic() - self.started))
+
+    def regions(self, round_: Round, uses: Uses, say: Callable[[str], None]) -> Iterator[_Outcome]:
+        """The verdict on each rewrite of a round."""
+        seen = self._observed(round_, uses.shown)
+        outcomes: list[_Outcome] = []
+        for number, rewritten in enumerate(uses.shown):
+            say(f"verifying rewrite {number + 1} of {len(uses.shown)}")
+            share = self.left(_FOR_REGIONS) * _weight(rewritten) / self._waiting
+            self._waiting -= _weight(rewritten)
+            outcomes.append(self._region(round_, rewritten, seen, share))
+        for position, rewritten in zip(uses.positions, round_.rewritten, strict=True):
+            if position is None:
+                yield rewritten, Verification("verified", rewritten.edit.proof), None
+                continue
+            shown, verification, region = outcomes[position]
+            yield rewritten, verification, region if shown is rewritten else None
+
+    def _observed(self, round_: Round, shown: Sequence[Rewritten]) -> Seen:
+        return observe(
+            round_.model.proto,
+            shown,
+            self.hints,
+            base_dir=self.model.base_dir,
+            given=self.given,
+            seed=self.verifying.seed,
+            timeout=min(_OBSERVING, self.left(_FOR_REGIONS) / 4),
+            lessons=self.lessons,
+        )
+
+    def _region(self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float) -> _Outcome:
+        try:
+            region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
+        except CannotCut as reason:
+            return rewritten, Verification("not-compared", str(reason)), None
+        entered = rewritten.edit.entered
+        key = _identity(region, rewritten)
+        if key not in self.known:
+            base_dir, assume = self.model.base_dir, self.verifying.assume
+            self.known[key] = verify(
+                region.before,
+                with_check(region, rewritten),
+                executors=self.executors,
+                seed=self.verifying.seed,
+                hints=region.hints,
+                exact=rewritten.edit.exact,
+                reduction=rewritten.edit.reduction,
+                budget=budget,
+                case_timeout=self.case_timeout,
+                patience=max(0.0, self.left(_FOR_REGIONS) - budget),
+                base_dir=base_dir,
+                accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
+                sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
+                promise=promise_of(region, rewritten, assume),
+                lenient=region.guessed or VALID_INPUTS in assume,
+                non_empty=NON_EMPTY in assume,
+            )
+        verification = self.known[key]
+        return rewritten, verification, region if verification.verdict == "mismatch" else None
+
+    def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:
+        """The verdict on the whole model."""
+        base_dir, assume, seed = self.model.base_dir, self.verifying.assume, self.verifying.seed
+        return verify(
+            self.model.proto,
+            proto,
+            executors=self.executors,
+            seed=seed,
+            hints=self.hints,
+            exact=False,
+            reduction=max((one.edit.reduction for at in rounds for one in at.rewritten), default=1),
+            budget=self.left(),
+            case_timeout=self.case_timeout,
+            base_dir=base_dir,
+            given=self.given,
+            accept=accepting(assume, self.hints),
+            max_cases=self._most_cases(),
+            sought=sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
+            promise=promise_of_model(rounds, check, assume),
+            lenient=VALID_INPUTS in assume,
+            non_empty=NON_EMPTY in assume,
+            lessons=self.lessons,
+        )
+
+    def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
+        """The verdicts of a verification that ended in a mismatch: where that is one side that an
+        executor does not load, and the outcome is no better, it is no more than that."""
+        assert verdicts.mismatch is not None
+        failure = verdicts.mismatch.failure
+        if failure is not None and failure.sentence.startswith(NOT_LOADED):
+            verdicts.unloadable = self.unloadable(proto)
+            if verdicts.unloadable is not None:
+                verdicts.mismatch, verdicts.stopped = None, True
+        return verdicts
+
+    def unloadable(self, proto: ModelProto) -> tuple[str, str] | None:
+        """The version of an executor that loads the original but not the outcome, and why."""
+        for executor in self.executors:
+            reason = self._hindrance(executor, proto)
+            refused = reason.startswith((CANNOT_LOAD, CRASHED))
+            if refused and not self._hindrance(executor, self.model.proto):
+                which = f"{executor.name} {executor.version}"
+                what = reason.removeprefix(f"{CANNOT_LOAD}: ")
+                sentence = f"the installed {which} loads the original, but not the outcome: {what}"
+                return executor.version, sentence
+        return None
+
+    def _hindrance(self, executor: Executor, proto: ModelProto) -> str:
+        """Why an executor does not load a model; empty where it does."""
+        try:
+            timeout = max(_LOADING, self.left())
+            executor.load(proto, base_dir=self.model.base_dir, timeout=timeout)
+        except CannotRun as error:
+            return str(error)
+        return ""
+
+    def _most_cases(self) -> int:
+        """How many cases the whole model is worth: in a large one, each takes seconds."""
+        count = sum(1 for _ in scoping.walk_model(self.model.proto))
+        return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
+
+
+def _identity(region: Region, rewritten: Rewritten) -> tuple[object, ...]:
+    """Equal for rewrites of which one verification speaks for all: both sides are equal up to
+    names, and are compared in the same way, on inputs that are promised alike."""
+    edit, limit = rewritten.edit, rewritten.edit.limit
+    promise: tuple[object, ...] = ()
+    if limit is not None:
+        promised = b"" if limit.promised is None else limit.promised.SerializeToString()
+        promise = (limit.most, promised, limit.check)
+    how = (edit.exact, edit.reduction, edit.entered, region.guessed)
+    return (region.identity(), *how, *promise)
+
+
+def _weight(rewritten: Rewritten) -> int:
+    """How many nodes a region has on both sides, and some for its own sake."""
+    nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
+    return _OWN_WEIGHT + sum(map(_count, nodes))
+
+
+def _count(node: NodeProto) -> int:
+    inner = (one for _, graph in scoping.subgraphs(node) for one in graph.node)
+    return 1 + sum(map(_count, inner))

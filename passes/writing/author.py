@@ -1,0 +1,226 @@
+"""Authors what a rewrite adds: nodes, constants and bodies in one opset, with graphsurgeon.
+
+Only what is new is built here. Existing nodes never pass through graphsurgeon, which drops
+their docs and metadata: `adopt` takes them as they are. Operators whose spelling changes with the
+opset are in `spelling.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx_graphsurgeon as gs
+from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
+
+from passes.ir import scope as scoping
+from passes.ir.names import Names
+from passes.writing.draft import Draft
+from passes.writing.purposes import Extra, Purpose
+
+Array = npt.NDArray[Any]
+
+
+class Author:
+    """Writes a list of nodes, front to back. Values are known by their names."""
+
+    def __init__(self, opset: int, names: Names, prefix: str) -> None:
+        self.opset = opset
+        self.names = names
+        self.prefix = prefix
+        self._written: list[gs.Node | NodeProto | Draft] = []
+        self._fresh: set[str] = set()  # what nodes give that no caller named
+        self._once: dict[Hashable, str] = {}
+        self._shared: set[str] = set()  # what it holds
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._tensors: dict[str, TensorProto] = {}
+        self._purpose: Purpose | None = None
+        #: For the outputs of nodes that serve a purpose: which, and what they read.
+        self._serving: dict[str, tuple[Purpose, tuple[str, ...]]] = {}
+
+    def inside(self, prefix: str) -> Author:
+        """An author for a body: it shares the supply of names, and serves the same purpose."""
+        inner = Author(self.opset, self.names, prefix)
+        inner._purpose, inner._serving = self._purpose, self._serving
+        return inner
+
+    @contextmanager
+    def serving(self, purpose: Purpose) -> Iterator[None]:
+        """What is written meanwhile is there for a purpose, which the report names.
+
+        The innermost counts; what `once` shares with nodes of another purpose counts for none.
+        """
+        around, self._purpose = self._purpose, purpose
+        try:
+            yield
+        finally:
+            self._purpose = around
+
+    def extras(self, nodes: Iterable[NodeProto]) -> tuple[Extra, ...]:
+        """How many of these nodes, and of those in their bodies, serve which purpose."""
+        counted = Counter(self._purposes_of(nodes))
+        return tuple(Extra(count, one.what, one.option) for one, count in counted.items())
+
+    def _purposes_of(self, nodes: Iterable[NodeProto]) -> Iterator[Purpose]:
+        for node in nodes:
+            if node.output and node.output[0] in self._serving:
+                yield self._serving[node.output[0]][0]
+            for _, graph in scoping.subgraphs(node):
+                yield from self._purposes_of(graph.node)
+
+    def _share(self, name: str) -> None:
+        """A value that another purpose needs as well, with all it is made of."""
+        known = self._serving.get(name)
+        if known is not None and known[0] != self._purpose:
+            del self._serving[name]
+            for read in known[1]:
+                self._share(read)
+
+    def fresh(self, hint: str) -> str:
+        """A new value name that tells where it comes from."""
+        return self.names.fresh(f"{self.prefix}/{hint}" if self.prefix else hint)
+
+    def op(
+        self, op_type: str, *inputs: str, outputs: Sequence[str] = (), name: str = "", **attrs: Any
+    ) -> str:
+        """Write a node and answer with the name of its first output.
+
+        `outputs` are the names to write under; one fresh name where none is given. An input of
+        "" is omitted.
+        """
+        written = list(outputs) or [self.fresh(op_type.lower())]
+        if not outputs:
+            self._fresh.update(written)
+        if self._purpose is not None:
+            self._serving[written[0]] = self._purpose, inputs
+        node = gs.Node(
+            op=op_type,
+            name=name,
+            attrs=attrs,
+            inputs=[self._variable(value) for value in inputs],
+            outputs=[self._variable(value) for value in written],
+        )
+        self._written.append(node)
+        return written[0]
+
+    def name_as(self, value: str, output: str) -> None:
+        """Let `value` be called `output`: whoever wrote it last goes by the old name no more."""
+        last = self._written[-1] if self._written else None
+        if isinstance(last, gs.Node) and value in self._fresh and value not in self._shared:
+            names = [one.name for one in last.outputs]
+            if value in names:
+                last.outputs = [self._variable(output if one == value else one) for one in names]
+                self._fresh.discard(value)
+                if value in self._serving:
+                    self._serving[output] = self._serving.pop(value)
+                return
+        self.op("Identity", value, outputs=[output])
+
+    def once(self, key: Hashable, write: Callable[[], str]) -> str:
+        """What `write` answers, which is called for the first one of equal keys.
+
+        For what is measured, sizes and numbers: a value that a body returns needs a node of its
+        own.
+        """
+        if key not in self._once:
+            self._once[key] = write()
+            self._shared.add(self._once[key])
+        else:
+            self._share(self._once[key])
+        return self._once[key]
+
+    def adopt(
+        self, nodes: Iterable[NodeProto | Draft], constants: Iterable[TensorProto] = ()
+    ) -> None:
+        """Take existing nodes, as they are, behind what was written so far."""
+        for node in nodes:
+            self._written.append(node)
+            if self._purpose is not None and node.output:
+                self._serving[node.output[0]] = self._purpose, tuple(node.input)
+        for tensor in constants:
+            self._tensors[tensor.name] = tensor
+
+    def constant(self, value: Array, hint: str = "constant") -> str:
+        """The name of a constant; equal constants are one."""
+        # by name: the small float and int types all spell themselves '<V1'
+        key = (value.dtype.name, value.shape, value.tobytes())
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh(hint)
+            self._tensors[name] = numpy_helper.from_array(value, name)
+        return self._constants[key]
+
+    def strings(self, items: Sequence[str], shape: tuple[int, ...], hint: str = "constant") -> str:
+        """The name of a constant of strings."""
+        key = ("strings", shape, repr(list(items)).encode())
+        if key not in self._constants:
+            name = self._constants[key] = self.fresh(hint)
+            self._tensors[name] = helper.make_tensor(
+                name, TensorProto.STRING, shape, np.array(items, object)
+            )
+        return self._constants[key]
+
+    def ints(self, *values: int) -> str:
+        """The name of a constant int64 vector."""
+        return self.constant(np.array(values, np.int64), "ints")
+
+    def int(self, value: int) -> str:
+        """The name of a constant int64 scalar."""
+        return self.constant(np.array(value, np.int64), "int")
+
+    @property
+    def nodes(self) -> list[NodeProto]:
+        """What was written, in order."""
+        make = GraphProto().node.add
+        return [
+            one.node(make) if isinstance(one, Draft) else _exported(one) for one in self._written
+        ]
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """What was written, in order, where it may still change."""
+        return [
+            one if isinstance(one, Draft) else Draft.of(_exported(one)) for one in self._written
+        ]
+
+    @property
+    def constants(self) -> list[TensorProto]:
+        """The constants that the nodes need."""
+        return list(self._tensors.values())
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """The constant of this name, None where it is none that was written here."""
+        return self._tensors.get(name)
+
+    def graph(
+        self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
+    ) -> GraphProto:
+        """What was written, as a body, without what nobody reads.
+
+        A graph's name is an identifier: onnx's text format cannot read back another one.
+        """
+        plain = re.sub(r"\W", "_", name)
+        nodes = self.read(value.name for value in outputs)
+        return helper.make_graph(nodes, plain, inputs, outputs, self.constants)
+
+    def read(self, results: Iterable[str]) -> list[NodeProto]:
+        """What was written, but for values that were made on the way to `results` in vain."""
+        names = set(results)
+        kept = []
+        for node in reversed(self.nodes):
+            if not self._fresh.issuperset(node.output) or not names.isdisjoint(node.output):
+                names.update(scoping.free_names(node))
+                kept.append(node)
+        return kept[::-1]
+
+    def _variable(self, name: str) -> gs.Tensor:
+        return gs.Variable(name) if name else gs.Variable.empty()
+
+
+def _exported(node: gs.Node | NodeProto) -> NodeProto:
+    return node if isinstance(node, NodeProto) else OnnxExporter.export_node(node)

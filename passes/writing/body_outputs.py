@@ -1,0 +1,51 @@
+"""Inputs and outputs of the bodies that rewrites write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto, ValueInfoProto
+
+from passes.ir.operators import op_of
+from passes.writing.author import Author
+
+IDENTITY_OF_SEQUENCES = 14  # earlier, Identity takes tensors only
+IDENTITY_OF_OPTIONALS = 16
+
+
+def own(author: Author, name: str, value: ValueInfoProto) -> str:
+    """A body's output, from a node of its own; early Identity takes tensors only."""
+    if value.type.HasField("sequence_type") and author.opset < IDENTITY_OF_SEQUENCES:
+        return name
+    return author.op("Identity", name, outputs=[author.fresh("out")])
+
+
+def without_copies(
+    nodes: Sequence[NodeProto], outputs: Sequence[str]
+) -> tuple[list[NodeProto], list[str]]:
+    """The nodes and outputs of a body without the Identities that `own` wrote in vain: for a value
+    that a node of the body makes, and that no other output is.
+
+    A Constant does not count: onnxruntime makes an initializer of it.
+    """
+    makers = {name for node in nodes if op_of(node) != "Constant" for name in node.output}
+    copies = {node.output[0]: node.input[0] for node in nodes if op_of(node) == "Identity"}
+    listed = set(outputs)
+    gone: set[str] = set()
+    results = []
+    for name in outputs:
+        source = copies.get(name, "")
+        if source in makers and source not in listed:
+            gone.add(name)
+            listed.add(source)
+            name = source
+        results.append(name)
+    return [node for node in nodes if gone.isdisjoint(node.output)], results
+
+
+def named(value: ValueInfoProto, name: str) -> ValueInfoProto:
+    """The declaration of a value under another name."""
+    copy = ValueInfoProto()
+    copy.CopyFrom(value)
+    copy.name = name
+    return copy

@@ -1,0 +1,146 @@
+"""Where rules come from: the built-in packages, other distributions; the order they stand in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import onnx
+import pytest
+
+from passes import rule as rules
+from passes.engine import plugins
+from passes.engine.fixpoint import Engine
+from passes.engine.pipelines import PIPELINES, check_order, stages_of
+from passes.engine.plugins import BrokenRules, UnknownRule, load_rules, rule
+from passes.engine.stage import rules_of
+from passes.ir.model import Model
+
+THIRD_PARTY = '''
+"""Rules of somebody else."""
+
+from __future__ import annotations
+
+from onnx import helper
+
+from passes import Edit, Site, register
+
+
+@register("acme-neg", considers=lambda node, opset, target: node.op_type == "Neg")
+def neg(site: Site) -> Edit:
+    """Write Neg as a subtraction.
+
+    Refuses:
+    - `acme-integers`: the value is an integer
+    """
+    zero = helper.make_tensor(site.fresh("zero"), 1, [1], [0])
+    node = helper.make_node("Sub", [zero.name, *site.node.input], site.node.output)
+    return Edit((node,), (zero,), note="as a subtraction")
+'''
+
+
+@pytest.fixture
+def third_party(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A distribution with one rule, as its entry point shows it."""
+    load_rules()
+    (tmp_path / "acme_rules.py").write_text(THIRD_PARTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    known = plugins.entry_points(group=plugins.GROUP)
+    added = EntryPoint("acme", "acme_rules", plugins.GROUP)
+    monkeypatch.setattr(plugins, "entry_points", lambda group: [*known, added])
+    load_rules.cache_clear()
+    yield
+    rules.RULES.pop("acme-neg", None)
+    sys.modules.pop("acme_rules", None)
+    load_rules.cache_clear()
+
+
+def test_the_built_in_rules_are_there() -> None:
+    assert {"scan-8", "opset"} <= set(load_rules())
+    assert rule("scan-8").name == "scan-8"
+    assert load_rules() is load_rules()
+
+
+def test_every_rule_says_what_it_does() -> None:
+    for one in load_rules().values():
+        assert one.summary.endswith("."), one.name
+        assert "`" not in "".join(one.refusal_codes), one.name
+        _, _, tail = one.documentation.partition("Refuses:\n")
+        lines = [line for line in tail.splitlines() if line.startswith("- ")]
+        assert len(lines) == len(one.refusal_codes), one.name
+
+
+def test_an_unknown_rule_is_told_with_those_most_like_it() -> None:
+    with pytest.raises(UnknownRule, match=r"there is no rule 'scan8'; the nearest are scan-8, "):
+        rule("scan8")
+
+
+@pytest.mark.usefixtures("third_party")
+def test_a_rule_of_another_distribution() -> None:
+    assert rule("acme-neg").summary == "Write Neg as a subtraction."
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 16]> g (float[2] x) => (float[2] y) { y = Neg (x) }'
+    )
+    outcome = Engine([rule("acme-neg")]).round(Model(model))
+    assert [node.op_type for node in outcome.proto.graph.node] == ["Sub"]
+    assert outcome.rewritten[0].edit.note == "as a subtraction"
+    onnx.checker.check_model(outcome.proto, full_check=True)
+
+
+@pytest.mark.usefixtures("third_party")
+def test_a_distribution_that_does_not_load_is_named(tmp_path: Path) -> None:
+    (tmp_path / "acme_rules.py").write_text("import nothing_of_this_name")
+    with pytest.raises(BrokenRules) as error:
+        load_rules()
+    assert str(error.value) == (
+        "the rules 'acme' (acme_rules) do not load: No module named 'nothing_of_this_name'"
+    )
+
+
+@pytest.mark.usefixtures("third_party")
+def test_a_code_of_another_distribution_is_explained() -> None:
+    from passes.cli.explanation import explanation
+
+    assert explanation("acme-integers") == "acme-integers (acme-neg): the value is an integer"
+
+
+def test_pipelines_name_rules_in_an_order_that_works() -> None:
+    for name in PIPELINES:
+        assert stages_of(name) == PIPELINES[name]
+    (upgrade,) = stages_of("upgrade")
+    assert [one.name for one in rules_of(upgrade)] == ["scan-8", "opset"]
+
+
+def test_the_wrong_order_is_refused() -> None:
+    check_order(["scan-8", "other", "opset"])
+    check_order(["opset"])
+    with pytest.raises(ValueError, match="the rule 'scan-8' must run before 'opset'"):
+        check_order(["opset", "scan-8"])
+
+
+def test_a_pipeline_in_the_wrong_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    (upgrade,) = PIPELINES["upgrade"]
+    wrong = type(upgrade)(("opset", "scan-8"), converts=True)
+    monkeypatch.setitem(PIPELINES, "wrong", (wrong,))
+    with pytest.raises(ValueError, match="must run before"):
+        stages_of("wrong")
+
+
+def test_a_stage_for_scan_8_is_for_models_that_hold_one() -> None:
+    stage = PIPELINES["lower"][0]
+    text = """
+        <ir_version: 3, opset_import: ["" : 8]>
+        g (bool c, float[1,T] x) => (float[1,T] y) {
+          y = If (c) <then_branch = a () => (float[1,T] p) {
+            p = Scan <num_scan_inputs = 1, body = b (float e) => (float o) { o = Neg (e) }> ("", x)
+          }, else_branch = n () => (float[1,T] p) { p = Neg (x) }>
+        }
+    """
+    model = onnx.parser.parse_model(text)
+    assert stage.applies_to(model, 8, asked=False)
+    assert not stage.applies_to(model, 9, asked=False), "there, a Scan is of the later form"
+    assert stage.applies_to(model, 9, asked=True), "the user named an opset"
+    model.graph.node[0].attribute[0].g.node[0].domain = "other"
+    assert not stage.applies_to(model, 8, asked=False)

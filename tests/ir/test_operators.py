@@ -1,0 +1,44 @@
+"""An operator is told by its domain and its name, never by its name alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from onnx import helper
+
+from passes.ir.operators import called_key, op_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_an_operator_of_another_domain_is_none_of_onnx() -> None:
+    own = helper.make_node("Identity", ["x"], ["y"])
+    spelled_out = helper.make_node("Identity", ["x"], ["y"], domain="ai.onnx")
+    other = helper.make_node("Identity", ["x"], ["y"], domain="my", overload="2")
+    assert [op_of(own), op_of(spelled_out), op_of(other)] == [
+        "Identity",
+        "Identity",
+        "my::Identity",
+    ]
+    assert called_key(spelled_out) == called_key(own) == ("", "Identity", "")
+    assert called_key(other) == ("my", "Identity", "2")
+
+
+def test_nothing_else_reads_op_type() -> None:
+    """`node.op_type == "Identity"` would take `my.Identity` for ONNX's."""
+    allowed = {
+        "passes/ir/operators.py",
+        "passes/writing/draft.py",
+    }  # a draft is an Operation itself
+    reads = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for package in ("passes", "converters")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        if str(path.relative_to(ROOT)) not in allowed
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "op_type"
+        and isinstance(node.ctx, ast.Load)
+    ]
+    assert reads == []

@@ -1,0 +1,134 @@
+"""dissolve-map in blocks: a Scan whose values do not stay in the cache does several iterations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from in_both_executors import both_executors, tensors
+from onnx import ModelProto
+
+import passes
+from passes.ir import scope as scoping
+from passes.session import Session
+from passes.testing import as_model, assert_rewrite
+
+#: 512 x 16 floats, of which 8 iterations take 256 KiB.
+STATIC = """<ir_version: 8, opset_import: ["" : 18]>
+    knn (float[512,16] x, float[LENGTH,16] points, float[LENGTH] w) => (float[LENGTH,512] y) {
+        y = Scan <num_scan_inputs = 2, body = step (float[16] point, float weight)
+            => (float[512] far) {
+            away = Sub (x, point) size = Abs (away) scaled = Mul (size, weight)
+            axis = Constant <value_ints = [1]> () far = ReduceMax <keepdims = 0> (scaled, axis)
+        }> (points, w) }"""
+OPEN = """<ir_version: 8, opset_import: ["" : 18]>
+    knn (float[N,16] x, float[60,16] points) => (float[60,N] y) {
+        y = Scan <num_scan_inputs = 1, body = step (float[16] point) => (float[N] far) {
+            away = Sub (x, point) axis = Constant <value_ints = [1]> ()
+            far = ReduceSumSquare <keepdims = 0> (away, axis)
+        }> (points) }"""
+
+
+def optimized(text: str) -> ModelProto:
+    return passes.optimize(as_model(text), verify=False).model
+
+
+def block_of(model: ModelProto) -> int:
+    """How many iterations a Scan does at once, at most."""
+    places = scoping.walk_model(model)
+    scans = [place.node for place in places if place.node.op_type == "Scan"]
+    bodies = [graph for node in scans for _, graph in scoping.subgraphs(node)]
+    shapes = [body.input[0].type.tensor_type.shape.dim for body in bodies]
+    return max(int(dims[0].dim_value) if len(dims) == 2 else 1 for dims in shapes)
+
+
+@pytest.mark.parametrize(
+    ("length", "block"), [(1000, 8), (300, 6), (42, 7), (509, 1), (34, 2), (40, 8)]
+)
+def test_as_many_as_stay_in_the_cache_and_divide_the_length(length: int, block: int) -> None:
+    assert block_of(optimized(STATIC.replace("LENGTH", str(length)))) == block
+
+
+@pytest.mark.parametrize("length", [2, 8, 14, 32])
+def test_where_all_stay_in_the_cache_they_run_at_once(length: int) -> None:
+    after = optimized(STATIC.replace("LENGTH", str(length)))
+    assert "Scan" not in {place.node.op_type for place in scoping.walk_model(after)}
+
+
+def test_both_forms_answer_the_same() -> None:
+    before = as_model(STATIC.replace("LENGTH", "60"))
+    after = passes.optimize(before, verify_budget=20).model
+    draw = np.random.default_rng(0)
+    shapes = {"x": (512, 16), "points": (60, 16), "w": (60,)}
+    feeds = {name: draw.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    with both_executors() as executors:
+        expected = tensors(executors[0], before, feeds)["y"]
+        for one in executors:
+            assert np.array_equal(tensors(one, after, feeds)["y"], expected)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 64, 65, 200, 520, 521])
+def test_a_size_that_only_the_run_tells(rows: int) -> None:
+    before, after = as_model(OPEN), optimized(OPEN)
+    assert block_of(after) == 6  # for up to 520 rows
+    draw = np.random.default_rng(0)
+    feeds = {
+        "x": draw.integers(-4, 5, (rows, 16)).astype(np.float32),
+        "points": draw.integers(-4, 5, (60, 16)).astype(np.float32),
+    }
+    with both_executors() as executors:
+        expected = tensors(executors[0], before, feeds)["y"]
+        for one in executors:
+            assert np.array_equal(tensors(one, after, feeds)["y"], expected)
+
+
+def test_a_second_run_finds_nothing() -> None:
+    for text in (STATIC.replace("LENGTH", "1000"), OPEN):
+        once = optimized(text)
+        assert passes.optimize(once, verify=False).model is once
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("num_scan_inputs = 2,", "num_scan_inputs = 2, scan_output_axes = [1],"),
+        ("num_scan_inputs = 2,", "num_scan_inputs = 2, scan_input_directions = [1, 0],"),
+        ("num_scan_inputs = 2,", "num_scan_inputs = 2, scan_output_directions = [1],"),
+        ("float[LENGTH] w)", "float[L] w)"),
+    ],
+    ids=["another axis", "last first", "collected last first", "another length"],
+)
+def test_what_is_not_cut_stays(old: str, new: str) -> None:
+    assert old in STATIC
+    assert block_of(optimized(STATIC.replace(old, new).replace("LENGTH", "60"))) == 1
+
+
+def test_for_other_targets_it_stays() -> None:
+    model = as_model(STATIC.replace("LENGTH", "60"))
+    assert block_of(passes.optimize(model, target="scan-only", verify=False).model) == 1
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        "m = MatMul (x, point) e = Unsqueeze (m, axis) far = Mul (x, e)",
+        "e = RandomUniformLike (x) a = Add (x, e) far = Mul (a, point)",
+        "a = Mul (x, point) n = NonZero (a) s = Shape (n) c = CastLike (s, x) "
+        "d = ReduceSum <keepdims = 0> (c) far = Add (a, d)",
+    ],
+    ids=["a product", "draws", "no rule"],
+)
+def test_what_an_op_forbids(nodes: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 18]>
+        g (float[512,512] x, float[60,512] points) => (float[60,A,B] y) <int64[1] axis = {{1}}> {{
+            y = Scan <num_scan_inputs = 1, body = step (float[512] point) => (float[A,B] far) {{
+                {nodes} }}> (points) }}"""
+    result = Session("dissolve-map", None, {"by_size": True}, None).run(as_model(text))
+    assert not [record for record in result.report.records if not record.code]
+
+
+def test_it_is_verified() -> None:
+    text = STATIC.replace("LENGTH", "36")
+    result = assert_rewrite(text, pipeline="dissolve-map", options={"by_size": True}, budget=20)
+    assert [record.note for record in result.report.records if record.note] == [
+        "6 iterations at once"
+    ]
