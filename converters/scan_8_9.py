@@ -76,7 +76,7 @@ def upgrade_scan_8(site: Site) -> Edit:
 
 
 def _strategy(site: Site, scan: BatchedScan) -> str:
-    asked = site.options.get("batch", "auto")
+    asked = site.options.batch
     if asked == "auto":
         return _automatic(site, scan)
     if asked == "unroll" and scan.batch is None:

@@ -66,7 +66,7 @@ class UpgradedScan:
         return self.strategy == "vectorize"
 
     def _assumed(self, assumption: str) -> bool:
-        return assumption in self.site.options.get("assume", ())
+        return self.site.assumes(assumption)
 
     def _apart(self, known: KnownLengths | None) -> list[int]:
         """The axes, batch (0) and time (1), of which no loop may run on a size of 0.
@@ -79,7 +79,7 @@ class UpgradedScan:
         open_axes = [axis for axis in (0, 1) if not sizes[axis]]
         if self._assumed("non-empty") or (known and not known.may_all_be_zero):
             return []
-        if self.site.options.get("robust") or (known and self._borrows and not self._sized):
+        if self.site.options.robust or (known and self._borrows and not self._sized):
             return open_axes if known is None else [0, 1]
         needed = {0} if self.needs_rows else set()
         if known is None and not self._answers_states:
@@ -102,7 +102,7 @@ class UpgradedScan:
         """Whether a row of length 0 is to run on the inputs of another one."""
         if self._whole:
             return not self._runs_on
-        return bool(self.site.options.get("robust")) or not self._sized
+        return self.site.options.robust or not self._sized
 
     @cached_property
     def _runs_on(self) -> bool:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Unpack
 
-from passes.choices import DEFAULT_OPSET, MOST_BYTES, MOST_NODES, Batch, Target
+from passes.choices import (
+    DEFAULT_OPSET,
+    MOST_BYTES,
+    MOST_NODES,
+    Batch,
+    Bounded,
+    RuleOptions,
+    Target,
+)
 from passes.options import (
     Options,
     check_choice,
     check_unrolling,
     checking_keywords,
-    chosen,
     session_of,
 )
 from passes.session import Result, Source
@@ -52,7 +60,7 @@ def upgrade(
         TypeError: there is no such option, or it is given what it cannot be.
     """
     check_choice("batch", batch, Batch)
-    return session_of("upgrade", opset, {"batch": batch}, options).run(model)
+    return session_of("upgrade", opset, RuleOptions(batch=batch), options).run(model)
 
 
 @checking_keywords
@@ -69,7 +77,7 @@ def lower(
     `opset` is named, the model is upgraded to it first; a model with a Scan-8 is in any case, to
     `DEFAULT_OPSET`. Raises what `upgrade` raises.
     """
-    return session_of("lower", opset, {"only": tuple(only)}, options).run(model)
+    return session_of("lower", opset, RuleOptions(only=tuple(only)), options).run(model)
 
 
 @checking_keywords
@@ -84,7 +92,7 @@ def raise_(
 
     Loops that stay are in the report's refusals. Arguments and errors are those of `lower`.
     """
-    return session_of("raise", opset, {"only": tuple(only)}, options).run(model)
+    return session_of("raise", opset, RuleOptions(only=tuple(only)), options).run(model)
 
 
 @checking_keywords
@@ -120,18 +128,18 @@ def unroll(
         ValueError: an option has a value that is not known, or does not go with the others.
     """
     check_unrolling(factor, max_trips, bounded, check_output, peel)
-    own: dict[str, object] = {
-        "only": tuple(only),
-        "max_nodes": max_nodes,
-        "dims": tuple((dims or {}).items()),
-        "bounded": bounded,
-        "max_trips": max_trips,
-        "check_output": check_output,
-    }
+    own = RuleOptions(
+        only=tuple(only),
+        max_nodes=max_nodes,
+        dims=dims or {},
+        bounded=bounded,
+        max_trips=max_trips,
+        check_output=check_output or "",
+    )
     if peel is not None:
-        return session_of("peel", opset, {**own, "peel": peel}, options).run(model)
+        return session_of("peel", opset, replace(own, peel=peel), options).run(model)
     if factor is not None:
-        return session_of("unroll-partial", opset, {**own, "factor": factor}, options).run(model)
+        return session_of("unroll-partial", opset, replace(own, factor=factor), options).run(model)
     return session_of("unroll", opset, own, options).run(model)
 
 
@@ -156,7 +164,7 @@ def hoist(
     Raises:
         UnknownRule: there is no rule of a name, or only `upgrade` can run it.
     """
-    own = {**chosen(only, rules, skip), "max_bytes": max_bytes}
+    own = RuleOptions(only=tuple(only), rules=tuple(rules), skip=tuple(skip), max_bytes=max_bytes)
     return session_of("hoist", opset, own, options).run(model)
 
 
@@ -174,7 +182,8 @@ def simplify(
 
     Arguments and errors are those of `hoist`.
     """
-    return session_of("simplify", opset, chosen(only, rules, skip), options).run(model)
+    own = RuleOptions(only=tuple(only), rules=tuple(rules), skip=tuple(skip))
+    return session_of("simplify", opset, own, options).run(model)
 
 
 @checking_keywords
@@ -208,13 +217,15 @@ def optimize(
     """
     check_choice("target", target, Target)
     command = "optimize" if target == Target.onnxruntime else f"optimize-{target}"
-    own = {
-        **chosen(only, rules, skip),
-        "dims": tuple((dims or {}).items()),
-        "max_nodes": max_nodes,
-        "max_bytes": max_bytes,
-        "allow_reassociation": allow_reassociation,
-    }
-    if target == Target.no_control_flow:
-        own |= {"flat": True, "bounded": "select"}  # to unroll into Ifs would not do away with it
+    own = RuleOptions(
+        only=tuple(only),
+        rules=tuple(rules),
+        skip=tuple(skip),
+        dims=dims or {},
+        max_nodes=max_nodes,
+        max_bytes=max_bytes,
+        allow_reassociation=allow_reassociation,
+    )
+    if target == Target.no_control_flow:  # to unroll into Ifs would not do away with it
+        own = replace(own, flat=True, bounded=Bounded.select)
     return session_of(command, opset, own, options).run(model)

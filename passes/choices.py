@@ -5,7 +5,10 @@ Imports nothing of what runs models: the command line shows its help without.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 #: The opset of what is converted where none is named, unless the model has a newer one: with its IR
 #: version, 10, every onnxruntime since 1.18 loads it and has kernels for all of its operators.
@@ -62,3 +65,45 @@ class Assumption(StrEnum):
 
     valid_inputs = "valid-inputs"
     non_empty = "non-empty"
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """What rules are asked for: what the user says, then what the stage adds that they run in."""
+
+    assume: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    dims: Mapping[str, int] = field(default_factory=dict)
+    batch: str = Batch.auto
+    robust: bool = False
+    max_trips: int | None = None
+    max_nodes: int = MOST_NODES
+    max_bytes: int = MOST_BYTES
+    bounded: str = Bounded.auto
+    factor: int = 2
+    peel: str = Peel.first
+    check_output: str = ""
+    allow_reassociation: bool = False
+    #: The model is to have no control flow.
+    flat: bool = False
+    #: An If is no better than the loop.
+    no_branches: bool = False
+    #: The size of a row may choose between two forms of a loop when the model runs.
+    by_size: bool = False
+    #: A loop of a few iterations is written out where that is quicker, or stays as it is.
+    quicker: bool = False
+    #: Weights stay near the nodes for which onnxruntime rearranges them.
+    near: bool = False
+    #: Constants that the main graph had are hoisted, too, though no loop reads them.
+    all_constants: bool = False
+    #: Names of the constants that the main graph had.
+    own_constants: frozenset[str] = frozenset()
+    #: Why a rule is not to rewrite a site, by rule and path.
+    left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def with_flags(self, flags: Iterable[str]) -> RuleOptions:
+        """The same, with some of those on that are on or off."""
+        on: dict[str, Any] = dict.fromkeys(flags, True)
+        return replace(self, **on)

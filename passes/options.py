@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
 from typing import ParamSpec, TypedDict, TypeVar
 
-from passes.choices import Assumption, Bounded, Executors, Peel
+from passes.choices import Assumption, Bounded, Executors, Peel, RuleOptions
 from passes.errors import nearest
 from passes.onnxruntime.releases import Release, release_of
 from passes.session import Progress, Session, Verifying
@@ -114,11 +115,6 @@ def check_unrolling(
         raise ValueError("check_output is the name of an output that goes with max_trips")
 
 
-def chosen(only: Sequence[str], rules: Sequence[str], skip: Sequence[str]) -> dict[str, object]:
-    """The options of a session that choose sites and rules."""
-    return {"only": tuple(only), "rules": tuple(rules), "skip": tuple(skip)}
-
-
 def asked_for(opset: int | None, for_: str | None) -> tuple[int | None, Release | None]:
     """The opset that was asked for, and the release of onnxruntime that it is for.
 
@@ -134,9 +130,7 @@ def asked_for(opset: int | None, for_: str | None) -> tuple[int | None, Release 
     return release.opset, release
 
 
-def session_of(
-    command: str, opset: int | None, own: dict[str, object], options: Options
-) -> Session:
+def session_of(command: str, opset: int | None, own: RuleOptions, options: Options) -> Session:
     """The session of a command.
 
     Raises:
@@ -147,7 +141,7 @@ def session_of(
     assume = tuple(options.get("assume", ()))
     if not set(assume) <= set(Assumption):
         raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
-    own = {**own, "assume": assume, "robust": options.get("robust", False)}
+    own = replace(own, assume=assume, robust=options.get("robust", False))
     progress = options.get("progress")
     return Session(command, opset, own, _verifying(options), progress, release)
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onnx import ModelProto
 
 from passes.check import Survey, check_outcome, load_checked
 from passes.check_output import checks_of, refuse_taken, with_check_output
+from passes.choices import RuleOptions
 from passes.dims import as_given, with_fixed_dims
 from passes.engine.collector import collector_held_back
 from passes.engine.finish import finish
@@ -90,7 +91,7 @@ class Session:
 
     command: str
     target: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RuleOptions = field(default_factory=RuleOptions)
     verifying: Verifying | None = field(default_factory=Verifying)
     progress: Progress | None = None
     release: Release | None = None
@@ -110,7 +111,7 @@ class Session:
             Mismatch: a rewrite disagrees with the original.
         """
         converting = all(stage.converts for stage in self._stages())
-        sizes = dict(self.options.get("dims", ()))
+        sizes = dict(self.options.dims)
         with collector_held_back() if converting else nullcontext():
             original, found = self._loaded(source)
             model = with_fixed_dims(original, sizes) if sizes else original
@@ -138,14 +139,14 @@ class Session:
         left_out: Mapping[tuple[str, str], str],
     ) -> _Outcome:
         """What becomes of a model without the rewrites that are left out, by rule and path."""
-        rounds, proto = replace(self, options={**self.options, "left_out": left_out})._rewritten(
+        rounds, proto = replace(self, options=replace(self.options, left_out=left_out))._rewritten(
             model, found
         )
         report = self._report(model, proto, rounds, found)
         if any(not record.optional for record in report.refusals):
             raise NotProduced(_refused(report), report)
         if proto is not original.proto:
-            added = str(self.options.get("check_output") or "")
+            added = self.options.check_output
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
             finish(proto, model.proto, rounds)
@@ -166,7 +167,7 @@ class Session:
             size = Size.of(model.proto)
             report = Report(self.command, model.file, opsets, (size, size))
             raise _failed(f"{error}", report) from error
-        added = str(self.options.get("check_output") or "")
+        added = self.options.check_output
         if added:
             refuse_taken(model.proto, added)
         return model, found
@@ -174,7 +175,7 @@ class Session:
     def _rewritten(self, model: Model, found: Survey) -> tuple[list[Round], ModelProto]:
         """What the rules did, and the outcome: the model itself where they did nothing."""
         self._say("rewriting")
-        only: Sequence[str] = tuple(self.options.get("only", ()))
+        only = self.options.only
         start = with_front_axes(model) if found.notes else model.proto
         start = marked(start, only) if only else start
         rounds = self._rounds(model, start)
@@ -187,8 +188,7 @@ class Session:
 
     def _stages(self) -> list[Stage]:
         """The stages of the command, as far as the options leave them."""
-        chosen, skip = (tuple(self.options.get(name, ())) for name in ("rules", "skip"))
-        return list(stages_of(self.command, chosen, skip))
+        return list(stages_of(self.command, self.options.rules, self.options.skip))
 
     def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
         """Run the stages, one after the other, from `proto` on."""
@@ -213,7 +213,7 @@ class Session:
     def _stage(self, stage: Stage, model: Model, own_constants: frozenset[str]) -> list[Round]:
         """Run one stage; the last round has the outcome, stamped with its opset."""
         target = target_opset(model, self.target) if stage.converts else None
-        options = {**self.options, "own_constants": own_constants, **dict(stage.options)}
+        options = replace(self.options.with_flags(stage.flags), own_constants=own_constants)
         rounds = Engine(rules_of(stage), target, options, self.progress).fixpoint(model)
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
@@ -249,7 +249,7 @@ class Session:
         from passes.verify.rewrites.verifying import verify_rounds
 
         self._say("verifying")
-        check = str(self.options.get("check_output") or "")
+        check = self.options.check_output
         rounds, proto, report = outcome.rounds, outcome.proto, outcome.report
         verdicts = verify_rounds(model, rounds, proto, verifying, self._say, check, known=known)
         rewritten = len(verdicts.rewrites)
@@ -262,7 +262,7 @@ class Session:
         if verdicts.mismatch is not None:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
-        if self.options.get("dims") and verdicts.whole and verdicts.whole.verdict != "verified":
+        if self.options.dims and verdicts.whole and verdicts.whole.verdict != "verified":
             unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
         if unverified and not verifying.allow_unverified:
             optional = [(one, checked) for one, checked in unverified if one and one.rule.optional]

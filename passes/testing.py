@@ -6,12 +6,14 @@ not compared in any case fails the test.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import onnx
 from onnx import ModelProto
 
+from passes.choices import RuleOptions
 from passes.engine.finish import is_given_name
 from passes.ir.scope import walk_model
 from passes.session import NotProduced, NotVerified, Result, Session, Verifying
@@ -50,9 +52,9 @@ def assert_rewrite(
     """
     model = as_model(before)
     untouched = model.SerializeToString(deterministic=True)
-    assumed = tuple(filter(None, str((options or {}).get("assume", "")).split(",")))
-    verifying = Verifying(executor, budget, inputs=inputs, assume=assumed)
-    session = Session(pipeline, opset, {**(options or {}), "assume": assumed}, verifying)
+    asked = options_of(options or {})
+    verifying = Verifying(executor, budget, inputs=inputs, assume=asked.assume)
+    session = Session(pipeline, opset, asked, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
     left_out = [one for one in result.report.refusals if one.code == "not-verified"]
@@ -65,6 +67,24 @@ def assert_rewrite(
         expected, actual = map(as_text, (as_model(after), result.model))
         assert actual == expected, f"the outcome is\n{actual}"
     return result
+
+
+def options_of(said: Mapping[str, Any]) -> RuleOptions:
+    """Options of rules by name; a string in place of a number, a list or a truth is read."""
+    kinds = {one.name: str(one.type) for one in fields(RuleOptions)}
+    read = dict(said)
+    for name, value in said.items():
+        if isinstance(value, str):
+            read[name] = _READ.get(kinds[name], str)(value)
+    return RuleOptions(**read)
+
+
+_READ: Mapping[str, Callable[[str], Any]] = {
+    "int": int,
+    "int | None": int,
+    "bool": bool,
+    "tuple[str, ...]": lambda text: tuple(filter(None, text.split(","))),
+}
 
 
 def as_text(model: ModelProto) -> str:
@@ -91,7 +111,9 @@ def assert_refused(
         AssertionError: it did not refuse with that code.
     """
     try:
-        report = Session(pipeline, opset, options or {}, None).run(as_model(model)).report
+        report = (
+            Session(pipeline, opset, options_of(options or {}), None).run(as_model(model)).report
+        )
     except NotProduced as error:
         report = error.report
     codes = {record.code: record.sentence for record in report.refusals}
@@ -99,4 +121,4 @@ def assert_refused(
     return [record.sentence for record in report.refusals if record.code == code]
 
 
-__all__ = ["as_model", "as_text", "assert_refused", "assert_rewrite"]
+__all__ = ["as_model", "as_text", "assert_refused", "assert_rewrite", "options_of"]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import passes
 from passes.__main__ import app
+from passes.choices import RuleOptions
 from passes.engine.pipelines import PIPELINES, stages_of
 from passes.engine.plugins import UnknownRule
 from passes.engine.rounds import Round
@@ -130,7 +131,7 @@ def test_no_stage_runs_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -
     settled = as_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Exp (x) }'
     )
-    Session("optimize", None, {}, None).run(settled)
+    Session("optimize", None, RuleOptions(), None).run(settled)
     assert len(ran) == len(set(ran)) > 5
 
 
@@ -146,7 +147,7 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
     ids=lambda path: f"{path.parent.name}/{path.name.partition('.')[0]}",
 )
 def test_what_is_optimized_is_left_as_it_is(path: Path) -> None:
-    session = Session(path.parent.name, None, {}, None)
+    session = Session(path.parent.name, None, RuleOptions(), None)
     once = session.run(onnx.load(path)).model
     assert session.run(once).model.SerializeToString(deterministic=True) == (
         once.SerializeToString(deterministic=True)
@@ -250,10 +251,10 @@ g (float[T,2] x, float[2] h) => (float[2] y) <float[2] w = {1, 2}> {
 @pytest.mark.parametrize("text", [STAND_IN, CONDITION, EQUAL])
 @pytest.mark.parametrize("command", ["hoist", "simplify", *OPTIMIZING])
 def test_a_second_run_finds_nothing(text: str, command: str) -> None:
-    once = Session(command, None, {"assume": ()}, None).run(as_model(text)).model
+    once = Session(command, None, RuleOptions(), None).run(as_model(text)).model
     left = command == "simplify" or (text, command) == (STAND_IN, "optimize-no-control-flow")
     assert (once == as_model(text)) <= left, "the guard of what moves would be an If"
-    assert Session(command, None, {"assume": ()}, None).run(once).model is once
+    assert Session(command, None, RuleOptions(), None).run(once).model is once
 
 
 def test_hoist_and_simplify() -> None:

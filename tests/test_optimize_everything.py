@@ -13,6 +13,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
+from passes.choices import RuleOptions
 from passes.ir.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session, Verifying
 
@@ -76,7 +77,7 @@ def outcome(
     """What a command makes of a model; None where it refuses, or no case can be run."""
     target = UPGRADED_TO if holds_scan_8(model) else None
     try:
-        result = Session(command, target, {"assume": assume}, how).run(model)
+        result = Session(command, target, RuleOptions(assume=assume), how).run(model)
     except Mismatch:
         raise
     except NotProduced:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from onnx import ModelProto
 from rich.table import Table
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from passes.analysis.trip_count import facts
 from passes.check import load_checked
+from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine
 from passes.engine.pipelines import PIPELINES
 from passes.engine.plugins import load_rules, rule
@@ -52,7 +52,7 @@ class Loop:
 def inspect_model(
     source: ModelProto | str | os.PathLike[str],
     asked: int | None,
-    options: Mapping[str, Any],
+    options: RuleOptions,
     release: Release | None = None,
 ) -> list[Loop]:
     """Every loop of a model, innermost first.
@@ -72,7 +72,7 @@ def inspect_model(
     return [_loop(model, place, said[(*place.scope.key, place.index)]) for place in places]
 
 
-def _rounds(model: Model, target: int, options: Mapping[str, Any]) -> list[Round]:
+def _rounds(model: Model, target: int, options: RuleOptions) -> list[Round]:
     """What the upgrade, and every rule about loops by itself, would do."""
     stages = [stage for pipeline in PIPELINES.values() for stage in pipeline]
     alone = dict.fromkeys(name for stage in stages if not stage.converts for name in stage.rules)

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from passes.choices import Batch, Executors
+from passes.choices import Batch, Executors, RuleOptions
 from passes.cli.options import (
     BatchOption,
     Budget,
@@ -104,7 +104,7 @@ def inspect(
     check_report(json, (model,))
     try:
         asked, release = asked_for(opset, for_)
-        loops = inspect_model(model, asked, {"batch": batch.value}, release)
+        loops = inspect_model(model, asked, RuleOptions(batch=batch), release)
     except TooNew as error:
         fail(f"{model}: {error}", NOT_PRODUCED)
     except (UnknownOpset, UnknownRelease) as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from onnx import ModelProto
 
+from passes.choices import RuleOptions
 from passes.engine.rounds import Round
 from passes.engine.sweep import Sweep
 from passes.engine.template import Template
@@ -30,7 +30,7 @@ class Engine:
 
     rules: Sequence[Rule]
     target: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RuleOptions = field(default_factory=RuleOptions)
     progress: Callable[[str], None] | None = None
 
     def fixpoint(self, model: Model) -> list[Round]:

@@ -27,13 +27,13 @@ _FLATTEN = Stage(("flatten-scan",))
 _FOLD = Stage(("fold-constants",))
 _HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
 #: Equal constants of the main graph, too, which no loop reads.
-_HOIST_ALL = replace(_HOIST[-1], options=(("own_constants", ()),))
+_HOIST_ALL = replace(_HOIST[-1], flags=frozenset({"all_constants"}))
 _CELLS = Stage(("recognize-cell",))
 _REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
-_NO_BRANCHES = (("no_branches", True),)  # where an If is no better than the loop
-_CELLS_ALONE = replace(_CELLS, options=_NO_BRANCHES)
-_HOIST_ALONE = replace(_HOIST[1], options=_NO_BRANCHES)
-_HOIST_NEAR = replace(_HOIST[-1], options=(("near", True),))  # onnxruntime finds its weights
+_NO_BRANCHES = frozenset({"no_branches"})  # where an If is no better than the loop
+_CELLS_ALONE = replace(_CELLS, flags=_NO_BRANCHES)
+_HOIST_ALONE = replace(_HOIST[1], flags=_NO_BRANCHES)
+_HOIST_NEAR = replace(_HOIST[-1], flags=frozenset({"near"}))  # onnxruntime finds its weights
 _SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
 #: What is folded fixes conditions; in what goes then, loops may dissolve that did not before.
 _AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
@@ -48,16 +48,15 @@ _MOVED = (
 )
 _LAST = (_HOIST[-1], _SIMPLIFY)
 #: What is quicker may only show when the model runs; a Loop of a few iterations may be as it is.
-_BY_SIZE, _QUICKER = ("by_size", True), ("quicker", True)
+_BY_SIZE, _QUICKER = frozenset({"by_size"}), frozenset({"quicker"})
 
 
 def _timed(stage: Stage) -> Stage:
     """A stage whose rules ask what takes less time in onnxruntime."""
-    options = (
-        *([_BY_SIZE] if "dissolve-map" in stage.rules else ()),
-        *([_QUICKER] if not {"raise-loop", "inline-loop"}.isdisjoint(stage.rules) else ()),
-    )
-    return replace(stage, options=options) if options else stage
+    flags = _BY_SIZE if "dissolve-map" in stage.rules else frozenset()
+    if not {"raise-loop", "inline-loop"}.isdisjoint(stage.rules):
+        flags |= _QUICKER
+    return replace(stage, flags=flags)
 
 
 _OPTIMIZE_SIZED = tuple(map(_timed, (*_OPTIMIZE, *_MOVED)))

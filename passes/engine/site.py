@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import FunctionProto, NodeProto, TypeProto
 
+from passes.choices import RuleOptions
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.model import Model
@@ -33,7 +33,7 @@ class Site:
     target: int
     names: Names
     types: ValueTypes
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RuleOptions = field(default_factory=RuleOptions)
 
     @property
     def node(self) -> NodeProto:
@@ -46,6 +46,10 @@ class Site:
     @property
     def scope(self) -> Scope:
         return self.place.scope
+
+    def assumes(self, assumption: str) -> bool:
+        """Whether the user lets rewrites take this for granted."""
+        return assumption in self.options.assume
 
     @property
     def in_function(self) -> bool:

@@ -20,14 +20,14 @@ class Stage:
 
     `converts`: they bring the whole model to a target opset, in one round. `as_needed`: only where
     an opset was asked for, or the model holds a Scan-8, which the later stages do not know.
-    `options` go to its rules, over those of the command. `then`: what runs behind it where it
-    rewrote something.
+    `flags` are options of its rules that are on, whatever the command says. `then`: what runs
+    behind it where it rewrote something.
     """
 
     rules: tuple[str, ...]
     converts: bool = False
     as_needed: bool = False
-    options: tuple[tuple[str, object], ...] = ()
+    flags: frozenset[str] = frozenset()
     then: tuple[Stage, ...] = ()
 
     def applies_to(self, model: ModelProto, opset: int, *, asked: bool) -> bool:
@@ -39,7 +39,7 @@ class Stage:
 
     def is_part_of(self, other: Stage) -> bool:
         """Whether it finds nothing to do in a model in which the other one finds nothing."""
-        fits = not self.converts and self.options == other.options
+        fits = not self.converts and self.flags == other.flags
         return fits and set(self.rules) <= set(other.rules)
 
 

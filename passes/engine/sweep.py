@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from google.protobuf.message import DecodeError
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
+from passes.choices import RuleOptions
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
 from passes.engine.template import Filled, Template, likeness
@@ -56,7 +56,7 @@ class Sweep:
     """
 
     rules: Sequence[Rule]
-    options: Mapping[str, Any]
+    options: RuleOptions
     converting: bool
     outcome: Round
     names: Names
@@ -148,7 +148,7 @@ class Sweep:
 
     def _wanted(self, node: NodeProto) -> bool:
         """Whether `only` leaves this site to the rules; a model is converted as a whole."""
-        chosen = self.options.get("only") and not self.converting
+        chosen = self.options.only and not self.converting
         return not chosen or is_meant(node)
 
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
@@ -163,8 +163,8 @@ class Sweep:
     def _apply(self, rule: Rule, place: Place) -> Edit | None:
         try:
             edit = self._fitting(rule, place)
-            if reason := self.options.get("left_out", {}).get((rule.name, place.path)):
-                raise Refused("not-verified", reason, [place.path])
+            if why := self.options.left_out.get((rule.name, place.path)):
+                raise Refused("not-verified", why, [place.path])
         except NothingToDo:
             return None
         except Refused as refused:
@@ -177,7 +177,7 @@ class Sweep:
             return None
         except BadModel as error:
             raise error.at(path=place.path, file=self.outcome.model.file) from error
-        if self.options.get("only"):
+        if self.options.only:
             hand_on(place.node, edit.nodes)
         return edit
 

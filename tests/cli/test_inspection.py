@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto
 from rich.console import Console
 
+from passes.choices import RuleOptions
 from passes.cli.inspection import Loop, inspect_model, to_json, to_table
 from passes.errors import BadModel
 from passes.session import Session
@@ -41,7 +42,7 @@ g (int64 n, bool c, float[2] h) => (float[2] y, float[N,2] z) {
 def inspected(model: str | ModelProto, target: int = 16) -> list[Loop]:
     proto = onnx.parser.parse_model(model) if isinstance(model, str) else model
     before = proto.SerializeToString()
-    loops = inspect_model(proto, target, {"batch": "auto"})
+    loops = inspect_model(proto, target, RuleOptions(batch="auto"))
     assert proto.SerializeToString() == before
     return loops
 
@@ -84,7 +85,7 @@ def test_loop() -> None:
 
 
 def test_a_refusal_is_told_with_its_code() -> None:
-    (loop,) = inspect_model(onnx.parser.parse_model(SCAN_8), 9, {"batch": "unroll"})
+    (loop,) = inspect_model(onnx.parser.parse_model(SCAN_8), 9, RuleOptions(batch="unroll"))
     (said,) = [one for one in loop.rules if one.startswith("scan-8")]
     assert said.startswith("scan-8: refuses, ")
     assert said.endswith(" [batch-not-static]")
@@ -130,7 +131,7 @@ def test_loops_of_the_same_name_each_have_their_own_rules() -> None:
             }}
         """),
         9,
-        {"batch": "unroll"},
+        RuleOptions(batch="unroll"),
     )
     assert [loop.path for loop in loops] == ["main/twin", "main/twin"]
     said = [[one for one in loop.rules if one.startswith("scan-8")] for loop in loops]
@@ -144,7 +145,7 @@ def test_an_invalid_model_is_refused_with_file_and_path(tmp_path: Path) -> None:
     broken.graph.node[0].input.pop()
     path.write_bytes(broken.SerializeToString())
     with pytest.raises(BadModel) as error:
-        inspect_model(path, 16, {})
+        inspect_model(path, 16, RuleOptions())
     assert str(error.value).startswith(f"{path}: main/cell: ")
 
 
@@ -209,9 +210,9 @@ def test_a_loop_whose_form_callers_choose_is_shown_and_left_alone(
         <domain: "my", opset_import: ["" : 16]>
         run <chosen> (h, x) => (y, z) {{ y, z = Scan <{attributes}, body = {STEP}> (h, x) }}
     """
-    (loop,) = inspect_model(onnx.parser.parse_model(text), None, {})
+    (loop,) = inspect_model(onnx.parser.parse_model(text), None, RuleOptions())
     assert (loop.path, loop.trip_count) == ("my.run/scan_0", "?")
     assert loop.rules[-1].endswith("of Scan is 'chosen' of the function, which its callers choose")
     for command in ("optimize", "hoist", "raise", "simplify", "unroll"):
         model = onnx.parser.parse_model(text)
-        assert Session(command, None, {}, None).run(model).model == model, command
+        assert Session(command, None, RuleOptions(), None).run(model).model == model, command

@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 from passes import rule as rules
+from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine, NotConverging
 from passes.engine.rounds import Round
 from passes.engine.selection import marked
@@ -66,7 +67,7 @@ def round_of(
 ) -> Round:
     proto = onnx.parser.parse_model(text) if isinstance(text, str) else text
     before = proto.SerializeToString()
-    outcome = Engine(used, target, options).round(Model(proto))
+    outcome = Engine(used, target, RuleOptions(**options)).round(Model(proto))
     assert proto.SerializeToString() == before, "the model as it was read stays"
     return outcome
 

@@ -84,8 +84,8 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
         lines: dict[str, set[int]] = {}
         try:
             with traced([Path(file) for file in files], lines):
-                Session("upgrade", opset, {"batch": "auto"}, None).run(model)
-            Session("upgrade", opset, {"batch": "auto"}, Verifying("reference", 20)).run(model)
+                Session("upgrade", opset, verifying=None).run(model)
+            Session("upgrade", opset, verifying=Verifying("reference", 20)).run(model)
         except PassesError:
             continue
         for file in lines:

@@ -105,14 +105,17 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
 
     from passes import session
     from passes.errors import PassesError
+    from passes.testing import options_of
 
     model = onnx.load(path)
     said = {entry.key: entry.value for entry in model.metadata_props}
-    options = {key[7:]: value for key, value in said.items() if key.startswith("option ")}
+    options = options_of(
+        {key[7:]: value for key, value in said.items() if key.startswith("option ")}
+    )
     opset = int(said["opset"]) if "opset" in said else target.opset
-    assumed = tuple(filter(None, options.get("assume", "").split(",")))
-    verifying = session.Verifying("reference", budget=20, assume=assumed) if verify else None
-    command = session.Session(target.pipeline, opset, {**options, "assume": assumed}, verifying)
+    assume = options.assume
+    verifying = session.Verifying("reference", budget=20, assume=assume) if verify else None
+    command = session.Session(target.pipeline, opset, options, verifying)
     try:
         result = command.run(model)
     except session.Mismatch as error:

@@ -13,6 +13,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from passes import api
+from passes.choices import RuleOptions
 from passes.onnxruntime.element_types import runs, signature, wider
 from passes.session import NotProduced, Result, Session, Verifying
 from tests import measured_types
@@ -154,7 +155,7 @@ def commands(**options: Any) -> dict[str, Command]:
     verifying = Verifying(options.get("executor", "both"), 20.0)
     checked = verifying if options.get("verify", True) else None
     for alone in ("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"):
-        found[alone] = Session(alone, None, {}, checked).run
+        found[alone] = Session(alone, None, RuleOptions(), checked).run
     return found
 
 

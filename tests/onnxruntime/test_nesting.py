@@ -9,11 +9,13 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
+from passes.choices import RuleOptions
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.onnxruntime.nesting import MOST, depth_below
 from passes.rules.unroll.few_iterations import starts
 from passes.session import Session
+from passes.testing import options_of
 
 _DEEPEST = 31
 
@@ -63,7 +65,7 @@ def _body(levels: int, held: TypeProto) -> GraphProto:
 @pytest.mark.parametrize("pipeline", ["raise", pytest.param("optimize", marks=pytest.mark.slow)])
 def test_what_no_file_could_hold_is_refused(pipeline: str) -> None:
     """A raised Loop stands in an If of its own: only the innermost find room."""
-    result = Session(pipeline, None, {}, None).run(nested(_DEEPEST - 1))
+    result = Session(pipeline, None, RuleOptions(), None).run(nested(_DEEPEST - 1))
     refused = [one for one in result.report.refusals if one.code == "too-deep"]
     assert refused
     assert "protobuf reads 100 levels of messages" in refused[0].sentence
@@ -71,7 +73,7 @@ def test_what_no_file_could_hold_is_refused(pipeline: str) -> None:
 
 
 def test_loops_with_room_for_their_ifs_are_raised() -> None:
-    report = Session("raise", None, {}, None).run(nested(_DEEPEST // 2)).report
+    report = Session("raise", None, RuleOptions(), None).run(nested(_DEEPEST // 2)).report
     assert not [one for one in report.refusals if one.code == "too-deep"]
 
 
@@ -82,7 +84,7 @@ def test_loops_with_room_for_their_ifs_are_raised() -> None:
 def test_the_deepest_file_is_taken(pipeline: str, tmp_path: Path) -> None:
     path = tmp_path / "deep.onnx"
     path.write_bytes(nested(_DEEPEST).SerializeToString())
-    result = Session(pipeline, None, {}, None).run(Model.load(path).proto)
+    result = Session(pipeline, None, RuleOptions(), None).run(Model.load(path).proto)
     ModelProto.FromString(result.model.SerializeToString())
 
 
@@ -111,7 +113,9 @@ def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
 )
 def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object]) -> None:
     """What is written grows with the depth, and does not double at every level."""
-    results = [Session(pipeline, None, options, None).run(nested(levels)) for levels in (8, 9)]
+    results = [
+        Session(pipeline, None, options_of(options), None).run(nested(levels)) for levels in (8, 9)
+    ]
     sizes = [result.report.sizes[1].nodes for result in results]
     assert 0 < sizes[1] - sizes[0] < 10
     assert {one.code for one in results[-1].report.refusals} == {"too-many-nodes"}

@@ -10,6 +10,7 @@ from typing import Any
 from onnx import ModelProto
 
 from passes import api
+from passes.choices import RuleOptions
 from passes.engine.pipelines import PIPELINES
 from passes.session import Result, Session, Verifying
 from tests.generate.feeds import SIZES
@@ -65,7 +66,7 @@ class Command:
 
     def run(self, model: ModelProto, *, verify: bool = False) -> Result:
         """Run it, by default without the tool's own verification; raises what sessions raise."""
-        options = {"assume": (), "only": (), "max_nodes": 5_000, "batch": "auto", **self.options}
+        options = RuleOptions(**{"max_nodes": 5_000, **self.options})
         verifying = Verifying(budget=_BUDGET, assume=self.assumed) if verify else None
         target = (
             self.opset if self.pipeline == "upgrade" else None

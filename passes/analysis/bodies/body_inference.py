@@ -83,7 +83,7 @@ class BodyInference:
 
     def only_promised(self, one: Carried) -> bool:
         """Whether the body says so with symbols, and no `--assume valid-inputs` vouches for it."""
-        assumed = "valid-inputs" in self.site.options.get("assume", ())
+        assumed = self.site.assumes("valid-inputs")
         return not assumed and any(
             isinstance(dim, str) for dim in self.declared(one.body_input) or ()
         )

@@ -37,7 +37,7 @@ class Live:
         impure = [at for at, node in enumerate(level.graph.node) if not is_pure(node)]
         walk.reach(wanted, impure)
         blockers: list[int] = []
-        if "valid-inputs" not in level.site.options.get("assume", ()):
+        if not level.site.assumes("valid-inputs"):
             rest = enumerate(level.graph.node)
             dead = [(at, node) for at, node in rest if at not in walk.nodes]
             blockers = [at for at, node in dead if not level.may_go(node)]

@@ -136,7 +136,7 @@ class Level:
         """The dims of a value, of which only those have one symbol that are proven to be one size,
         or vouched for; of what was moved in this round, nothing is proven."""
         dims = self.dims_of(name)
-        if "valid-inputs" in self.site.options.get("assume", ()):
+        if self.site.assumes("valid-inputs"):
             return dims
         scope = self.site.scope if name in self.captured else self._scope_as_read
         proven = scope and self._integers.proven_dims(scope, self.renamed.get(name, name))

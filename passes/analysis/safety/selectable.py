@@ -58,7 +58,7 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
 
 def _changing(site: Site, form: LoopForm) -> Set[str]:
     """The carried values that may change their shape: symbols are a proof if inputs are valid."""
-    trusted = "valid-inputs" in site.options.get("assume", ())
+    trusted = site.assumes("valid-inputs")
     kept = facts.keeps_shape(site, form)
     changing = {name for name, stays in kept.items() if not stays}
     if trusted or all(facts.keeps_shape(site, form, symbols=False).values()):

@@ -22,7 +22,7 @@ def doubts_of(
     `dims` tells the shapes in the body, where more is known of them than the model says.
     """
     proven = Level.of(site, form.body, "body").proven_dims
-    trusted = dims is None or "valid-inputs" in site.options.get("assume", ())
+    trusted = dims is None or site.assumes("valid-inputs")
     reading = Reading(site.opset, dims or proven, constants_in_body(site), trusted)
     return frozenset(
         name for node in form.body.node if not fits(node, reading) for name in node.output if name

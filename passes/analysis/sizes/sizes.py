@@ -120,7 +120,7 @@ class Sizes(BodyView):
 
     @property
     def _trusts_all(self) -> bool:
-        return "valid-inputs" in self.site.options.get("assume", ())
+        return self.site.assumes("valid-inputs")
 
     def _followed(self, home: Scope, name: str, axis: int, depth: int) -> Affine | None:
         """The size of an axis of what a graph itself defines, from what that is made of."""

@@ -49,14 +49,14 @@ class Running:
 
     def _assuming(self) -> Running:
         """The same, with what the user lets us take for granted."""
-        if "non-empty" in self.site.options.get("assume", ()):
+        if self.site.assumes("non-empty"):
             return replace(self, sure=self.sure or self.sure_if_non_empty)
         return self
 
     @property
     def is_told(self) -> bool:
         """Whether the model can compute in front of the loop whether it runs, and ask by an If."""
-        if self.site.options.get("no_branches"):
+        if self.site.options.no_branches:
             return False
         return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
 

@@ -68,7 +68,7 @@ def dissolve_map(site: Site) -> Edit:
     """
     try:
         body = TimeBody.of(site)
-        return _quickest(body) if site.options.get("by_size") else Dissolving(body).edit()
+        return _quickest(body) if site.options.by_size else Dissolving(body).edit()
     except Refused as reason:
         if reason.code not in _FROM_RULES_OF_OPS:
             raise

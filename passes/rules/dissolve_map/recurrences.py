@@ -114,7 +114,7 @@ def check(body: TimeBody, one: Recurrence, reads: Sequence[str]) -> None:
     path, name = body.site.path, one.carried.body_input
     if one.kind not in (Kind.SUM, *FINAL_ONLY):
         return
-    if one.elem_type in FLOATS and not body.site.options.get("allow_reassociation"):
+    if one.elem_type in FLOATS and not body.site.options.allow_reassociation:
         raise Refused(
             "reassociation",
             f"the running {one.kind} {name!r} is of floats, and at once it may differ in rounding, "

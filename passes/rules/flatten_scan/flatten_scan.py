@@ -121,7 +121,7 @@ def _around(site: Site) -> Site | None:
 
 
 def _flattens(site: Site) -> bool:
-    if site.options.get("only") and not is_meant(site.node):
+    if site.options.only and not is_meant(site.node):
         return False
     try:
         _flattened(site)

@@ -77,7 +77,9 @@ def _as_initializer(site: Site, shelf: Shelf, tensor: TensorProto) -> Edit:
 
 def _is_as_read(site: Site, name: str) -> bool:
     """Whether a plain node reads a constant as the model was given: what is left to `hoist`."""
-    return not scoping.holds_graphs(site.node) and name in site.options.get("own_constants", ())
+    if scoping.holds_graphs(site.node) or site.options.all_constants:
+        return False
+    return name in site.options.own_constants
 
 
 @dataclass
@@ -102,7 +104,7 @@ class _Hoisting:
         scoping.rename_free(node, same)
         if lifts:
             write_types(self.site, node)
-        lifting = Lifting(self, self.site.target, near=bool(self.site.options.get("near")))
+        lifting = Lifting(self, self.site.target, near=self.site.options.near)
         lifting.take_from(node)
         if not same and not self.moved and node == self.site.node:
             raise NothingToDo

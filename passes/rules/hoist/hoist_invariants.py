@@ -89,7 +89,7 @@ def hoist_invariants(site: Site) -> Edit:
     captured = [one.initial for one in state.captured]
     level = Level.of(site, form.body, "body", state.origin, captured)
     found = Invariants.of(level, form, running)
-    most = max(0, int(site.options.get("max_bytes", MOST_BYTES)))
+    most = max(0, site.options.max_bytes)
     stand_ins = StandIns(level, form, found.candidates)
     choice = Choice(found.candidates, found.outside, most, stand_ins.is_known)
     if not choice.moving and not state.captured:

@@ -82,7 +82,7 @@ class _Lowering:
     @property
     def valid_inputs(self) -> bool:
         """Whether inputs on which the Scan fails need no care."""
-        return "valid-inputs" in self.site.options.get("assume", ())
+        return self.site.assumes("valid-inputs")
 
     @property
     def needs_company(self) -> bool:

@@ -103,7 +103,7 @@ class LoweredBody:
 
     def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
         name = self.form.carried[position].body_input
-        return "valid-inputs" in self.site.options.get("assume", ()) or stable[name]
+        return self.site.assumes("valid-inputs") or stable[name]
 
 
 def _says_more(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:

@@ -98,7 +98,7 @@ class Raising:
 
     def assumes(self, assumption: str) -> bool:
         """Whether the user lets the rewrite take this for granted."""
-        return assumption in self.site.options.get("assume", ())
+        return self.site.assumes(assumption)
 
     @classmethod
     def of(cls, site: Site) -> Raising:

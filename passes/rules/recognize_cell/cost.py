@@ -33,7 +33,7 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
         Refused: `not-worth-it` where it is quicker for no number of rows that there may be.
     """
     site = body.site
-    if site.options.get("no_branches"):
+    if site.options.no_branches:
         return None
     most = _ROWS_OF_LSTM
     if cell.operator == "GRU":

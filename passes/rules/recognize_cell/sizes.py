@@ -134,7 +134,7 @@ class Sizes:
         return found
 
     def _may_be_none(self, size: int | None) -> bool:
-        assumed = "non-empty" in self.body.site.options.get("assume", ())
+        assumed = self.body.site.assumes("non-empty")
         return not size and not (assumed and size is None)
 
 

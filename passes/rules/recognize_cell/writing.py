@@ -45,7 +45,7 @@ class CellWriter:
         """
         most = most_rows(self.body, self.cell, self.sizes.rows)
         conditions = self.sizes.conditions(self.author, most)
-        if conditions and self.body.site.options.get("no_branches"):
+        if conditions and self.body.site.options.no_branches:
             raise Refused(
                 "may-be-empty",
                 "there may be no element or no row, for which runtimes lack the operator, and the "

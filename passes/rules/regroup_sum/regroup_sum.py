@@ -60,7 +60,7 @@ def regroup_sum(site: Site) -> Edit:
     node = NodeProto()
     node.CopyFrom(site.node)
     kinds = _Kinds(site, LoopForm.from_node(node, site.opset))
-    allowed = bool(site.options.get("allow_reassociation"))
+    allowed = site.options.allow_reassociation
     sums = Sums(kinds.form, lambda name: allowed or not kinds.rounds(name))
     found = [one for one in sums.found() if len(one.early) > 1]
     if not found:

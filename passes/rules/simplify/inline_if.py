@@ -80,7 +80,7 @@ def inline_if(site: Site) -> Edit:
     """
     value = site.constant(site.node.input[0])
     if value is None or value.size != 1:
-        if site.options.get("flat"):
+        if site.options.flat:
             name = site.node.input[0]
             what = f"which branch is taken, {name!r} tells, and only when the model runs"
             raise Refused("condition-unknown", what, [site.path, name])

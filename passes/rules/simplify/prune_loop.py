@@ -27,7 +27,7 @@ def makers_of_nothing(site: Site, nodes: Sequence[NodeProto]) -> tuple[int, ...]
     if isinstance(owner, FunctionProto):
         return ()
     level = Level(site, owner, site.scope)
-    valid = "valid-inputs" in site.options.get("assume", ())
+    valid = site.assumes("valid-inputs")
     still = {name for node in nodes for name in scoping.free_names(node)}
     gone = {site.place.index}
     pending = [name for name in scoping.free_names(site.node) if name not in still]

@@ -90,7 +90,7 @@ class Pruning:
 
     @property
     def _valid_inputs(self) -> bool:
-        return "valid-inputs" in self.site.options.get("assume", ())
+        return self.site.assumes("valid-inputs")
 
     def _named(self, name: str) -> str:
         """onnxruntime crashes on a Loop that omits an output."""

@@ -20,7 +20,7 @@ def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:
         Refused: `random` or `may-fail` where one may not.
     """
     path = body.site.path
-    assumed = "valid-inputs" in body.site.options.get("assume", ())
+    assumed = body.site.assumes("valid-inputs")
     for at in positions:
         node = body.nodes[at]
         if first_random(body.site.model, [node]) is not None:

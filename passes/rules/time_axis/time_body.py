@@ -136,7 +136,7 @@ class TimeBody:
     @cached_property
     def may_be_empty(self) -> bool:
         """Whether the loop may run no iteration."""
-        assumed = "non-empty" in self.site.options.get("assume", ())
+        assumed = self.site.assumes("non-empty")
         sized = self.form.kind is Kind.SCAN
         proven = (assumed and sized and self.trips is None) or self.entered
         return not self.trips and not proven

@@ -105,7 +105,7 @@ def all_bytes(body: TimeBody, name: str) -> int:
 
 def most_bytes(body: TimeBody) -> int:
     """The budget of a value."""
-    return int(body.site.options.get("max_bytes", MOST_BYTES))
+    return body.site.options.max_bytes
 
 
 def fits(body: TimeBody, node: NodeProto) -> bool:

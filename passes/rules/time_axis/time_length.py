@@ -52,7 +52,7 @@ def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Lengt
     size = author.ints(numbers[0]) if numbers else _size(author, scanned[0])
     told = list(zip(scanned, sizes, strict=True))
     odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
-    if "valid-inputs" in site.options.get("assume", ()):
+    if site.assumes("valid-inputs"):
         return Length(size)
     rests = any(one not in odd and not _is_declared(site, one, scanned[0]) for one in scanned)
     context = context_of(site) if rests else ()

@@ -79,7 +79,7 @@ class Bounded(Unrolling, ABC):
         if not self.bound.promised:
             self._finish(states, flags, "")
             return replace(self._cleaned(note), limit=Limit(self.trips))
-        asked = bool(self.site.options.get("check_output"))
+        asked = bool(self.site.options.check_output)
         with nullcontext() if asked else author.serving(self.guards):
             kept = author.op("Not", going, outputs=[author.fresh("enough")])
         check = kept if asked else ""

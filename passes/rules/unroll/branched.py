@@ -96,8 +96,8 @@ def refuse_what_no_branch_returns(site: Site, form: LoopForm, bound: Bound) -> N
     Raises:
         Refused: `not-a-tensor`, `old-if`.
     """
-    assumed = "valid-inputs" in site.options.get("assume", ())
-    guards = bound.promised and not site.options.get("check_output") and not assumed
+    assumed = site.assumes("valid-inputs")
+    guards = bound.promised and not site.options.check_output and not assumed
     if not starts_always(site, form):
         refuse_two_shapes(site, form)
     refuse_changing_states(site, form)

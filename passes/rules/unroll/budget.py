@@ -50,7 +50,7 @@ def allow(site: Site, form: LoopForm, count: int) -> None:
     spent = _sum(others, site)
     each = _cost_of(form)
     wanted = each.times(count)
-    most = Cost(int(site.options.get("max_nodes", MOST_NODES)), MOST_BYTES)
+    most = Cost(site.options.max_nodes, MOST_BYTES)
     left = Cost(max(0, most.nodes - spent.nodes), max(0, most.bytes - spent.bytes))
     if wanted.nodes > left.nodes or wanted.bytes > left.bytes:
         raise _too_much(site, each, count, most, spent, left)

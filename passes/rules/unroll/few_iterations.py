@@ -61,9 +61,7 @@ def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], t
     Raises:
         Refused: `few-iterations`.
     """
-    if not site.options.get("quicker") or not only_steps(
-        site, LoopForm.from_node(site.node, site.opset)
-    ):
+    if not site.options.quicker or not only_steps(site, LoopForm.from_node(site.node, site.opset)):
         return
     gone = [site.node, *(site.scope.owner.node[at] for at in covered)]
     before, after = starts(gone, trips), starts(nodes, trips)
@@ -141,4 +139,4 @@ def _has_operator(site: Site, form: LoopForm, carried: Carried) -> bool:
     if maker is None or op_of(maker) not in KINDS or carried.body_input not in maker.input:
         return maker is None or op_of(maker) == "Identity"
     floats = elem_type_of(site.type_of(carried.initial)) in FLOATS
-    return not floats or bool(site.options.get("allow_reassociation"))
+    return not floats or site.options.allow_reassociation

@@ -92,7 +92,7 @@ def _trips(site: Site, form: LoopForm) -> int:
         bound = bound_of(site, form)
     except Refused:
         raise NothingToDo from None
-    few = site.options.get("quicker") and bound.exact and may_be_written_out(site, form, bound.size)
+    few = site.options.quicker and bound.exact and may_be_written_out(site, form, bound.size)
     if bound.promised or not (bound.exact or _starts(site, form)):
         raise NothingToDo
     if bound.size > 1 and (not few or first_random(site.model, form.body.node) is not None):

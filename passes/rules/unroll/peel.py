@@ -11,6 +11,7 @@ from passes.analysis.integers.folding import Array
 from passes.analysis.safety.known_failure import refuse_known_failure
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.truth import Truth
+from passes.choices import Peel
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Limit, Refused, Site, register
@@ -64,7 +65,7 @@ def peel(site: Site) -> Edit:
     - `iteration-fails`: the iteration cannot run on what is known where it stands
     """
     form = LoopForm.from_node(site.node, site.opset)
-    last = site.options.get("peel", "first") == "last"
+    last = site.options.peel == Peel.last
     known = _known(site, form)
     if known.trips == 1:
         allow(site, form, 1)

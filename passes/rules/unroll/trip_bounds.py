@@ -47,10 +47,10 @@ def bound_of(site: Site, form: LoopForm) -> Bound:
         if counted is not None:
             return Bound(counted, exact=True)
         most = known.size if isinstance(known.size, int) and known.size < _MOST else None
-        said = site.options.get("max_trips")
+        said = site.options.max_trips
         endless = not form.trip_count and not known.at_most
-        if said is not None and not endless and (most is None or int(said) < most):
-            return Bound(int(said), promised=True)
+        if said is not None and not endless and (most is None or said < most):
+            return Bound(said, promised=True)
         if most is not None:
             return Bound(most, exact=not most)
     raise _unbounded(site, form, known)

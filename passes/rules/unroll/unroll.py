@@ -96,9 +96,9 @@ def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
             [site.path],
         )
     inner = site.scope.outer is not None or site.in_function
-    if bound.promised and inner and site.options.get("check_output"):
+    if bound.promised and inner and site.options.check_output:
         raise Refused("inner-check", "the loop stands in a body or function", [site.path])
-    wanted = site.options.get("bounded", "auto")
+    wanted = site.options.bounded
     reason = objection(site, form)
     if wanted == "select" and reason is not None:
         raise reason

@@ -66,7 +66,7 @@ def unroll_partial(site: Site) -> Edit:
     drawing = first_random(site.model, form.body.node)
     if drawing is not None:
         raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
-    factor = int(site.options.get("factor", 2))
+    factor = site.options.factor
     static, context = _static_trips(site, form, known.size)
     if static is not None and static <= factor:
         allow(site, form, static)

@@ -194,7 +194,7 @@ class Unrolling:
 
     @property
     def _valid_inputs(self) -> bool:
-        return "valid-inputs" in self.site.options.get("assume", ())
+        return self.site.assumes("valid-inputs")
 
     def _number(self, index: int) -> str:
         """The number of an iteration; "" where nobody asks for it."""

@@ -9,7 +9,7 @@ from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 import passes
 from passes.ir import scope as scoping
 from passes.session import Session
-from passes.testing import as_model, assert_rewrite
+from passes.testing import as_model, assert_rewrite, options_of
 
 WIDE = 40  # so that its square takes more than 4 KB
 LOOP = """
@@ -103,7 +103,7 @@ def test_a_weight_that_a_caller_may_give_stays() -> None:
 def test_a_quantized_weight_stays() -> None:
     model = nested()
     model.graph.quantization_annotation.add(tensor_name="W")
-    assert Session("optimize", None, SINK, None).run(model).model is model
+    assert Session("optimize", None, options_of(SINK), None).run(model).model is model
 
 
 def test_external_data_stays() -> None:
@@ -112,7 +112,7 @@ def test_external_data_stays() -> None:
     weight.ClearField("raw_data")
     weight.data_location = TensorProto.EXTERNAL
     weight.external_data.add(key="location", value="weights.bin")
-    assert Session("optimize", None, SINK, None).run(model).model is model
+    assert Session("optimize", None, options_of(SINK), None).run(model).model is model
 
 
 def test_a_weight_right_around_its_loop_stays() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from passes.session import Session
-from passes.testing import as_model, assert_refused, assert_rewrite
+from passes.testing import as_model, assert_refused, assert_rewrite, options_of
 
 ALONE = {"rules": ("drop-empty-branch",)}
 NO_ROWS = "<int64[2] none = {0, 3}> { q = ConstantOfShape (none) }"
@@ -34,7 +34,7 @@ def either(
 
 def left(text: str) -> bool:
     """Whether the If stays."""
-    result = Session("simplify", None, ALONE, None).run(as_model(text))
+    result = Session("simplify", None, options_of(ALONE), None).run(as_model(text))
     return any(node.op_type == "If" for node in result.model.graph.node)
 
 
@@ -125,7 +125,7 @@ def test_what_may_differ_is_refused(nodes: str, idle: str) -> None:
 )
 def test_what_may_fail_or_be_something_else_is_refused(nodes: str) -> None:
     text = either(nodes)
-    report = Session("simplify", None, ALONE, None).run(as_model(text)).report
+    report = Session("simplify", None, options_of(ALONE), None).run(as_model(text)).report
     assert {record.code for record in report.refusals} <= {"may-fail", "may-differ"}
     assert left(text)
 
@@ -166,13 +166,13 @@ def test_it_may_stand_in_the_body_of_a_scan_but_not_of_a_loop() -> None:
           on = Identity (go) {body} }}> (three, "", h) }}"""
     result = assert_rewrite(scan, pipeline="simplify", options=ALONE, budget=20)
     assert "If" not in str(result.model)
-    assert not Session("simplify", None, ALONE, None).run(as_model(loop)).report.records
+    assert not Session("simplify", None, options_of(ALONE), None).run(as_model(loop)).report.records
 
 
 def test_a_branch_with_a_body_is_left_alone() -> None:
     nodes = """p = Scan <num_scan_inputs = 1, body = step (float[3] n) => (float[3] o) {
         o = Neg (n) }> (x)"""
-    report = Session("simplify", None, ALONE, None).run(as_model(either(nodes))).report
+    report = Session("simplify", None, options_of(ALONE), None).run(as_model(either(nodes))).report
     assert not report.records
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from onnx import GraphProto, NodeProto, StringStringEntryProto
 
+from passes.choices import RuleOptions
 from passes.ir import scope as scoping
 from passes.session import Result, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -71,7 +72,7 @@ def test_random_numbers_of_the_branch_are_drawn_once() -> None:
                          else_branch = b () => (float[2] q) { q = Neg (x) }>
         }
     """
-    model = Session("simplify", None, {}, None).run(as_model(text)).model
+    model = Session("simplify", None, RuleOptions(), None).run(as_model(text)).model
     assert ops(model.graph.node) == ["RandomUniformLike", "Mul"]
 
 
@@ -84,7 +85,7 @@ def test_a_default_that_a_caller_may_override_decides_nothing() -> None:
         }
     """
     model = as_model(text)
-    assert Session("simplify", None, {}, None).run(model).model is model
+    assert Session("simplify", None, RuleOptions(), None).run(model).model is model
 
 
 def test_annotations_and_types_of_the_branch_go_along() -> None:
@@ -99,7 +100,7 @@ def test_annotations_and_types_of_the_branch_go_along() -> None:
     branch = model.graph.node[0].attribute[0].g
     entry = StringStringEntryProto(key="SCALE_TENSOR", value="scale")
     branch.quantization_annotation.add(tensor_name="t", quant_parameter_tensor_names=[entry])
-    graph = Session("simplify", None, {}).run(model).model.graph
+    graph = Session("simplify", None, RuleOptions()).run(model).model.graph
     assert [value.name for value in graph.value_info] == ["t_1"]
     assert [one.tensor_name for one in graph.quantization_annotation] == ["t_1"]
     scales = [one.quant_parameter_tensor_names[0].value for one in graph.quantization_annotation]
@@ -128,7 +129,10 @@ def test_a_loop_of_one_iteration_and_of_none(trips: str, cond: str) -> None:
 @pytest.mark.parametrize(("trips", "cond"), [("1", "c"), ("2", "yes")])
 def test_a_loop_that_may_run_otherwise_stays(trips: str, cond: str) -> None:
     model = as_model(ONCE.replace("TRIPS", trips).replace("COND", cond))
-    assert Session("simplify", None, {"rules": ("inline-loop",)}, None).run(model).model is model
+    assert (
+        Session("simplify", None, RuleOptions(rules=("inline-loop",)), None).run(model).model
+        is model
+    )
 
 
 # -- prune-if ---------------------------------------------------------------------------------
@@ -145,7 +149,7 @@ def test_an_if_keeps_an_output_and_what_draws() -> None:
               else_branch = b () => (float[2] q, float[2] s) { q = Neg (x) s = Cos (x) }>
         }
     """
-    model = Session("simplify", None, {}, None).run(as_model(text)).model
+    model = Session("simplify", None, RuleOptions(), None).run(as_model(text)).model
     (node,) = [one for one in model.graph.node if one.op_type == "If"]
     assert len(node.output) == 1
     drawn = [one.op_type for _, graph in scoping.subgraphs(node) for one in graph.node]
@@ -175,7 +179,9 @@ def test_what_counts_for_nobody_goes_where_its_step_is_fixed(counting: str, stay
                        else_branch = b () => (float[2] q) {{ q = Abs (x) }}>
         }}
     """
-    model = Session("simplify", None, {"rules": ("prune-if",)}, None).run(as_model(text)).model
+    model = (
+        Session("simplify", None, RuleOptions(rules=("prune-if",)), None).run(as_model(text)).model
+    )
     assert ("Range" in str(model)) == stays
 
 
@@ -279,7 +285,7 @@ def test_random_and_unknown_nodes_are_not_shared() -> None:
         <domain: "local", opset_import: ["" : 21]> f (a) => (b) { b = Bernoulli (a) }
     """
     model = as_model(text)
-    assert Session("simplify", None, {}, None).run(model).model is model
+    assert Session("simplify", None, RuleOptions(), None).run(model).model is model
 
 
 # -- refusals ---------------------------------------------------------------------------------

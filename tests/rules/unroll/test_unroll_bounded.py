@@ -12,6 +12,7 @@ from onnx import ModelProto
 from typer.testing import CliRunner
 
 from passes.__main__ import app
+from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
@@ -350,7 +351,9 @@ def verdict(after: str, promised: ModelProto, check: str = "") -> tuple[str, str
 def promised(most: int) -> ModelProto:
     """The loop, which fails where it would run more than `most` times."""
     model = Model(as_model(LOOP))
-    (rewritten,) = Engine([rule("unroll")], None, {"max_trips": most}).round(model).rewritten
+    (rewritten,) = (
+        Engine([rule("unroll")], None, RuleOptions(max_trips=most)).round(model).rewritten
+    )
     limit = rewritten.edit.limit
     assert limit is not None
     assert limit.promised is not None
