@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import FunctionProto, ModelProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from converters.batched_scan import BatchedScan
 from converters.called_functions import called_functions
 from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
+from passes.analysis.safety.shape_checks import Reading
+from passes.analysis.safety.shapes_fit import is_known_to_need
 from passes.analysis.safety.speculation import speculatable
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count import facts
@@ -19,7 +21,8 @@ from passes.ir.operators import is_onnx_domain
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
-from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
+from passes.types.value_types import dims_of
+from passes.vectorize import Axis, Captured, NeedsRows, Rows, Vectorizer, prepare
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -44,7 +47,8 @@ def vectorize(
 
     Raises:
         Refused: the target opset is below 13, or an op of the body has no rule for the batch.
-        NeedsRows: the batch may be empty, and an op of the body has a rule for some rows only.
+        NeedsRows: the batch may be empty, and an op of the body has a rule for some rows only, or
+            reads no row and may fail: without rows it never ran.
     """
     if site.target < OLDEST:
         raise Refused(
@@ -63,12 +67,24 @@ def vectorize(
     at = Vectorizer(rows, axis, inner, carrying, site.path)
     if lengths is None:
         _write(author, at, scan, outputs, name)
-        return
-    ragged = Ragged(author, at, scan, lengths, safe)
-    if safe and may_run_on(scan):
-        RunOn(ragged).write(outputs, name)
     else:
-        _write_ragged(ragged, outputs, name)
+        ragged = Ragged(author, at, scan, lengths, safe)
+        if safe and may_run_on(scan):
+            RunOn(ragged).write(outputs, name)
+        else:
+            _write_ragged(ragged, outputs, name)
+    if may_be_empty and any(_may_fail_alone(site, at, node) for node in rows.graph.node):
+        raise NeedsRows
+
+
+def _may_fail_alone(site: Site, at: Vectorizer, node: NodeProto) -> bool:
+    """Whether a node that reads no row may fail; sizes of one symbol are equal."""
+    if any(map(at.carries, scoping.free_names(node))):
+        return False
+    types, constants = at.rows.types, at.rows.constants
+    reading = Reading(site.target, lambda name: dims_of(types.get(name)), constants.get, True)
+    alone = GraphProto(node=[node])
+    return bool(speculatable(alone, constants, types)) or is_known_to_need(node, reading)
 
 
 def runs_on(site: Site, scan: BatchedScan) -> bool:

@@ -113,7 +113,7 @@ def test_a_stage_finds_nothing_where_one_with_all_its_rules_and_options_found_no
     assert one.is_part_of(both)
     assert one.is_part_of(one)
     assert not both.is_part_of(one)
-    assert not replace(one, options=(("near", True),)).is_part_of(both)
+    assert not replace(one, flags=frozenset({"near"})).is_part_of(both)
     assert not replace(one, converts=True).is_part_of(both)
 
 

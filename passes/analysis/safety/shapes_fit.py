@@ -7,9 +7,12 @@ is a proof for inputs of the model, and elsewhere where the user lets inputs be 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnx import NodeProto
 
 from passes.analysis.safety.shape_checks import CHECKS, Reading
+from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 
 # fmt: off
@@ -56,7 +59,23 @@ def goes_by_element(node: NodeProto) -> bool:
     return op_of(node) in _ELEMENTWISE or op_of(node) in _BROADCAST
 
 
-def is_checked(node: NodeProto) -> bool:
-    """Whether it is known what shapes an op fits: of the others nothing is proven."""
+def is_known_to_need(node: NodeProto, reading: Reading) -> bool:
+    """Whether an op, of those in a node of which it is known what shapes they fit, is not proven
+    to fit the ones that it reads."""
+    return any(_is_checked(one) and not fits(one, reading) for one in leaves(node))
+
+
+def _is_checked(node: NodeProto) -> bool:
     known = _ELEMENTWISE | _BROADCAST | CHECKS.keys()
     return op_of(node) in known or op_of(node).startswith("Reduce")
+
+
+def leaves(node: NodeProto) -> Iterator[NodeProto]:
+    """A node, or those in its bodies that have none themselves."""
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if scoping.holds_graphs(one):
+            pending.extend(inner for _, graph in scoping.subgraphs(one) for inner in graph.node)
+        else:
+            yield one

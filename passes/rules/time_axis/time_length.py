@@ -52,11 +52,10 @@ def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Lengt
     size = author.ints(numbers[0]) if numbers else _size(author, scanned[0])
     told = list(zip(scanned, sizes, strict=True))
     odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
-    if site.assumes("valid-inputs"):
-        return Length(size)
-    rests = any(one not in odd and not _is_declared(site, one, scanned[0]) for one in scanned)
+    same = None if numbers else scanned[0]
+    rests = any(one not in odd and not _is_declared(site, one, same) for one in scanned)
     context = context_of(site) if rests else ()
-    if not odd:
+    if not odd or site.assumes("valid-inputs"):
         return Length(size, context=context)
     with author.serving(GUARD_SIZES):
         others = dict.fromkeys(_size(author, one) for one in odd)
@@ -65,11 +64,11 @@ def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Lengt
         return Length(size, spelling.both(author, checks), context=context)
 
 
-def _is_declared(site: Site, one: Scanned, first: Scanned) -> bool:
+def _is_declared(site: Site, one: Scanned, same: Scanned | None) -> bool:
     """Whether the length of an input is fixed by its type, or that of the very same axis."""
     dims = dims_of(site.type_of(one.tensor)) or ()
     fixed = -len(dims) <= one.axis < len(dims) and isinstance(dims[one.axis], int)
-    return fixed or (one.tensor, one.axis) == (first.tensor, first.axis)
+    return fixed or (same is not None and (one.tensor, one.axis) == (same.tensor, same.axis))
 
 
 def _size(author: Author, one: Scanned) -> str:

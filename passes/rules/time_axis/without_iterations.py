@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from onnx import GraphProto, NodeProto
 
 from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import fits, is_checked
+from passes.analysis.safety.shapes_fit import fits, is_known_to_need, leaves
 from passes.analysis.safety.speculation import NEEDS_SEQUENCES, is_pure, speculatable
 from passes.ir import scope as scoping
 from passes.ir.operators import called_key, op_of
@@ -41,32 +41,19 @@ def may_run_once(body: TimeBody, node: NodeProto) -> bool:
     """
     if not body.may_be_empty:
         return True
-    return not may_fail(body, node) and not any(
-        is_checked(one) and may_not_fit(body, one, trusted=True) for one in _leaves(node)
-    )
+    return not may_fail(body, node) and not is_known_to_need(node, _reading(body, trusted=True))
 
 
-def may_not_fit(body: TimeBody, node: NodeProto, *, trusted: bool = False) -> bool:
-    """Whether a node, or one in its bodies, may not fit the shapes that it reads.
+def may_not_fit(body: TimeBody, node: NodeProto) -> bool:
+    """Whether a node, or one in its bodies, may not fit the shapes that it reads."""
+    reading = _reading(body, trusted=False)
+    return not all(fits(one, reading) for one in leaves(node))
 
-    `trusted`: sizes of one symbol are equal.
-    """
+
+def _reading(body: TimeBody, *, trusted: bool) -> Reading:
+    """What is known of shapes in the body; `trusted`: sizes of one symbol are equal."""
     types, constants = body.rows.types, body.rows.constants
-    reading = Reading(
-        body.site.target, lambda name: dims_of(types.get(name)), constants.get, trusted
-    )
-    return not all(fits(one, reading) for one in _leaves(node))
-
-
-def _leaves(node: NodeProto) -> Iterator[NodeProto]:
-    """A node, or those in its bodies that have none themselves."""
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if scoping.holds_graphs(one):
-            pending.extend(inner for _, graph in scoping.subgraphs(one) for inner in graph.node)
-        else:
-            yield one
+    return Reading(body.site.target, lambda name: dims_of(types.get(name)), constants.get, trusted)
 
 
 def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str]) -> bool:
@@ -76,7 +63,7 @@ def may_run_on_nothing(body: TimeBody, node: NodeProto, carrying: Collection[str
     """
     if not body.may_be_empty:
         return True
-    if any(op_of(one) in NEEDS_SEQUENCES for one in _leaves(node)):
+    if any(op_of(one) in NEEDS_SEQUENCES for one in leaves(node)):
         return False  # each iteration becomes a row of the batch
     if not may_fail(body, node):
         return True

@@ -96,7 +96,7 @@ class WorkerProcess:
 
 def _environment() -> dict[str, str]:
     """The worker finds this package where this process found it, installed or not."""
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
