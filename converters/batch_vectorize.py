@@ -12,12 +12,12 @@ from converters.ragged_batch import Ragged
 from converters.run_on import RunOn, may_run_on
 from converters.sequence_lens import Lengths
 from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import is_known_to_need
+from passes.analysis.safety.shapes_fit import fits, is_known_to_need
 from passes.analysis.safety.speculation import speculatable
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
-from passes.ir.operators import is_onnx_domain
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
@@ -83,6 +83,8 @@ def _may_fail_alone(site: Site, at: Vectorizer, node: NodeProto) -> bool:
         return False
     types, constants = at.rows.types, at.rows.constants
     reading = Reading(site.target, lambda name: dims_of(types.get(name)), constants.get, True)
+    if op_of(node) == "Gather" and fits(node, reading):  # at a place that is there
+        return False
     alone = GraphProto(node=[node])
     return bool(speculatable(alone, constants, types)) or is_known_to_need(node, reading)
 

@@ -16,7 +16,7 @@ from passes.ir import scope
 from passes.ir.model import Model
 from passes.rule import Edit, Rewrite, Rule, Site
 from passes.verify.executor import Value
-from passes.verify.inputs.hints import model_hints
+from passes.verify.inputs.hints import hints_for, model_hints
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.signature import describe
@@ -371,3 +371,18 @@ def test_asking_for_the_identity_changes_nothing() -> None:
     before = region.before.SerializeToString()
     region.identity()
     assert region.before.SerializeToString() == before
+
+
+@pytest.mark.parametrize(("outside", "drawn"), [("unk__0", 4), ("W", "W")])
+def test_a_size_that_inference_made_up_is_the_one_that_the_body_declares(
+    outside: str, drawn: int | str
+) -> None:
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 15]>
+        g (float[W] s0, int64 n) => (float[4] s) {
+            s = Loop <body = step (int64 i, bool c, float[4] a) => (bool d, float[4] b) {
+                d = Identity (c) b = Neg (a) }> (n, "", s0) }
+    """)
+    fed = helper.make_tensor_value_info("s0", onnx.TensorProto.FLOAT, [outside])
+    hints = hints_for(model.graph.node[0], 15, [fed])
+    assert hints["s0"].dims == (drawn,)

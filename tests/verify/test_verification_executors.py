@@ -454,3 +454,27 @@ def test_runs_that_do_not_end_take_little_time_once_others_ended() -> None:
     found = verify(*before_and_after(), executors=[Slow(lambda side, feeds: feeds["x"])])
     assert found.verdict == "verified"
     assert limits == [10.0, 10.0, 4.0, 1.0, 1.0]
+
+
+def test_an_answer_is_no_claim_where_the_reference_executor_fails_on_undeclared_sizes() -> None:
+    """onnxruntime concatenates what is empty with anything, and answers uninitialised memory."""
+    pair = (
+        model("""(float[W] s0, float[4] v) => (float[4] y) <int64 once = {1}> {
+            y = Loop <body = step (int64 i, bool go, float[4] s) => (bool on, float[4] t) {
+                on = Identity (go) t = Identity (v) }> (once, "", s0) }"""),
+        model("""(float[W] s0, float[4] v) => (float[4] y) <int64[1] first = {0}, int64 new = {1}> {
+            a = Unsqueeze (s0, first)
+            b = Unsqueeze (v, first)
+            both = Concat <axis = 0> (a, b)
+            y = Gather (both, new) }"""),
+    )
+    pair[0].doc_string, pair[1].doc_string = "before", "after"
+
+    def answer(side: str, feeds: Feeds) -> Any:
+        differs = side == "after" and np.shape(feeds["s0"]) != (4,)
+        return np.asarray(feeds["v"]) + float(differs)
+
+    found = verify(*pair, executors=[REFERENCE, Pretend(answer, "other")])
+    assert found.verdict == "not-compared"
+    sentence = "other differs where a loop's body returns other sizes than it declares"
+    assert any(note.startswith(sentence) for note in found.notes)

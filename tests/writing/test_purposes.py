@@ -13,6 +13,7 @@ from passes.choices import RuleOptions
 from passes.ir import scope
 from passes.ir.names import Names
 from passes.session import Result, Session
+from passes.testing import options_of
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_NO_TRIPS, Extra, Purpose
 
@@ -59,8 +60,8 @@ def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> 
     target = 21 if case.startswith("lower/") else None
 
     def outcome(assume: tuple[str, ...]) -> Result:
-        given = {**options, "assume": assume}
-        return Session(case.split("/")[0], target, given, None).run(model)
+        given = {**options, "assume": ",".join(assume)}
+        return Session(case.split("/")[0], target, options_of(given), None).run(model)
 
     full, short = outcome(()), outcome((assumption,))
     extras = [extra for record in full.report.records for extra in record.extras]

@@ -12,7 +12,7 @@ from passes.ir.model import Model
 from passes.ir.places import is_loop
 from passes.ir.scope import Place
 from passes.loops.form import Kind, LoopForm
-from passes.types.value_types import Dim, dims_of
+from passes.types.value_types import INFERRED, Dim, dims_of
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 
@@ -100,7 +100,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
     """Sizes that the body declares and inference outside of it does not know.
 
     A Scan of no iterations would take other ones, too, but nobody means them. A Loop takes others
-    anyway, so there a symbol outside stands for any size.
+    anyway, so there a symbol outside stands for any size, unless inference made it up.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
     rows = [(one.initial, declared.get(one.body_input), -1) for one in form.carried]
@@ -117,7 +117,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
                 continue
             if known is None:
                 dims[name][place] = size
-            elif isinstance(known, str) and form.kind is Kind.SCAN:
+            elif isinstance(known, str) and (form.kind is Kind.SCAN or known.startswith(INFERRED)):
                 for one_more in dims.values():
                     one_more[:] = [size if dim == known else dim for dim in one_more]
 

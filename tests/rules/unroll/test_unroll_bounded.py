@@ -425,7 +425,7 @@ def _wrong_session() -> Session:
                     node.op_type = "Identity"
             return rounds
 
-    return Wrong("unroll", None, {"max_trips": 3}, Verifying("reference"))
+    return Wrong("unroll", None, RuleOptions(max_trips=3), Verifying("reference"))
 
 
 def test_a_name_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:
