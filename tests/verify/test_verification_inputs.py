@@ -158,3 +158,12 @@ class TestNothingToScan:
         before = self.LOOPS.format(moved="", inner=self.SCAN)
         after = before.replace("Add (r, w)", "Sub (r, w)")
         assert check(before, after, non_empty=True).verdict == "mismatch"
+
+
+def test_floats_that_a_model_takes_for_whole_numbers_are_small_ones() -> None:
+    looked_up = """(float[200] x, float[2] table) => (float[200] y) <int64 one = {1}> {
+        k = Cast <to = 7> (x)
+        place = Sub (k, one)
+        y = Gather (table, place)
+    }"""
+    assert check(looked_up, looked_up).tallies["reference"].compared > 3  # else one, of zeros

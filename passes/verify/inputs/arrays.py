@@ -4,6 +4,7 @@
 * `moderate`: normal deviates;
 * `wide`: normal deviates times 1e-6 to 1e6, and larger whole numbers;
 * `mentioned`: constants of the models, and what is next to them;
+* `whole`: 1 and 2, which a Cast makes small sizes, counts and repeats of;
 * `special`: NaN, infinities, both zeros, denormals and, where asked, the extremes, mixed with
   moderate numbers;
 * whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes.
@@ -21,13 +22,14 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
 
-Style = Literal["exact", "moderate", "wide", "mentioned", "special"]
+Style = Literal["exact", "moderate", "wide", "mentioned", "whole", "special"]
 IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one"]
 INT_STYLES: tuple[IntStyle, ...] = (
     *("small", "below", "zeros", "sizes", "ones", "permutation", "minus one"),
 )
 #: Small dyadic numbers: few fractional bits, so that a few loop iterations stay exact too.
 DYADIC = (-2.0, -1.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.0, 2.0)
+WHOLE = (1.0, 2.0)
 STRINGS = ("", "a", "B", "é", "日本", "a b", "\n", "0", "-1", "a")
 #: The share of special values among the numbers of a special draw.
 _SHARE = 0.5
@@ -96,6 +98,8 @@ def _floats(
     with np.errstate(all="ignore"):
         if manner.style == "exact":
             return np.asarray(rng.choice(np.array(DYADIC), size=shape)).astype(dtype)
+        if manner.style == "whole":
+            return np.asarray(rng.choice(np.array(WHOLE), size=shape)).astype(dtype)
         values = np.asarray(rng.standard_normal(shape)).astype(dtype)
     if manner.style == "moderate":
         return values

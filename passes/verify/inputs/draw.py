@@ -183,7 +183,8 @@ class Drawer:
             return _bounded(rng, value, hint, mode, shape, sizes)
         ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
-        manner = Manner(plan.style, ints, all_sizes, self.extremes, self.numbers)
+        style = "whole" if attempt.whole and plan.kind == "ordinary" else plan.style
+        manner = Manner(style, ints, all_sizes, self.extremes, self.numbers)
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)
 

@@ -63,13 +63,15 @@ class Attempt:
 
     `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
     meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.
-    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0.
+    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0. `whole`: ordinary
+    floats are whole numbers, too.
     """
 
     merge: Literal["none", "axis", "all"] = "none"
     ints: IntStyle | None = "small"
     rank: int = 0
     lengths: Lengths = "ragged"
+    whole: bool = False
 
 
 ATTEMPTS = (
@@ -83,6 +85,7 @@ ATTEMPTS = (
     Attempt("all", "permutation"),
     Attempt("all", "sizes", 1),
     Attempt(ints="ones", rank=3),
+    Attempt(whole=True),
     *(Attempt("all" if index % 2 else "none", None, index) for index in range(8)),
 )
 
