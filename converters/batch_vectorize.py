@@ -83,10 +83,16 @@ def _may_fail_alone(site: Site, at: Vectorizer, node: NodeProto) -> bool:
         return False
     types, constants = at.rows.types, at.rows.constants
     reading = Reading(site.target, lambda name: dims_of(types.get(name)), constants.get, True)
-    if op_of(node) == "Gather" and fits(node, reading):  # at a place that is there
-        return False
-    alone = GraphProto(node=[node])
-    return bool(speculatable(alone, constants, types)) or is_known_to_need(node, reading)
+
+    def may_fail(one: NodeProto) -> bool:
+        if op_of(one) == "If" or (op_of(one) == "Loop" and one.input[0]):  # it ends
+            return any(may_fail(inner) for _, body in scoping.subgraphs(one) for inner in body.node)
+        if op_of(one) == "Gather" and fits(one, reading):  # at a place that is there
+            return False
+        alone = GraphProto(node=[one])
+        return bool(speculatable(alone, constants, types)) or is_known_to_need(one, reading)
+
+    return may_fail(node)
 
 
 def runs_on(site: Site, scan: BatchedScan) -> bool:
