@@ -6,19 +6,13 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, numpy_helper
 
-from passes.ir.names import Names
 from passes.ir.scope import Owner
 from passes.rule import Site
-
-#: Initializers that were made, by the supply of names of the run, the graph and their content.
-#: A graph is kept as long as the supply is, so that its id stays its own.
-_SHARED: WeakKeyDictionary[Names, dict[Hashable, tuple[Owner, TensorProto]]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +24,8 @@ class FixedValue:
 
     def __call__(self, site: Site) -> TensorProto:
         """One tensor for all equal values of a graph; equal means dtype, shape and bytes."""
-        owner = site.scope.owner
-        known = _SHARED.setdefault(site.names, {})
+        owner = site.scope.owner  # kept alive, so its id is its own
+        known: dict[Hashable, tuple[Owner, TensorProto]] = site.memory.once("fixed values", dict)
         key = (id(owner), self._content)
         if key not in known:
             tensor = TensorProto()

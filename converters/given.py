@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from weakref import WeakKeyDictionary
-
 from onnx import FunctionProto, ModelProto
 
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.ir.operators import called_key, function_key
 from passes.rule import Site
 
 _Given = dict[tuple[str, str, str], set[str]]
-
-#: By the supply of names of the run, so the callers are looked through once.
-_GIVEN: WeakKeyDictionary[Names, _Given] = WeakKeyDictionary()
 
 
 def is_given(site: Site, attribute: str) -> bool:
@@ -28,10 +22,8 @@ def is_given(site: Site, attribute: str) -> bool:
         return False
     if any(one.name == attribute for one in function.attribute_proto):
         return True
-    if site.names not in _GIVEN:
-        _GIVEN[site.names] = _given_by_all(site.model.proto)
-    key = function_key(function)
-    return attribute in _GIVEN[site.names].get(key, set())
+    given = site.memory.once("given attributes", lambda: _given_by_all(site.model.proto))
+    return attribute in given.get(function_key(function), set())
 
 
 def _given_by_all(model: ModelProto) -> _Given:

@@ -5,7 +5,8 @@ Imports nothing of what runs models: the command line shows its help without.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -107,3 +108,16 @@ class RuleOptions:
         """The same, with some of those on that are on or off."""
         on: dict[str, Any] = dict.fromkeys(flags, True)
         return replace(self, **on)
+
+
+@dataclass(frozen=True)
+class Verifying:
+    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both;
+    `assume` what the rewrites took for granted."""
+
+    executor: str = "both"
+    budget: float = 60.0
+    seed: int = 0
+    inputs: str | os.PathLike[str] | None = None
+    allow_unverified: bool = False
+    assume: Sequence[str] = ()

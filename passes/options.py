@@ -10,10 +10,10 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import ParamSpec, TypedDict, TypeVar
 
-from passes.choices import Assumption, Bounded, Executors, Peel, RuleOptions
+from passes.choices import Assumption, Bounded, Executors, Peel, RuleOptions, Verifying
 from passes.errors import nearest
 from passes.onnxruntime.releases import Release, release_of
-from passes.session import Progress, Session, Verifying
+from passes.session import Progress, Session
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

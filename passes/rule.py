@@ -6,15 +6,12 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.engine.site import Site
+from passes.engine.template import Template
 from passes.writing.purposes import Extra
-
-if TYPE_CHECKING:
-    from passes.engine.template import Template
 
 __all__ = ["RULES", "Edit", "Extra", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
 

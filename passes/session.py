@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from passes.check import Survey, check_outcome, load_checked
 from passes.check_output import checks_of, refuse_taken, with_check_output
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.dims import as_given, with_fixed_dims
 from passes.engine.collector import collector_held_back
 from passes.engine.finish import finish
@@ -42,19 +42,6 @@ if TYPE_CHECKING:
 
 Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Verifying:
-    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both;
-    `assume` what the rewrites took for granted."""
-
-    executor: str = "both"
-    budget: float = 60.0
-    seed: int = 0
-    inputs: str | os.PathLike[str] | None = None
-    allow_unverified: bool = False
-    assume: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

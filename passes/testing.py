@@ -13,10 +13,10 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
 from passes.ir.scope import walk_model
-from passes.session import NotProduced, NotVerified, Result, Session, Verifying
+from passes.session import NotProduced, NotVerified, Result, Session
 
 #: How a name that was set to nothing is printed.
 NO_NAME = '[""] '

@@ -13,9 +13,9 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.ir.scope import walk_model
-from passes.session import Mismatch, NotProduced, Session, Verifying
+from passes.session import Mismatch, NotProduced, Session
 
 pytestmark = pytest.mark.sampled
 

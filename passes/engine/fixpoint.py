@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from onnx import ModelProto
 
 from passes.choices import RuleOptions
+from passes.engine.memory import Memory
 from passes.engine.rounds import Round
 from passes.engine.sweep import Sweep
 from passes.engine.template import Template
@@ -59,6 +60,7 @@ class Engine:
         copy = ModelProto()
         copy.CopyFrom(model.proto)
         names = Names(scoping.all_names(owner for _, owner in scoping.owners(copy)))
+        memory = Memory()
         templates: dict[Hashable, Template] = {}
         for scope, (_, owner) in zip(
             scoping.scopes(model.proto), scoping.owners(copy), strict=True
@@ -70,6 +72,7 @@ class Engine:
                 converting=self.target is not None,
                 outcome=outcome,
                 names=names,
+                memory=memory,
                 opset=opset,
                 target=self.target or opset,
                 templates=templates,

@@ -38,9 +38,13 @@ class Rewritten:
     @cached_property
     def edit(self) -> Edit:
         """What took the place of the site's node."""
-        return (
-            self.written if isinstance(self.written, Edit) else self.written.edit(self.place.node)
-        )
+        written = self.written
+        if isinstance(written, Edit):
+            return written
+        new = NodeProto()
+        new.CopyFrom(self.place.node)
+        written.write(new)
+        return Edit((new,), written.tensors, note=written.note, exact=written.template.exact)
 
     @property
     def replaced(self) -> list[NodeProto]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from onnx import FunctionProto, NodeProto, TypeProto
 
 from passes.choices import RuleOptions
+from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.model import Model
@@ -24,7 +25,7 @@ class Site:
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
     Bodies of the node have been brought to `target` already; `types` still knows every name of
-    the model as it was read.
+    the model as it was read. `memory` is that of the round.
     """
 
     model: Model
@@ -34,6 +35,7 @@ class Site:
     names: Names
     types: ValueTypes
     options: RuleOptions = field(default_factory=RuleOptions)
+    memory: Memory = field(default_factory=Memory)
 
     @property
     def node(self) -> NodeProto:

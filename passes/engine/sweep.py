@@ -9,6 +9,7 @@ from google.protobuf.message import DecodeError
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
 from passes.choices import RuleOptions
+from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
 from passes.engine.template import Filled, Template, likeness
@@ -57,6 +58,7 @@ class Sweep:
 
     rules: Sequence[Rule]
     options: RuleOptions
+    memory: Memory
     converting: bool
     outcome: Round
     names: Names
@@ -212,6 +214,7 @@ class Sweep:
             self.names,
             self.outcome.types,
             self.options,
+            self.memory,
         )
 
 

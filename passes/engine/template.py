@@ -8,8 +8,8 @@ from functools import cached_property
 
 from onnx import AttributeProto, NodeProto, TensorProto
 
+from passes.engine.site import Site
 from passes.ir.operators import called_key, op_of
-from passes.rule import Edit, Site
 
 #: A fixed value, as a tensor of the graph that a site lies in.
 Value = Callable[[Site], TensorProto]
@@ -87,10 +87,3 @@ class Filled:
             node.input.extend([old[one] if isinstance(one, int) else one for one in self.inputs])
         if len(node.output) > template.outputs:
             del node.output[template.outputs :]
-
-    def edit(self, node: NodeProto) -> Edit:
-        """The rewrite of a node as an Edit of its own."""
-        new = NodeProto()
-        new.CopyFrom(node)
-        self.write(new)
-        return Edit((new,), self.tensors, note=self.note, exact=self.template.exact)

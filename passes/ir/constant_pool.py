@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from onnx import FunctionProto, TensorProto, numpy_helper
@@ -15,7 +14,6 @@ from onnx import FunctionProto, TensorProto, numpy_helper
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import ExternalTensor
-from passes.ir.names import Names
 from passes.ir.scope import Owner
 from passes.rule import Site
 
@@ -126,14 +124,10 @@ def _content(tensor: TensorProto) -> bytes:
     return np.asarray(numpy_helper.to_array(tensor)).tobytes()
 
 
-#: The shelves of a round, by its supply of names and the graph, which is kept alive.
-_SHELVES: WeakKeyDictionary[Names, dict[int, tuple[Owner, Shelf]]] = WeakKeyDictionary()
-
-
 def shelf_of(site: Site) -> Shelf:
     """The shelf of the graph or function in which the site stands, one a round."""
-    known = _SHELVES.setdefault(site.names, {})
-    owner = site.scope.owner
+    known: dict[int, tuple[Owner, Shelf]] = site.memory.once("shelves", dict)
+    owner = site.scope.owner  # kept alive, so its id is its own
     if id(owner) not in known:
         known[id(owner)] = (owner, Shelf.of(site, owner))
     return known[id(owner)][1]

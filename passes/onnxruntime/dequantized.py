@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from weakref import WeakKeyDictionary
 
 from onnx import NodeProto
 
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.rule import Edit, Site
 from passes.writing import spelling
@@ -18,9 +16,6 @@ from passes.writing.author import Author
 
 _MOVING = {"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 """Ops past which onnxruntime moves a DequantizeLinear."""
-
-#: Whether the model of a round dequantizes anything, by the supply of names of the round.
-_KNOWN: WeakKeyDictionary[Names, bool] = WeakKeyDictionary()
 
 Producer = Callable[[str], NodeProto | None]
 
@@ -41,10 +36,10 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
 
 
 def _dequantizes(site: Site) -> bool:
-    if site.names not in _KNOWN:
-        nodes = (place.node for place in scoping.walk_model(site.model.proto))
-        _KNOWN[site.names] = any(op_of(node) == "DequantizeLinear" for node in nodes)
-    return _KNOWN[site.names]
+    nodes = (place.node for place in scoping.walk_model(site.model.proto))
+    return site.memory.once(
+        "dequantizes", lambda: any(op_of(node) == "DequantizeLinear" for node in nodes)
+    )
 
 
 def _captured(node: NodeProto) -> list[str]:

@@ -1,7 +1,7 @@
 """vmap for ONNX: a body in which chosen inputs carry a new leading axis.
 
-One table of rules (`table.py`), one file per family of ops. Used over the batch axis to upgrade
-Scan-8, and over the time axis to move work out of loops.
+One table of rules (in `vectorizer.py`), one file per family of ops. Used over the batch axis to
+upgrade Scan-8, and over the time axis to move work out of loops.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from importlib import import_module
 
 from passes.vectorize.rows import Captured, Rows, prepare
 from passes.vectorize.rows_writer import Axis, NeedsRows
-from passes.vectorize.table import TABLE
-from passes.vectorize.vectorizer import Body, Vectorizer
+from passes.vectorize.vectorizer import TABLE, Body, Vectorizer
 
 #: The files that enter rules into the table. Add a new one here.
 _FILES = """

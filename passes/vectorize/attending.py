@@ -5,8 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.vectorize.merging import Merging, over_batch
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 _MASK = 3

@@ -6,8 +6,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, helper
 
 from passes.ir import scope as scoping
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("If")

@@ -7,8 +7,7 @@ from string import ascii_letters
 from onnx import NodeProto
 
 from passes.vectorize.axes import text
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("Einsum")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 _TRAINING = 2  # the input of Dropout that says whether it is random
 

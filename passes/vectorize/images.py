@@ -7,8 +7,7 @@ from onnx import NodeProto
 
 from passes.vectorize.axes import attribute
 from passes.vectorize.merging import Merging, over_batch
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 

@@ -7,8 +7,7 @@ from onnx import NodeProto, TensorProto
 from passes.vectorize.axes import all_axes, attribute, shifted, shifted_input, text
 from passes.vectorize.indexing import taken
 from passes.vectorize.reshaping import exactly, row_shape, row_size
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 _PAD_HAS_AXES = 18

@@ -12,8 +12,7 @@ from passes.loops.form import Collected, Kind, LoopForm
 from passes.loops.scan_axes import write_scan
 from passes.vectorize.axes import shifted
 from passes.vectorize.row_loops import each_its_own
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Body, Vectorizer
+from passes.vectorize.vectorizer import Body, Vectorizer, batched
 
 
 @batched("Scan", "Loop")

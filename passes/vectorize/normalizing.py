@@ -6,8 +6,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.vectorize.axes import attribute, shifted
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("LayerNormalization", "RMSNormalization")

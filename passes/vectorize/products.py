@@ -8,8 +8,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.vectorize.axes import attribute
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 #: Writes the product of two operands; the name of the result.

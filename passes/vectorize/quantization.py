@@ -6,8 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.vectorize.axes import all_axes, attribute, shifted
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.vectorize.products import product
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 _PARAMETERS = (1, 2, 4, 5, 6, 7)  # the scales and zero points of QLinearMatMul

@@ -5,8 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.ir.operators import op_of
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")

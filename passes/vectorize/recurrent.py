@@ -7,8 +7,7 @@ from onnx import NodeProto
 from passes.ir.operators import op_of
 from passes.vectorize.axes import attribute
 from passes.vectorize.merging import Merging
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 #: The batch axis of the inputs that have one, by layout: X, sequence_lens, initial_h, initial_c.
 _BATCHED_INPUTS = ({0: 1, 4: 0, 5: 1, 6: 1}, {0: 0, 4: 0, 5: 0, 6: 0})

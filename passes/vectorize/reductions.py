@@ -14,8 +14,7 @@ from passes.vectorize.axes import (
     shifted,
     shifted_input,
 )
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 _AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18
 

@@ -9,8 +9,7 @@ from onnx import NodeProto
 
 from passes.vectorize.axes import attribute
 from passes.vectorize.reshaping import row_shape
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 
 _ALLOWZERO = 14
 _INFERRED = -1

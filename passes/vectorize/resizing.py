@@ -10,8 +10,7 @@ from onnx import NodeProto
 
 from passes.vectorize.axes import attributes, text
 from passes.vectorize.merging import Merging
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 _AXES = 18  # the opset that lets scales and sizes speak of some axes only

@@ -7,8 +7,7 @@ from onnx import NodeProto, TensorProto
 from passes.vectorize.axes import attribute, attributes, shifted_input
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.reshaping import grouped, row_shape
-from passes.vectorize.table import batched
-from passes.vectorize.vectorizer import Vectorizer
+from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
 _SHAPE_HAS_BOUNDS = 15

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto, ValueInfoProto
@@ -12,7 +12,26 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
-from passes.vectorize.table import TABLE
+
+#: Writes what does the work of a node for every row. It is called where an input carries the axis;
+#: the outputs it writes carry it, except those that it answers with.
+BatchRule = Callable[[NodeProto, "Vectorizer"], "set[str] | None"]
+
+#: How each op runs over one more leading axis; filled by the files of the families.
+TABLE: dict[str, BatchRule] = {}
+
+
+def batched(*ops: str) -> Callable[[BatchRule], BatchRule]:
+    """Enter a rule for some ops of the standard domain."""
+
+    def enter(rule: BatchRule) -> BatchRule:
+        for op in ops:
+            if op in TABLE:
+                raise ValueError(f"{op} has two vectorisation rules")
+            TABLE[op] = rule
+        return rule
+
+    return enter
 
 
 @dataclass(frozen=True)

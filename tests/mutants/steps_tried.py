@@ -70,9 +70,10 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
     import onnx
 
     from converters.table import FAMILIES
+    from passes.choices import Verifying
     from passes.engine.plugins import load_rules
     from passes.errors import PassesError
-    from passes.session import Session, Verifying
+    from passes.session import Session
 
     load_rules()
     files = {str(path_of(one.__name__)): one.__name__ for one in FAMILIES}

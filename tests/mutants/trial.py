@@ -104,6 +104,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
     import onnx
 
     from passes import session
+    from passes.choices import Verifying
     from passes.errors import PassesError
     from passes.testing import options_of
 
@@ -114,7 +115,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
     )
     opset = int(said["opset"]) if "opset" in said else target.opset
     assume = options.assume
-    verifying = session.Verifying("reference", budget=20, assume=assume) if verify else None
+    verifying = Verifying("reference", budget=20, assume=assume) if verify else None
     command = session.Session(target.pipeline, opset, options, verifying)
     try:
         result = command.run(model)

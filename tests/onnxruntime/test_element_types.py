@@ -13,9 +13,9 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from passes import api
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.onnxruntime.element_types import runs, signature, wider
-from passes.session import NotProduced, Result, Session, Verifying
+from passes.session import NotProduced, Result, Session
 from tests import measured_types
 
 IR_OF = {8: 3, 9: 4, 13: 7, 19: 9, 21: 10, 23: 11, 25: 13, 26: 13, 28: 14}

@@ -10,9 +10,9 @@ from typing import Any
 from onnx import ModelProto
 
 from passes import api
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.engine.pipelines import PIPELINES
-from passes.session import Result, Session, Verifying
+from passes.session import Result, Session
 from tests.generate.feeds import SIZES
 
 #: Seconds that the tool's own verification may take.

@@ -10,10 +10,10 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import passes
+from passes.choices import Verifying
 from passes.engine.fixpoint import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
-from passes.session import Verifying
 from passes.verify.rewrites.verifying import verify_rounds
 from passes.verify.verification import Verification, verify
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
@@ -17,21 +16,23 @@ from passes.analysis.safety.shapes_fit import fits
 from passes.analysis.safety.speculation import speculatable
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of, elem_type_of
 
-#: Types of values that rewrites of this round moved: the types as read do not know where they are.
-_MOVED: WeakKeyDictionary[Names, dict[str, TypeProto]] = WeakKeyDictionary()
-
 
 def remember(site: Site, name: str, known: TypeProto | None) -> None:
     """Note the type of a value under its new name, for rules that meet it in this round."""
     if known is not None:
-        _MOVED.setdefault(site.names, {})[name] = known
+        _moved(site)[name] = known
+
+
+def _moved(site: Site) -> dict[str, TypeProto]:
+    """Types of values that rewrites of this round moved: the types as read do not know where they
+    are."""
+    return site.memory.once("moved types", dict)
 
 
 _FUNCTIONS_HAVE_TYPES = 10
@@ -125,7 +126,7 @@ class Level:
         """The type of a value as seen from the graph, None where nothing tells it."""
         if name in self.captured:
             return self.site.type_of(name)
-        known = _MOVED.get(self.site.names, {}).get(name)
+        known = _moved(self.site).get(name)
         return known or self.site.types.of(self.scope, self.renamed.get(name, name))
 
     def dims_of(self, name: str) -> Dims | None:

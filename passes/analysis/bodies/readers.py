@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from weakref import WeakKeyDictionary
 
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.ir.scope import Owner
 from passes.rule import Site
 
@@ -15,9 +13,6 @@ OUTPUT = -1
 Readers = Mapping[str, Sequence[int]]
 
 Makers = Mapping[str, int]
-
-#: What was looked up, by the supply of names of the round and the graph, which is kept alive.
-_KNOWN: WeakKeyDictionary[Names, dict[int, tuple[Owner, Readers, Makers]]] = WeakKeyDictionary()
 
 
 def readers_in(owner: Owner) -> dict[str, list[int]]:
@@ -47,8 +42,8 @@ def makers_around(site: Site) -> Makers:
 
 
 def _around(site: Site) -> tuple[Owner, Readers, Makers]:
-    known = _KNOWN.setdefault(site.names, {})
-    owner = site.scope.owner
+    known: dict[int, tuple[Owner, Readers, Makers]] = site.memory.once("readers", dict)
+    owner = site.scope.owner  # kept alive, so its id is its own
     if id(owner) not in known:
         known[id(owner)] = (owner, readers_in(owner), makers_in(owner))
     return known[id(owner)]

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from weakref import WeakKeyDictionary
 
 from onnx import NodeProto
 
 from passes.analysis.bodies.nested_graphs import remember
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.ir.scope import Owner
 from passes.rule import Site
 from passes.rules.hoist.invariants import Candidate
-
-#: In how many graphs of the model as it was read a name means something, by the round's names.
-_AS_READ: WeakKeyDictionary[Names, Counter[str]] = WeakKeyDictionary()
 
 
 class HoistedNames:
@@ -46,11 +41,10 @@ class HoistedNames:
                 remember(self._site, outside, one.level.type_of(name))
 
     def _is_unique(self, name: str) -> bool:
-        if self._site.names not in _AS_READ:
-            owners = [owner for _, owner in scoping.owners(self._site.model.proto)]
-            below = (inner for owner in owners for inner in scoping.graphs_below(owner))
-            _AS_READ[self._site.names] = _count(below)
-        return self._now[name] < 2 and _AS_READ[self._site.names][name] < 2
+        owners = (owner for _, owner in scoping.owners(self._site.model.proto))
+        below = (inner for owner in owners for inner in scoping.graphs_below(owner))
+        as_read = self._site.memory.once("defining graphs", lambda: _count(below))
+        return self._now[name] < 2 and as_read[name] < 2
 
 
 def _count(owners: Iterable[Owner]) -> Counter[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
@@ -11,7 +10,6 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
 from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -75,7 +73,7 @@ def fold_constants(site: Site) -> Edit:
     if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
         raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
-    _COMPUTED.setdefault(site.names, {}).setdefault(site.scope.key, {}).update(named)
+    _all_computed(site).setdefault(site.scope.key, {}).update(named)
     return _edit(site, outputs, (*_context(site), *context))
 
 
@@ -159,13 +157,14 @@ def _tensor(value: Array) -> TensorProto:
     return tensor
 
 
-#: What was computed, by the supply of names of the round, the scope and the name.
-_COMPUTED: WeakKeyDictionary[Names, dict[Key, dict[str, Array]]] = WeakKeyDictionary()
+def _all_computed(site: Site) -> dict[Key, dict[str, Array]]:
+    """What was computed in this round, by scope and name."""
+    return site.memory.once("computed", dict)
 
 
 def _value(site: Site, name: str) -> Array | None:
     """The value of what a name means at the site, if it is constant or was computed."""
-    computed = _COMPUTED.get(site.names, {})
+    computed = _all_computed(site)
     for at in site.scope.chain():
         if name in computed.get(at.key, {}):
             return computed[at.key][name]

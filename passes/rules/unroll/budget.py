@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from onnx import GraphProto, NodeProto
 
 from passes.ir import scope as scoping
-from passes.ir.names import Names
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
 from passes.writing.draft import ITERATION_KEY
@@ -33,19 +31,13 @@ class Cost:
         return Cost(self.nodes + other.nodes, self.bytes + other.bytes)
 
 
-#: What the loops of a round were allowed, by the supply of names of the round and by path.
-_ALLOWED: WeakKeyDictionary[Names, dict[str, Cost]] = WeakKeyDictionary()
-#: What earlier rounds wrote.
-_EARLIER: WeakKeyDictionary[Names, Cost] = WeakKeyDictionary()
-
-
 def allow(site: Site, form: LoopForm, count: int) -> None:
     """See that `count` iterations may be written, beside what other loops were allowed.
 
     Raises:
         Refused: they are too many nodes or bytes; the sentence has the numbers.
     """
-    allowed = _ALLOWED.setdefault(site.names, {})
+    allowed: dict[str, Cost] = site.memory.once("allowed by path", dict)
     others = [cost for path, cost in allowed.items() if not _is_within(path, site.path)]
     spent = _sum(others, site)
     each = _cost_of(form)
@@ -120,14 +112,15 @@ def _cost_of(form: LoopForm) -> Cost:
 
 def _written_earlier(site: Site) -> Cost:
     """What the rounds before this one wrote into the model."""
-    if site.names not in _EARLIER:
-        tops = [owner for _, owner in scoping.owners(site.model.proto)]
+
+    def counted() -> Cost:
         written = [
             node
-            for top in tops
+            for _, top in scoping.owners(site.model.proto)
             for owner in scoping.graphs_below(top)
             for node in owner.node
             if any(one.key == ITERATION_KEY for one in node.metadata_props)
         ]
-        _EARLIER[site.names] = Cost(len(written), sum(node.ByteSize() for node in written))
-    return _EARLIER[site.names]
+        return Cost(len(written), sum(node.ByteSize() for node in written))
+
+    return site.memory.once("written earlier", counted)

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from onnx import ModelProto, NodeProto
 
+from passes.choices import Verifying
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.model import Model
@@ -37,9 +37,6 @@ from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.rewrites.uses import Uses
 from passes.verify.signature import inputs as signature_inputs
 from passes.verify.verification import verify
-
-if TYPE_CHECKING:
-    from passes.session import Verifying
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5

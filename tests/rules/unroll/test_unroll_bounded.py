@@ -12,13 +12,13 @@ from onnx import ModelProto
 from typer.testing import CliRunner
 
 from passes.__main__ import app
-from passes.choices import RuleOptions
+from passes.choices import RuleOptions, Verifying
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
 from passes.engine.stage import Stage
 from passes.ir.model import Model
-from passes.session import Mismatch, Session, Verifying
+from passes.session import Mismatch, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.compare.promise import Promise
 from passes.verify.inputs.draw import Case, Drawer

@@ -12,8 +12,9 @@ import onnxruntime
 import pytest
 from onnx import GraphProto, ModelProto
 
+from passes.choices import Verifying
 from passes.ir import scope as scoping
-from passes.session import Session, Verifying
+from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
 pytestmark = pytest.mark.sampled
