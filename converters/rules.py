@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from converters import opset, scan_8_9
+from converters import opset
+from converters.scan_8 import rule
 
-__all__ = ["opset", "scan_8_9"]
+__all__ = ["opset", "rule"]

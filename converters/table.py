@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pkgutil import iter_modules
 
 from onnx import defs
 
+from converters import adapters
 from converters.steps import STEPS, ByRule, Identical, Refusal, Step
 
-#: The files that declare steps. Add a new one here.
-_FILES = """
-    attention axes clip control_flow convolution dropout
-    elementwise fourier indexing losses matrix normalization
-    optionals parts pooling quantization random_numbers recurrent
-    reductions resize softmax tensors
-"""
-FAMILIES = tuple(import_module(f"converters.{name}") for name in _FILES.split())
+#: The files that declare steps.
+FAMILIES = tuple(
+    import_module(f"{adapters.__name__}.{found.name}") for found in iter_modules(adapters.__path__)
+)
 
 #: Steps start here; what a version before it needs is not declared.
 OLDEST_OPSET = 7

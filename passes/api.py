@@ -15,13 +15,7 @@ from passes.choices import (
     RuleOptions,
     Target,
 )
-from passes.options import (
-    Options,
-    check_choice,
-    check_unrolling,
-    checking_keywords,
-    session_of,
-)
+from passes.options import Options, check_choice, check_unrolling, checking_keywords, session_of
 from passes.session import Result, Source
 
 __all__ = [

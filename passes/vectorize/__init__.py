@@ -7,18 +7,17 @@ upgrade Scan-8, and over the time axis to move work out of loops.
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 
+from passes.vectorize import ops
 from passes.vectorize.rows import Captured, Rows, prepare
 from passes.vectorize.rows_writer import Axis, NeedsRows
 from passes.vectorize.vectorizer import TABLE, Body, Vectorizer
 
-#: The files that enter rules into the table. Add a new one here.
-_FILES = """
-    attending branches einsum elementwise images indexing
-    joining loops normalizing products quantization quantized_products randomness
-    recurrent reductions reshape resizing sequences shapes
-"""
-FAMILIES = tuple(import_module(f"passes.vectorize.{name}") for name in _FILES.split())
+#: The files that enter rules into the table.
+FAMILIES = tuple(
+    import_module(f"{ops.__name__}.{found.name}") for found in iter_modules(ops.__path__)
+)
 
 __all__ = [
     "FAMILIES",

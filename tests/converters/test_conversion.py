@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
+from converters.adapters.resize import upsample_9
 from converters.conversion import Conversion
-from converters.resize import upsample_9
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names

@@ -8,13 +8,11 @@ from functools import cached_property
 
 from onnx import GraphProto
 
-from converters.batch_nest import nest
-from converters.batch_unroll import unroll
-from converters.batch_vectorize import runs_on, vectorize
-from converters.batched_scan import BatchedScan
-from converters.idle_scan import has_elements, idle_outputs
-from converters.own_weights import with_own_weights
-from converters.sequence_lens import (
+from converters.scan_8.batched_scan import BatchedScan
+from converters.scan_8.idle_scan import has_elements, idle_outputs
+from converters.scan_8.nest import nest
+from converters.scan_8.own_weights import with_own_weights
+from converters.scan_8.sequence_lens import (
     KnownLengths,
     Lengths,
     any_row_runs,
@@ -23,6 +21,8 @@ from converters.sequence_lens import (
     same_sizes,
     time_of,
 )
+from converters.scan_8.unroll import unroll
+from converters.scan_8.vectorize import runs_on, vectorize
 from passes.analysis.bodies.readers import readers_around
 from passes.rule import Site
 from passes.types.value_types import Dims

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from converters.batched_scan import BatchedScan
+from converters.scan_8.batched_scan import BatchedScan
 from passes.analysis.sizes.element_sizes import size_of
 from passes.rule import Site
 from passes.writing import spelling

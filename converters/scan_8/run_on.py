@@ -12,9 +12,9 @@ from math import prod
 
 from onnx import GraphProto, helper
 
-from converters.batched_scan import BatchedScan, RowType
-from converters.ragged_batch import Ragged
-from converters.ragged_rows import Final
+from converters.scan_8.batched_scan import BatchedScan, RowType
+from converters.scan_8.ragged_batch import Ragged
+from converters.scan_8.ragged_rows import Final
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned

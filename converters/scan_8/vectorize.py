@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
-from converters.batched_scan import BatchedScan
-from converters.called_functions import called_functions
-from converters.ragged_batch import Ragged
-from converters.run_on import RunOn, may_run_on
-from converters.sequence_lens import Lengths
+from converters.scan_8.batched_scan import BatchedScan
+from converters.scan_8.called_functions import called_functions
+from converters.scan_8.ragged_batch import Ragged
+from converters.scan_8.run_on import RunOn, may_run_on
+from converters.scan_8.sequence_lens import Lengths
 from passes.analysis.safety.shape_checks import Reading
 from passes.analysis.safety.shapes_fit import fits, is_known_to_need
 from passes.analysis.safety.speculation import speculatable

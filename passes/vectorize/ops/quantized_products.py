@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes.vectorize.products import product
+from passes.vectorize.ops.products import product
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
