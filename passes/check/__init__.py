@@ -6,22 +6,13 @@ import os
 
 from onnx import ModelProto
 
-from passes.check import (
-    backstop,
-    functions,
-    header,
-    leniency,
-    loops,
-    names,
-    operators,
-    signature,
-    tensors,
-)
+from passes.check import backstop, functions, header, leniency, names, operators, signature, tensors
 from passes.check.as_meant import as_meant
-from passes.check.found import Found
-from passes.check.heading import read_headings
+from passes.check.control_flow import nodes as loops
+from passes.check.control_flow.site import Site
+from passes.check.graph_declarations import read_headings
 from passes.check.lookup import Lookup
-from passes.check.site import Site
+from passes.check.node_in_scope import Found
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.ir.model import Model

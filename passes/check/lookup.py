@@ -6,15 +6,49 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
-from passes.check.heading import Headings
-from passes.check.told import Told
+from passes.check.graph_declarations import Headings
 from passes.check.wording import describe
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
-from passes.types.value_types import Dim, dims_of
+from passes.types.value_types import Dim, Dims, dims_of
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the graphs of a model say of their values.
+
+    To ask this first is worth it: where all loops are declared, as exporters do, the model need
+    not be inferred to be checked.
+    """
+
+    model: Model
+    headings: Headings
+
+    def kind(self, scope: Scope, name: str) -> str:
+        """The type of a value in words, without the shape; empty where it is not told."""
+        at: Scope | None = scope
+        while at is not None and isinstance(at.owner, GraphProto):  # a function declares nothing
+            kind = self.headings[at.key].kinds.get(name)
+            if kind:
+                return kind
+            if kind is not None or self.model.producer(at.owner, name) is not None:
+                return ""
+            at = at.outer
+        return ""
+
+    def dims(self, scope: Scope, name: str) -> Dims | None:
+        """The shape that a value is declared with, where all its sizes are static; else None."""
+        for at in scope.chain():
+            heading = self.headings[at.key]
+            if name in heading.kinds:
+                return heading.dims(name)
+            if self.model.producer(at.owner, name) is not None:
+                return None
+        return None
+
 
 _LONGEST = 1 << 20  # entries; no batch is larger
 

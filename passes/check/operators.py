@@ -9,7 +9,7 @@ from functools import cache
 import onnx
 from onnx import NodeProto, defs
 
-from passes.check.found import Found
+from passes.check.node_in_scope import Found
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.ir import scope as scoping

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from passes.check.found import Found
+from passes.check.node_in_scope import Found
 from passes.check.operators import plain_operators
 from passes.errors import BadModel
 from passes.ir import scope as scoping

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
-from passes.check.found import Found
+from passes.check.node_in_scope import Found
 from passes.check.wording import count, element
 from passes.errors import BadModel
 from passes.ir import scope as scoping

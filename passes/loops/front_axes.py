@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import AttributeProto, ModelProto, TypeProto
 
-from passes.check.scan_form import NEGATIVE_AXES
+from passes.check.control_flow.scan_form import NEGATIVE_AXES
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of

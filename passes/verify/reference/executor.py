@@ -11,11 +11,11 @@ from onnx import GraphProto, ModelProto, TypeProto
 
 from passes.ir import scope
 from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
+from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
 from passes.verify.reference.roundings import Roundings
-from passes.verify.reference.static_sizes import StaticSizes
 from passes.verify.reference.value_types import known_dtype, known_shape
 
 #: From this IR version on, an initializer that is also an input is a default, not a constant.

@@ -66,7 +66,7 @@ def _noting_the_mask(kernel: Kernel, node: NodeProto, evaluator: Evaluator) -> K
 
 def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
     from passes.verify.reference.calls import schema_call
-    from passes.verify.reference.control_flow import CONTROL_FLOW
+    from passes.verify.reference.control_flow.table import CONTROL_FLOW
 
     domain, op, _ = called_key(node)
     if domain == "" and op in CONTROL_FLOW:

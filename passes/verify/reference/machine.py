@@ -11,9 +11,9 @@ from typing import Any
 from onnx import FunctionProto
 
 from passes.verify.executor import Event, TookTooLong, Value, Watch
+from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.library import Library
 from passes.verify.reference.roundings import Roundings
-from passes.verify.reference.static_sizes import StaticSizes
 
 #: A watched node is noted down at most this many times: a loop may run it a million times.
 SEEN_AT_MOST = 16

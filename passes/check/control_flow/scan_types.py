@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from passes.check.carried import check_carried, check_returned, check_tensor_input
+from passes.check.control_flow.carried import check_carried, check_returned, check_tensor_input
+from passes.check.control_flow.scan_form import ScanParts, scan_parts
+from passes.check.control_flow.site import Site
 from passes.check.lookup import Lookup
-from passes.check.scan_form import ScanParts, scan_parts
-from passes.check.site import Site
 
 
 def check_scan_types(site: Site, look: Lookup) -> None:

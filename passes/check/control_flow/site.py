@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, NodeProto
 
-from passes.check.found import Found
-from passes.check.heading import Heading, Headings
+from passes.check.graph_declarations import Heading, Headings
+from passes.check.node_in_scope import Found
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.ir.operators import op_of

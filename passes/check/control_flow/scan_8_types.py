@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from passes.check.carried import check_carried, check_returned, check_tensor_input
+from passes.check.control_flow.carried import check_carried, check_returned, check_tensor_input
+from passes.check.control_flow.scan_form import ScanParts, scan_parts
+from passes.check.control_flow.scan_types import check_scanned_types
+from passes.check.control_flow.site import Site
 from passes.check.lookup import Lookup
-from passes.check.scan_form import ScanParts, scan_parts
-from passes.check.scan_types import check_scanned_types
-from passes.check.site import Site
 from passes.check.wording import count
 
 _Size = tuple[str, int] | None  # a static size, and the value that has it

@@ -9,11 +9,11 @@ import numpy as np
 from onnx import TypeProto
 
 from passes.verify.executor import Array, CannotRun, Value
-from passes.verify.reference.body_types import computed, output_types
+from passes.verify.reference.control_flow.body_types import computed, output_types
+from passes.verify.reference.control_flow.holder import Holder
+from passes.verify.reference.control_flow.static_sizes import NONE, Sizes
 from passes.verify.reference.failures import described
-from passes.verify.reference.holder import Holder
 from passes.verify.reference.machine import Frame
-from passes.verify.reference.static_sizes import NONE, Sizes
 from passes.verify.reference.value_types import (
     blank,
     known_dtype,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onnx import NodeProto
 
 from passes.verify.executor import Value
-from passes.verify.reference.holder import Holder, kind_of
+from passes.verify.reference.control_flow.holder import Holder, kind_of
 from passes.verify.reference.machine import Frame
 
 if TYPE_CHECKING:

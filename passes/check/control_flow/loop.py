@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from passes.check.carried import check_carried, check_returned, check_scalar
+from passes.check.control_flow.carried import check_carried, check_returned, check_scalar
+from passes.check.control_flow.site import Site, body_of, check_fed, check_inputs_given
 from passes.check.lookup import Lookup
-from passes.check.site import Site, body_of, check_fed, check_inputs_given
 from passes.check.wording import count
 
 

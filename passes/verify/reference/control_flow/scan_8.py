@@ -8,9 +8,9 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.verify.executor import Array, Value
-from passes.verify.reference.collected import Collector
+from passes.verify.reference.control_flow.collected import Collector
+from passes.verify.reference.control_flow.scan import Scanner
 from passes.verify.reference.machine import Frame
-from passes.verify.reference.scan import Scanner
 from passes.verify.reference.value_types import blank, tensor_type
 
 if TYPE_CHECKING:

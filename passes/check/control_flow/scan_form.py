@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from passes.check.site import Body, Site, body_of, check_fed, check_inputs_given
+from passes.check.control_flow.site import Body, Site, body_of, check_fed, check_inputs_given
 from passes.check.wording import count
 
 #: The first opset at which an axis may count from the end.

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
-from passes.verify.reference.branch import If
+from passes.verify.reference.control_flow.branch import If
+from passes.verify.reference.control_flow.loop import Loop
+from passes.verify.reference.control_flow.scan import scan
+from passes.verify.reference.control_flow.sequence_map import SequenceMap
 from passes.verify.reference.kernels import Kernel
-from passes.verify.reference.loop import Loop
-from passes.verify.reference.scan import scan
-from passes.verify.reference.sequence_map import SequenceMap
 
 if TYPE_CHECKING:
     from passes.verify.reference.evaluator import Evaluator

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from passes.check import scan_form
-from passes.check.branches import check_if_form, check_if_types
-from passes.check.found import Found
-from passes.check.heading import Headings
+from passes.check.control_flow import scan_form
+from passes.check.control_flow.branches import check_if_form, check_if_types
+from passes.check.control_flow.loop import check_loop_form, check_loop_types
+from passes.check.control_flow.scan_8_types import check_scan_8_types
+from passes.check.control_flow.scan_form import check_scan_form, is_scan_8
+from passes.check.control_flow.scan_types import check_scan_types
+from passes.check.control_flow.site import Site
+from passes.check.graph_declarations import Headings
 from passes.check.lookup import Lookup
-from passes.check.loop import check_loop_form, check_loop_types
-from passes.check.scan_8_types import check_scan_8_types
-from passes.check.scan_form import check_scan_form, is_scan_8
-from passes.check.scan_types import check_scan_types
-from passes.check.site import Site
+from passes.check.node_in_scope import Found
 from passes.ir.operators import op_of
 
 _FORM: dict[str, Callable[[Site], None]] = {

@@ -8,8 +8,8 @@ import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes.verify.executor import Array, Value
-from passes.verify.reference.collected import Collector, Elements
-from passes.verify.reference.holder import Holder
+from passes.verify.reference.control_flow.collected import Collector, Elements
+from passes.verify.reference.control_flow.holder import Holder
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import tensor_type, type_of
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from passes.check.control_flow.site import Body, Site
 from passes.check.lookup import Lookup
-from passes.check.site import Body, Site
 from passes.ir.operators import op_of
 
 

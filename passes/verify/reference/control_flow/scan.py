@@ -8,8 +8,8 @@ import numpy as np
 from onnx import AttributeProto, NodeProto
 
 from passes.verify.executor import Array, Value
-from passes.verify.reference.collected import Collector, Elements
-from passes.verify.reference.holder import Holder
+from passes.verify.reference.control_flow.collected import Collector, Elements
+from passes.verify.reference.control_flow.holder import Holder
 from passes.verify.reference.kernels import Kernel
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import tensor_type, type_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def scan(node: NodeProto, around: Evaluator) -> Kernel:
     """The kernel of a Scan at the opset of the graph it stands in."""
-    from passes.verify.reference.scan8 import Scan8
+    from passes.verify.reference.control_flow.scan_8 import Scan8
 
     return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from passes.check.carried import check_returned, check_scalar
+from passes.check.control_flow.carried import check_returned, check_scalar
+from passes.check.control_flow.site import Site, body_of
 from passes.check.lookup import Lookup
-from passes.check.site import Site, body_of
 from passes.check.wording import count
 
 _THEN, _ELSE = "then_branch", "else_branch"
