@@ -12,7 +12,7 @@ from passes.check.control_flow import nodes as loops
 from passes.check.control_flow.site import Site
 from passes.check.graph_declarations import read_headings
 from passes.check.lookup import Lookup
-from passes.check.node_in_scope import Found
+from passes.check.node_in_scope import NodeInScope
 from passes.check.survey import Survey, survey
 from passes.errors import BadModel
 from passes.ir.model import Model
@@ -92,7 +92,7 @@ def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
     return sites, Lookup(model, headings)
 
 
-def _run_checker(model: Model, places: list[Found]) -> None:
+def _run_checker(model: Model, places: list[NodeInScope]) -> None:
     """onnx's checker, and our own diagnosis where it complains or cannot be asked."""
     complaint = backstop.complaint(leniency.light(model.proto))
     if complaint is None:

@@ -43,7 +43,7 @@ class Declaration:
 
 
 @dataclass(frozen=True)
-class Heading:
+class GraphDeclarations:
     """The head of a graph or function, read once.
 
     `taken`: the inputs that the caller feeds, which name no initializer. `returned`: the outputs.
@@ -70,7 +70,7 @@ class Heading:
         return self._declared[name].dims if name in self._declared else None
 
 
-Headings = Mapping[Key, Heading]
+Headings = Mapping[Key, GraphDeclarations]
 
 
 def read_headings(found: Survey) -> Headings:
@@ -90,7 +90,7 @@ def read_headings(found: Survey) -> Headings:
 
 
 def _add_returned(
-    kinds: dict[str, str], outputs: Sequence[str], bodies: Sequence[Heading], first: int
+    kinds: dict[str, str], outputs: Sequence[str], bodies: Sequence[GraphDeclarations], first: int
 ) -> None:
     """Add the types of a node's outputs that are not declared, but that all its bodies declare."""
     for position, name in enumerate(outputs, first):
@@ -99,10 +99,10 @@ def _add_returned(
             kinds[name] = told.pop() if len(told) == 1 else ""
 
 
-def _read(scope: Scope) -> Heading:
+def _read(scope: Scope) -> GraphDeclarations:
     graph = scope.owner
     if isinstance(graph, FunctionProto):
-        return Heading(graph.input[:], graph.output[:], {}, {}, {})
+        return GraphDeclarations(graph.input[:], graph.output[:], {}, {}, {})
     declared: dict[str, Declaration] = {}
     # of a name that is declared twice the first one that tells a type counts
     taken = _list("input", graph.input, declared, scope)
@@ -113,7 +113,7 @@ def _read(scope: Scope) -> Heading:
     if constants:
         taken = [name for name in taken if name not in constants]
         kinds.update({name: _element(tensor) for name, tensor in constants.items()})
-    return Heading(taken, returned, kinds, declared, constants)
+    return GraphDeclarations(taken, returned, kinds, declared, constants)
 
 
 def _constants(graph: GraphProto) -> dict[str, TensorProto | SparseTensorProto]:

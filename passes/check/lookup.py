@@ -17,7 +17,7 @@ from passes.types.value_types import Dim, Dims, dims_of
 
 
 @dataclass(frozen=True)
-class Told:
+class DeclaredTypes:
     """What the graphs of a model say of their values.
 
     To ask this first is worth it: where all loops are declared, as exporters do, the model need
@@ -97,8 +97,8 @@ class Lookup:
         return self.headings[scope.key].kinds.get(name, "")
 
     @cached_property
-    def _told(self) -> Told:
-        return Told(self.model, self.headings)
+    def _told(self) -> DeclaredTypes:
+        return DeclaredTypes(self.model, self.headings)
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
         """The integers of a value that is the same in every run and small; else None."""

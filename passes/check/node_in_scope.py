@@ -9,7 +9,7 @@ from passes.ir.scope import Place, Scope
 
 
 @dataclass(frozen=True)
-class Found(Place):
+class NodeInScope(Place):
     """A node with the opset it is written in and its bodies, of which it may have none."""
 
     opset: int

@@ -9,7 +9,7 @@ from functools import cache
 import onnx
 from onnx import NodeProto, defs
 
-from passes.check.node_in_scope import Found
+from passes.check.node_in_scope import NodeInScope
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.ir import scope as scoping
@@ -27,7 +27,7 @@ class _Version:
     holds_graph: bool
 
 
-def check_operators(model: Model, places: Iterable[Found]) -> None:
+def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
     """Every operator of the default domain is in the opset, every other domain is imported.
 
     `places` must list every node that is no plain operator.

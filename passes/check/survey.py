@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass, field
 
-from passes.check.node_in_scope import Found
+from passes.check.node_in_scope import NodeInScope
 from passes.check.operators import plain_operators
 from passes.errors import BadModel
 from passes.ir import scope as scoping
@@ -26,7 +26,7 @@ class Survey:
     `notes`: what was taken as it is meant, though the operator document rules it out.
     """
 
-    places: list[Found] = field(default_factory=list)
+    places: list[NodeInScope] = field(default_factory=list)
     scopes: list[Scope] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -46,7 +46,7 @@ class Survey:
         for index, node in enumerate(scope.owner.node[:]):
             if op_of(node) not in plain:
                 bodies = list(scope.inner(index))
-                self.places.append(Found(node, index, scope, opset, bodies))
+                self.places.append(NodeInScope(node, index, scope, opset, bodies))
                 for inner in bodies:
                     self.visit(inner, opset, plain, depth + 1)
 

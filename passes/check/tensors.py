@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import AttributeProto, FunctionProto, ModelProto, TensorProto, helper
 
-from passes.check.node_in_scope import Found
+from passes.check.node_in_scope import NodeInScope
 from passes.check.wording import count, element
 from passes.errors import BadModel
 from passes.ir import scope as scoping
@@ -27,7 +27,7 @@ _PACKED: dict[int, int] = {
 }
 
 
-def check_tensors(model: ModelProto, places: Iterable[Found]) -> None:
+def check_tensors(model: ModelProto, places: Iterable[NodeInScope]) -> None:
     """Initializers of every graph, and the tensors of the nodes at `places`.
 
     External data was measured when the model was loaded; only its dims and dtype are looked at.

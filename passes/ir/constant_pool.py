@@ -48,7 +48,7 @@ class Kept:
 
 
 @dataclass
-class Shelf:
+class ConstantPool:
     """Constants by content: element type, shape and bytes, external ones by reference."""
 
     hidden: set[str]
@@ -57,7 +57,7 @@ class Shelf:
     _by_name: dict[str, Kept] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, site: Site, owner: Owner) -> Shelf:
+    def of(cls, site: Site, owner: Owner) -> ConstantPool:
         """The constants of `owner` that may be shared."""
         graphs = list(scoping.graphs_below(owner))[1:]
         hidden = {name for graph in graphs for name in scoping.defined(graph)}
@@ -124,10 +124,10 @@ def _content(tensor: TensorProto) -> bytes:
     return np.asarray(numpy_helper.to_array(tensor)).tobytes()
 
 
-def shelf_of(site: Site) -> Shelf:
+def pool_of(site: Site) -> ConstantPool:
     """The shelf of the graph or function in which the site stands, one a round."""
-    known: dict[int, tuple[Owner, Shelf]] = site.memory.once("shelves", dict)
+    known: dict[int, tuple[Owner, ConstantPool]] = site.memory.once("shelves", dict)
     owner = site.scope.owner  # kept alive, so its id is its own
     if id(owner) not in known:
-        known[id(owner)] = (owner, Shelf.of(site, owner))
+        known[id(owner)] = (owner, ConstantPool.of(site, owner))
     return known[id(owner)][1]

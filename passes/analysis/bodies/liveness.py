@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto
 
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.bodies.readers import makers_in
 from passes.analysis.safety.speculation import is_pure
 from passes.ir import scope as scoping
@@ -26,7 +26,7 @@ class Live:
     blockers: tuple[int, ...]
 
     @classmethod
-    def of(cls, level: Level, wanted: Iterable[str], feeds: Mapping[str, str]) -> Live:
+    def of(cls, level: NestedGraph, wanted: Iterable[str], feeds: Mapping[str, str]) -> Live:
         """What feeds the `wanted` names; `feeds` leads from inputs of the body to the outputs that
         the next iteration gets there.
 

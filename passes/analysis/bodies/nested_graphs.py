@@ -39,7 +39,7 @@ _FUNCTIONS_HAVE_TYPES = 10
 
 
 @dataclass(frozen=True)
-class Level:
+class NestedGraph:
     """A graph below a site's node, as it is now; `scope` says where it was as it was read.
 
     `renamed` says what values were called then, where that is not what they are called now;
@@ -52,8 +52,8 @@ class Level:
     scope: Scope
     renamed: Mapping[str, str] = field(default_factory=dict)
     captured: frozenset[str] = frozenset()
-    outer: Level | None = None
-    inner: dict[int, list[Level]] = field(default_factory=dict)
+    outer: NestedGraph | None = None
+    inner: dict[int, list[NestedGraph]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class Level:
         part: str,
         renamed: Mapping[str, str] | None = None,
         captured: Iterable[str] = (),
-    ) -> Level:
+    ) -> NestedGraph:
         """A graph that the site's node itself holds."""
         key = (*site.scope.key, site.place.index, part)
         scope = Scope("", key, graph, site.scope)
@@ -88,12 +88,12 @@ class Level:
         dims = (dim for one in inputs for dim in one.type.tensor_type.shape.dim)
         return frozenset(dim.dim_param for dim in dims) - {""}
 
-    def branches(self, position: int) -> list[Level]:
+    def branches(self, position: int) -> list[NestedGraph]:
         """The branches of the If at a position."""
         node = self.graph.node[position]
         at = self._as_read.get(tuple(node.output), -1)
         self.inner[position] = [
-            Level(
+            NestedGraph(
                 self.site,
                 graph,
                 Scope("", (*self.scope.key, at, part), graph, self.scope),

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes.analysis.bodies.body_types import may_change
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.folding import Array
 from passes.analysis.safety.shape_checks import Reading
 from passes.analysis.safety.shapes_fit import fits
@@ -47,7 +47,7 @@ def objection(site: Site, form: LoopForm) -> Refused | None:
         if not _reduces_something(node, types, fixed) and not _divides_by_number(node, value)
     ]
     if not culprits and not starts_always(site, form):
-        level = Level.of(site, form.body, "body")
+        level = NestedGraph.of(site, form.body, "body")
         culprits = [node for node in form.body.node if not _fits_always(level, node)]
     if not culprits:
         return None
@@ -107,7 +107,7 @@ def _divides_by_number(node: NodeProto, value: Callable[[str], Array | None]) ->
     return by is not None and not bool(np.any((by == 0) | (by == -1)))
 
 
-def _fits_always(level: Level, node: NodeProto) -> bool:
+def _fits_always(level: NestedGraph, node: NodeProto) -> bool:
     """Whether the sizes of a node's operands fit in every run, even where it never ran."""
     if scoping.holds_graphs(node):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.safety.selectable import constants_in_body
 from passes.analysis.safety.shape_checks import Reading
 from passes.analysis.safety.shapes_fit import fits
@@ -21,7 +21,7 @@ def doubts_of(
     Also of those that somebody reads: what reads them may turn out to be known, as a Shape does.
     `dims` tells the shapes in the body, where more is known of them than the model says.
     """
-    proven = Level.of(site, form.body, "body").proven_dims
+    proven = NestedGraph.of(site, form.body, "body").proven_dims
     trusted = dims is None or site.assumes("valid-inputs")
     reading = Reading(site.opset, dims or proven, constants_in_body(site), trusted)
     return frozenset(

@@ -14,10 +14,10 @@ from passes.writing.author import Author
 def size_of(author: Author, site: Site, form: LoopForm, dim: Dim) -> str:
     """A dim of an element, int64 [1]: static, or the size of an axis of the same symbol; 0 where
     nothing that the loop reads or is fed tells it."""
-    return told_size(author, site, form, dim) or author.ints(0)
+    return known_size(author, site, form, dim) or author.ints(0)
 
 
-def told_size(author: Author, site: Site, form: LoopForm, dim: Dim) -> str:
+def known_size(author: Author, site: Site, form: LoopForm, dim: Dim) -> str:
     """The same, but "" where nothing tells it."""
     if isinstance(dim, int):
         return author.ints(dim)

@@ -13,7 +13,7 @@ from passes.check.control_flow.scan_types import check_scan_types
 from passes.check.control_flow.site import Site
 from passes.check.graph_declarations import Headings
 from passes.check.lookup import Lookup
-from passes.check.node_in_scope import Found
+from passes.check.node_in_scope import NodeInScope
 from passes.ir.operators import op_of
 
 _FORM: dict[str, Callable[[Site], None]] = {
@@ -29,7 +29,7 @@ _TYPES: dict[str, Callable[[Site, Lookup], None]] = {
 _OPEN = ("body", "num_scan_inputs")
 
 
-def loop_sites(places: Iterable[Found], headings: Headings) -> list[Site]:
+def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[Site]:
     """The Scan, Loop and If nodes among `places`."""
     return [Site.of(place, headings) for place in places if op_of(place.node) in _FORM]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from onnx import AttributeProto, NodeProto
 
-from passes.check.graph_declarations import Heading, Headings
-from passes.check.node_in_scope import Found
+from passes.check.graph_declarations import GraphDeclarations, Headings
+from passes.check.node_in_scope import NodeInScope
 from passes.check.wording import count
 from passes.errors import BadModel
 from passes.ir.operators import op_of
@@ -20,7 +20,7 @@ class Body:
     """A body of a node, and what it takes and returns."""
 
     scope: Scope
-    heading: Heading
+    heading: GraphDeclarations
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Site:
     open: Set[str]
 
     @classmethod
-    def of(cls, found: Found, headings: Headings) -> Site:
+    def of(cls, found: NodeInScope, headings: Headings) -> Site:
         """A node with all that is asked of it at hand."""
         attributes = {attribute.name: attribute for attribute in found.node.attribute[:]}
         bodies = {str(body.key[-1]): Body(body, headings[body.key]) for body in found.bodies}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from onnx import GraphProto, NodeProto, helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.leftovers import leftovers
+from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.unread import doubts_of
 from passes.analysis.trip_count import facts
@@ -102,7 +102,7 @@ def count_loop(site: Site) -> Edit:
     counted = replace(_uncontrolled(site, form, author), trip_count=count)
     author.adopt([counted.to_node()])
     nodes = author.nodes
-    covered = leftovers(site, Integers(site), (), nodes)
+    covered = dead_after_rewrite(site, Integers(site), (), nodes)
     if any(size.number is None for size in sizes):  # else all that is written is folded
         refuse_few(site, nodes, covered, expected(sizes))
     return Edit(

@@ -8,7 +8,7 @@ from passes.ir.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.dissolve_map.dispatch_on_size import by_size
 from passes.rules.dissolve_map.dissolving import Dissolving
-from passes.rules.dissolve_map.strip_mine import in_blocks
+from passes.rules.dissolve_map.strip_mine import strip_mine
 from passes.rules.time_axis.time_body import TimeBody
 
 
@@ -80,7 +80,7 @@ def _quickest(body: TimeBody) -> Edit:
     try:
         return by_size(body, Dissolving(body).edit())
     except Refused as reason:
-        blocks = in_blocks(body) if reason.code in ("not-worth-it", "over-budget") else None
+        blocks = strip_mine(body) if reason.code in ("not-worth-it", "over-budget") else None
         if blocks is None:
             raise
         return blocks

@@ -10,7 +10,7 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dissolving_plan import Plan
-from passes.rules.dissolve_map.prefix_values import History
+from passes.rules.dissolve_map.prefix_values import PrefixValues
 from passes.rules.dissolve_map.recurrences import FLOATS, Kind, Recurrence, check
 from passes.rules.time_axis.connected_compute import too_large
 from passes.rules.time_axis.dropping import random_node
@@ -32,7 +32,7 @@ class Dissolving:
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         self.plan = Plan(body)
-        self.histories: dict[str, History] = {}
+        self.histories: dict[str, PrefixValues] = {}
 
     def edit(self) -> Edit:
         """Write it.
@@ -75,7 +75,7 @@ class Dissolving:
 
     def _write_state(self, outside: Outside, one: Recurrence) -> None:
         check(self.body, one, self.plan.users(one))
-        history = History(outside, one, self.plan.uses(one))
+        history = PrefixValues(outside, one, self.plan.uses(one))
         self.histories[one.carried.body_input] = history
         history.before()
 

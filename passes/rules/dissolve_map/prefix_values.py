@@ -32,7 +32,7 @@ class Uses:
     final: bool
 
 
-class History:
+class PrefixValues:
     """Writes what a carried value is.
 
     Where nothing simpler does, that is the `joined` value [time + 1, ...]: the initial value and

@@ -23,7 +23,7 @@ _BLOCK = 1 << 18
 _PAYS, _LONGEST = 4, 1 << 12
 
 
-def in_blocks(body: TimeBody) -> Edit | None:
+def strip_mine(body: TimeBody) -> Edit | None:
     """The Edit that cuts what a Scan reads into blocks, and lets the Scan run over these.
 
     Where one size of the rows is open, the Scan stays, in an If, for rows that are too long.

@@ -17,7 +17,7 @@ from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes
 from passes.rules.flatten_scan.nest import Nest, is_scan
 from passes.rules.hoist.lifting import constants_of
-from passes.rules.time_axis.time_length import Length, told_length
+from passes.rules.time_axis.time_length import Length, known_length
 from passes.types.value_types import Dim, dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -134,8 +134,8 @@ def _flattened(site: Site) -> Edit:
     nest = Nest.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")
     grids = [grid for _, grid in nest.scanned]
-    rows = told_length(site, author, [Scanned(one.tensor, "", one.across) for one in grids])
-    length = told_length(site, author, [Scanned(one.tensor, "", one.along) for one in grids])
+    rows = known_length(site, author, [Scanned(one.tensor, "", one.across) for one in grids])
+    length = known_length(site, author, [Scanned(one.tensor, "", one.along) for one in grids])
     with author.serving(GUARD_SIZES):
         agree = _agreement(author, rows, length)
         count = spelling.must_count(author, rows.size, agree) if agree else rows.size

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto
 
-from passes.analysis.bodies.nested_graphs import Level, typed
+from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.bodies.value_numbers import Numbering, is_identity
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -27,7 +27,7 @@ def hoist_common_work(site: Site) -> Edit:
     """
     node = NodeProto()
     node.CopyFrom(site.node)
-    levels = [Level.of(site, graph, part) for part, graph in scoping.subgraphs(node)]
+    levels = [NestedGraph.of(site, graph, part) for part, graph in scoping.subgraphs(node)]
     numbers = Numbering(levels[0].graph)
     common = _Common(levels[0], numbers, Numbering(levels[1].graph, beside=numbers))
     common.find(levels[1])
@@ -56,14 +56,14 @@ def hoist_common_work(site: Site) -> Edit:
 class _Common:
     """Candidates of the first branch, whose values the second one has, too."""
 
-    then: Level
+    then: NestedGraph
     numbers: Numbering
     others: Numbering
     candidates: list[Candidate] = field(default_factory=list)
     _makers: dict[str, int] = field(default_factory=dict)
     _first: dict[int, int] = field(default_factory=dict)  # the candidate that makes a number
 
-    def find(self, other: Level) -> None:
+    def find(self, other: NestedGraph) -> None:
         """Look for them."""
         own = scoping.defined(self.then.graph)
         shared = {self.others.of(name) for name in sorted(scoping.defined(other.graph))}
@@ -96,7 +96,7 @@ class _Common:
         """All that is read by what is no candidate; here everything may be."""
         return {(at, name) for name, at in self._makers.items()}
 
-    def twins(self, level: Level, moving: set[int]) -> list[Twin]:
+    def twins(self, level: NestedGraph, moving: set[int]) -> list[Twin]:
         """What goes from a branch since a candidate that moves does its work."""
         numbers = self.numbers if level is self.then else self.others
         found: list[tuple[int, tuple[str, ...]]]

@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto
 from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
-from passes.ir.constant_pool import Kept, Shelf, shelf_of
+from passes.ir.constant_pool import ConstantPool, Kept, pool_of
 from passes.ir.names import Names
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.rule import Edit, NothingToDo, Site, register
@@ -58,13 +58,13 @@ def hoist_constants(site: Site) -> Edit:
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
-    shelf = shelf_of(site)
+    shelf = pool_of(site)
     if (tensor := constant_tensor(site.node)) is not None:
         return _as_initializer(site, shelf, tensor)
     return _Hoisting(site, shelf).edit()
 
 
-def _as_initializer(site: Site, shelf: Shelf, tensor: TensorProto) -> Edit:
+def _as_initializer(site: Site, shelf: ConstantPool, tensor: TensorProto) -> Edit:
     """A Constant node of the main graph that another constant stands for, as its readers find."""
     kept = shelf.first_of(tensor.name, site.place.index)
     returned = scoping.output_names(site.scope.owner)
@@ -87,7 +87,7 @@ class _Hoisting:
     """The constants of one outermost node; `made` are those that its Edit brings along."""
 
     site: Site
-    shelf: Shelf
+    shelf: ConstantPool
     made: dict[str, TensorProto] = field(default_factory=dict)
     nodes: list[NodeProto] = field(default_factory=list)
     moved: int = 0

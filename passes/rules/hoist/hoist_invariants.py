@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.nested_graphs import Level, typed
+from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.trip_count.running import Running
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
@@ -87,7 +87,7 @@ def hoist_invariants(site: Site) -> Edit:
     if running.never:
         raise NothingToDo
     captured = [one.initial for one in state.captured]
-    level = Level.of(site, form.body, "body", state.origin, captured)
+    level = NestedGraph.of(site, form.body, "body", state.origin, captured)
     found = Invariants.of(level, form, running)
     most = max(0, site.options.max_bytes)
     stand_ins = StandIns(level, form, found.candidates)
@@ -103,7 +103,7 @@ class _Writing:
     state: Captured
     running: Running
     choice: Choice
-    level: Level
+    level: NestedGraph
     stand_ins: StandIns
 
     def edit(self) -> Edit:

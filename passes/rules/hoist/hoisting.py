@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
 from passes.ir.repeated import replace_all
@@ -25,7 +25,7 @@ _Mapping = ChainMap[str, str]
 class Twin:
     """A node or constant that goes because the candidate of that number does its work."""
 
-    level: Level
+    level: NestedGraph
     position: int
     outputs: tuple[str, ...]
     number: int
@@ -56,7 +56,7 @@ class Hoisting:
     guarded: Moved = field(default_factory=Moved)
     initializers: list[TensorProto] = field(default_factory=list)
 
-    def run(self, *levels: Level) -> None:
+    def run(self, *levels: NestedGraph) -> None:
         """Move out of these graphs and of the branches in them that were looked into."""
         self._here: dict[int, list[int]] = {}
         for number, one in self.moving.items():
@@ -73,7 +73,7 @@ class Hoisting:
     def _home(self, number: int) -> Moved:
         return self.guarded if self.moving[number].guarded else self.plain
 
-    def _take(self, level: Level, outside: _Mapping, inside: _Mapping) -> None:
+    def _take(self, level: NestedGraph, outside: _Mapping, inside: _Mapping) -> None:
         """`outside` and `inside` say what values that moved are called by those who read them:
         who stays, and who moves too."""
         here = self._here.get(id(level), [])
@@ -99,7 +99,7 @@ class Hoisting:
         replace_all(level.graph.node, kept)
         _return_as_own(level.graph, own)
 
-    def _names_of_twins(self, level: Level) -> dict[str, str]:
+    def _names_of_twins(self, level: NestedGraph) -> dict[str, str]:
         found = {}
         for twin in self._gone.get(id(level), []):
             originals = self.moving[twin.number].outputs
@@ -107,7 +107,7 @@ class Hoisting:
                 found[name] = self.names.inside[twin.number, original]
         return found
 
-    def _stay(self, level: Level, position: int, outside: _Mapping, inside: _Mapping) -> None:
+    def _stay(self, level: NestedGraph, position: int, outside: _Mapping, inside: _Mapping) -> None:
         node = level.graph.node[position]
         if position not in level.inner:
             scoping.rename_free(node, _of(outside, scoping.free_names(node)))
@@ -117,7 +117,7 @@ class Hoisting:
             self._take(branch, outside, inside)
 
     def _take_constants(
-        self, level: Level, makers: Mapping[str, int], own: Mapping[str, str]
+        self, level: NestedGraph, makers: Mapping[str, int], own: Mapping[str, str]
     ) -> None:
         """Initializers that moved, or that twins of them make needless, leave the graph."""
         graph = level.graph
@@ -140,7 +140,7 @@ class Hoisting:
 
     def _take_descriptions(
         self,
-        level: Level,
+        level: NestedGraph,
         makers: Mapping[str, int],
         own: Mapping[str, str],
         outside: _Mapping,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto, TensorProto
 
-from passes.analysis.bodies.nested_graphs import Level, collects_strings
+from passes.analysis.bodies.nested_graphs import NestedGraph, collects_strings
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.safety.speculation import is_pure
 from passes.analysis.trip_count.running import Running
@@ -38,7 +38,7 @@ class Candidate:
     reads it does.
     """
 
-    level: Level
+    level: NestedGraph
     position: int
     node: NodeProto | None
     outputs: tuple[str, ...]
@@ -71,7 +71,7 @@ class Invariants:
     _makers: dict[str, int | None] = field(default_factory=dict)  # None: varies, or must stay
 
     @classmethod
-    def of(cls, level: Level, form: LoopForm, running: Running) -> Invariants:
+    def of(cls, level: NestedGraph, form: LoopForm, running: Running) -> Invariants:
         """Look through the body at `level`, and through the branches of the Ifs in it."""
         found = cls(form, running, collects_strings(level.site, form))
         constant = set(form.constant_inputs)
@@ -80,7 +80,7 @@ class Invariants:
         found._visit(level)
         return found
 
-    def _visit(self, level: Level) -> None:
+    def _visit(self, level: NestedGraph) -> None:
         own = scoping.defined(level.graph) if level.is_branch else set()
         around = {name: self._makers[name] for name in own if name in self._makers}
         scales = _scales(level)
@@ -109,7 +109,7 @@ class Invariants:
         self._makers.update(dict.fromkeys(candidate.outputs, number))
 
     def _found(
-        self, level: Level, position: int, makers: Mapping[str, int | None]
+        self, level: NestedGraph, position: int, makers: Mapping[str, int | None]
     ) -> Candidate | None:
         """A node that is the same each time, as a candidate if it may move."""
         node = level.graph.node[position]
@@ -136,10 +136,10 @@ class Invariants:
         outputs = tuple(filter(None, node.output))
         return Candidate(level, position, node, outputs, reads, guarded, cheap)
 
-    def _must_stay(self, level: Level, name: str) -> bool:
+    def _must_stay(self, level: NestedGraph, name: str) -> bool:
         return self.strings_stay and elem_type_of(level.type_of(name)) == TensorProto.STRING
 
-    def _stay(self, level: Level, position: int, reads: Iterable[str]) -> None:
+    def _stay(self, level: NestedGraph, position: int, reads: Iterable[str]) -> None:
         node = level.graph.node[position]
         if self._looks_into(node):
             self._read(node.input)
@@ -165,14 +165,14 @@ class Invariants:
                 self.outside.add((at, name))
 
 
-def _can_return(level: Level, name: str) -> bool:
+def _can_return(level: NestedGraph, name: str) -> bool:
     """Whether an Identity can stand for a value that moves, if the graph returns it."""
     if name not in level.returned or level.site.opset >= IDENTITY_OF_OPTIONALS:
         return True
     return bool(elem_type_of(level.type_of(name)))
 
 
-def _scales(level: Level) -> dict[str, list[str]]:
+def _scales(level: NestedGraph) -> dict[str, list[str]]:
     """The values that say how others are quantized: where these go, they must go too."""
     return {
         one.tensor_name: [entry.value for entry in one.quant_parameter_tensor_names]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.loops.form import LoopForm
 from passes.rules.hoist.invariants import Candidate
@@ -28,7 +28,7 @@ class StandIns:
     Before opset 11 it must always have it, since both branches of an If have one shape.
     """
 
-    level: Level
+    level: NestedGraph
     form: LoopForm
     candidates: Sequence[Candidate]
 
@@ -80,7 +80,7 @@ class StandIns:
             told.append(found)
         return told
 
-    def _places(self, level: Level, name: str) -> dict[str, Place]:
+    def _places(self, level: NestedGraph, name: str) -> dict[str, Place]:
         dims = level.dims_of(name) or ()
         told = ((dim, (name, axis)) for axis, dim in enumerate(dims) if isinstance(dim, str))
         return {

@@ -13,7 +13,7 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
-from passes.rules.time_axis.time_length import told_length
+from passes.rules.time_axis.time_length import known_length
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -115,7 +115,7 @@ class _Lowering:
 
     def _count(self) -> str:
         """The scanned length, int64 [1], guarded where the lengths may differ."""
-        told = told_length(self.site, self.author, self.form.scanned)
+        told = known_length(self.site, self.author, self.form.scanned)
         with self.author.serving(GUARD_SIZES):
             agree = told.agree
             return spelling.must_count(self.author, told.size, agree) if agree else told.size

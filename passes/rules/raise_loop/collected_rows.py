@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from onnx import TypeProto
 
-from passes.analysis.sizes.element_sizes import shape_of_none, told_size
+from passes.analysis.sizes.element_sizes import known_size, shape_of_none
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.raising import Raising
@@ -123,7 +123,7 @@ class Rows:
         form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
-            told = told_size(author, site, form, dim if isinstance(dim, int) else declared)
+            told = known_size(author, site, form, dim if isinstance(dim, int) else declared)
             if told:
                 return told
             return self._computed_zero(author)

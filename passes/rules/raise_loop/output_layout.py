@@ -16,7 +16,7 @@ _BEYOND = -(1 << 31)  # an end that lies in front of every axis
 
 
 @dataclass(frozen=True)
-class Placed:
+class OutputLayout:
     """A collected output: its name, axis and order. `covered` are the nodes that made it so."""
 
     name: str
@@ -25,12 +25,12 @@ class Placed:
     covered: tuple[int, ...] = ()
 
 
-def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> Placed:
+def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> OutputLayout:
     """Follow a collected output through reversals and moves of its axis, as far as they go.
 
     Each must be the only reader of what is in front of it.
     """
-    found = Placed(name, axis, backwards)
+    found = OutputLayout(name, axis, backwards)
     while True:
         readers: Sequence[int] = readers_around(site).get(found.name, ()) if found.name else ()
         if len(readers) != 1 or readers[0] == OUTPUT:
@@ -42,7 +42,7 @@ def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> Pla
         found = replace(moved, name=node.output[0], covered=(*found.covered, readers[0]))
 
 
-def _moved(site: Site, found: Placed, node: NodeProto) -> Placed | None:
+def _moved(site: Site, found: OutputLayout, node: NodeProto) -> OutputLayout | None:
     if node.input[:1] != [found.name]:
         return None
     if op_of(node) == "Transpose":

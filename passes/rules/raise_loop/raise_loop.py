@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.leftovers import leftovers
+from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
 from passes.ir.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
@@ -77,7 +77,7 @@ def raise_loop(site: Site) -> Edit:
     scan = RaisedScan(raising, author)
     scan.write()
     nodes = author.nodes
-    covered = leftovers(
+    covered = dead_after_rewrite(
         site,
         raising.integers,
         {position for rows in scan.rows for position in rows.covered},

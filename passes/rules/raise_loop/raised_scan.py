@@ -17,10 +17,10 @@ from passes.loops.scan_axes import write_scan
 from passes.rule import Refused
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import ZERO_IS_A_SIZE, Rows
-from passes.rules.raise_loop.output_layout import Placed, placed
+from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.raised_body import RaisedBody
 from passes.rules.raise_loop.raising import Raising, check_carried
-from passes.rules.raise_loop.read_range import Window
+from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -38,7 +38,7 @@ class ScanFeeds:
     """
 
     raising: Raising
-    windows: Sequence[Window | None]
+    windows: Sequence[ReadRange | None]
     author: Author
     _count: str = ""
     _explicit: bool = False
@@ -70,7 +70,7 @@ class ScanFeeds:
         """The trip count, int64 [1]."""
         return spelling.unsqueeze(self.author, self.count(), 0)
 
-    def tensor(self, window: Window | None) -> str:
+    def tensor(self, window: ReadRange | None) -> str:
         """The tensor to scan: one element an iteration."""
         author = self.author
         if window is None:
@@ -93,7 +93,7 @@ class ScanFeeds:
             return spelling.arange(author, self.vector())
         return author.op("Range", author.int(0), self.count(), author.int(1))
 
-    def _guarded(self, tensor: str, window: Window) -> str:
+    def _guarded(self, tensor: str, window: ReadRange) -> str:
         author, behind = self.author, self.count()
         with author.serving(GUARD_READS):
             size = spelling.size_of_axis(author, tensor, window.read.axis)
@@ -102,7 +102,7 @@ class ScanFeeds:
             exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
             return spelling.must(author, tensor, author.op("Not", exceeds))
 
-    def _cut(self, tensor: str, window: Window) -> str:
+    def _cut(self, tensor: str, window: ReadRange) -> str:
         author, first = self.author, window.first
         if author.opset < _SLICE_HAS_INPUTS:
             index = spelling.arange(author, self.vector())
@@ -127,7 +127,7 @@ def rows_of(raising: Raising, body: RaisedBody) -> list[Rows]:
     return found
 
 
-def _placed(raising: Raising, result: str, where: Placed, element: TypeProto) -> Rows:
+def _placed(raising: Raising, result: str, where: OutputLayout, element: TypeProto) -> Rows:
     covered = where.covered
     return Rows(raising, result, where.name, element, where.axis, where.reversed, covered)
 
@@ -234,7 +234,7 @@ class RaisedScan:
     body: RaisedBody = field(init=False)
     carried: list[Carried] = field(init=False)
     passed: list[Carried] = field(init=False)
-    scanned: list[tuple[Window | None, str]] = field(init=False)
+    scanned: list[tuple[ReadRange | None, str]] = field(init=False)
     rows: list[Rows] = field(init=False)
     graph: GraphProto = field(init=False)
 
@@ -248,7 +248,7 @@ class RaisedScan:
         self._prune()
         self._close()
 
-    def _take(self, group: Sequence[Window]) -> str:
+    def _take(self, group: Sequence[ReadRange]) -> str:
         """Take the reads of the same slices out of the body: it gets the slice as an input."""
         bare = [name for one in group if not one.read.kept_axis for name in one.read.results]
         name = bare[0] if bare else self.body.author.fresh(f"{group[0].read.tensor}/slice")
@@ -309,7 +309,7 @@ class RaisedScan:
         shape = None if dims is None else without_made_up(dims)
         return types.certainly(name, tensor_type(types.elem_type(name), shape))
 
-    def _slice_type(self, window: Window | None) -> TypeProto:
+    def _slice_type(self, window: ReadRange | None) -> TypeProto:
         if window is None:
             return self.raising.form.head_types[0]
         known = self.raising.site.type_of(window.read.tensor)

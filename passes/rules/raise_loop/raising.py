@@ -18,8 +18,8 @@ from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.raise_loop.accumulators import Accumulator, find_accumulators
-from passes.rules.raise_loop.output_layout import Placed, placed
-from passes.rules.raise_loop.read_range import Window, window_of
+from passes.rules.raise_loop.output_layout import OutputLayout, placed
+from passes.rules.raise_loop.read_range import ReadRange, window_of
 from passes.rules.raise_loop.state_guards import without_state_guards
 from passes.types.value_types import Dim, elem_type_of
 
@@ -83,11 +83,11 @@ class Raising:
     integers: Integers
     trips: Trips
     types: BodyTypes
-    windows: tuple[tuple[Window, ...], ...]
+    windows: tuple[tuple[ReadRange, ...], ...]
     accumulators: tuple[Accumulator, ...]
     kept: tuple[Carried, ...]
     droppable: frozenset[str]
-    rows: tuple[Placed, ...]
+    rows: tuple[OutputLayout, ...]
 
     @property
     def non_empty(self) -> bool:
@@ -133,8 +133,8 @@ class Raising:
 
 def _windows(
     site: Site, form: LoopForm, integers: Integers, trips: Trips
-) -> tuple[tuple[Window, ...], ...]:
-    groups: dict[tuple[object, ...], list[Window]] = {}
+) -> tuple[tuple[ReadRange, ...], ...]:
+    groups: dict[tuple[object, ...], list[ReadRange]] = {}
     for read in find_reads(site, form, integers, trips):
         window = window_of(site, integers, read, trips)
         if window is not None:
@@ -157,7 +157,9 @@ def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
             )
 
 
-def _droppable(site: Site, form: LoopForm, windows: Sequence[Sequence[Window]]) -> frozenset[str]:
+def _droppable(
+    site: Site, form: LoopForm, windows: Sequence[Sequence[ReadRange]]
+) -> frozenset[str]:
     """Carried values that may go: counters, and what the body only read by the iteration."""
     from passes.analysis.bodies.readers import readers_around
 

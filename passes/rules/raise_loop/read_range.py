@@ -12,7 +12,7 @@ from passes.rule import Refused, Site
 
 
 @dataclass(frozen=True)
-class Window:
+class ReadRange:
     """The slices that all iterations read: from `first`, as many as there are iterations.
 
     `whole`: they are the tensor itself, of size `extent`. `guarded`: that there are as many is
@@ -26,7 +26,7 @@ class Window:
     guarded: bool
 
 
-def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Window | None:
+def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> ReadRange | None:
     """Prove that a read stays inside its tensor; None where it starts at a place to be computed,
     or is better left where it is.
 
@@ -69,4 +69,4 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> Windo
     if first.number is None:
         return None
     whole = first.number == 0 and slack.number == 0
-    return Window(read, first.number, extent, whole, slack.least < 0)
+    return ReadRange(read, first.number, extent, whole, slack.least < 0)

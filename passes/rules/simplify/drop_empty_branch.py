@@ -9,8 +9,8 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.leftovers import leftovers
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
@@ -71,7 +71,7 @@ _SMALL = 512  # bytes; a constant of more is no shape
 
 
 @dataclass(frozen=True)
-class WhereEmpty(Level):
+class WhereEmpty(NestedGraph):
     """A branch of an If at a site; `types` are those of its values where sizes are 0."""
 
     types: Mapping[str, TypeProto] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class WhereEmpty(Level):
         Its shapes follow from those that it captures, in which only sizes that are proven to be
         equal have one symbol.
         """
-        plain = Level.of(site, graph, part)
+        plain = NestedGraph.of(site, graph, part)
         return cls(site, graph, plain.scope, types=_Inference(site, zeros).types(graph))
 
     def type_of(self, name: str) -> TypeProto | None:
@@ -219,7 +219,7 @@ def drop_empty_branch(site: Site) -> Edit:
                     [site.path, *node.output],
                 )
     edit = inlined(site, "then_branch")
-    covered = leftovers(site, Integers(site), (), edit.nodes)
+    covered = dead_after_rewrite(site, Integers(site), (), edit.nodes)
     return replace(edit, note="for no rows, too", covered=covered, context=context_of(site))
 
 

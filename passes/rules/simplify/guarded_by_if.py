@@ -13,7 +13,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.rule import Site
 
 
-def runs_in_its_branch(site: Site, form: LoopForm) -> bool:
+def is_guarded_by_if(site: Site, form: LoopForm) -> bool:
     """Whether a Scan runs at least once where it stands, since an If around it sees to that.
 
     The condition must compare the size of the very axis that is scanned with a number of 0 or

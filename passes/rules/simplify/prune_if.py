@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.analysis.bodies.liveness import Live, keep_nodes, told
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -49,7 +49,7 @@ def prune_if(site: Site) -> Edit:
     for part, graph in scoping.subgraphs(node):
         outputs = [one for at, one in enumerate(graph.output) if at not in unread]
         replace_all(graph.output, outputs)
-        live = Live.of(Level.of(site, graph, part), scoping.output_names(graph), {})
+        live = Live.of(NestedGraph.of(site, graph, part), scoping.output_names(graph), {})
         dropped += len(graph.node) - len(live.nodes)
         blockers += told(graph, live.blockers)
         keep_nodes(graph, live.nodes)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx import FunctionProto, NodeProto
 
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.bodies.readers import makers_around, readers_around
 from passes.analysis.safety.speculation import is_pure
 from passes.ir import scope as scoping
@@ -26,7 +26,7 @@ def makers_of_nothing(site: Site, nodes: Sequence[NodeProto]) -> tuple[int, ...]
     owner, readers, makers = site.scope.owner, readers_around(site), makers_around(site)
     if isinstance(owner, FunctionProto):
         return ()
-    level = Level(site, owner, site.scope)
+    level = NestedGraph(site, owner, site.scope)
     valid = site.assumes("valid-inputs")
     still = {name for node in nodes for name in scoping.free_names(node)}
     gone = {site.place.index}

@@ -9,7 +9,7 @@ from functools import cached_property
 from onnx import GraphProto, NodeProto
 
 from passes.analysis.bodies.liveness import Live, keep_nodes, told
-from passes.analysis.bodies.nested_graphs import Level
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count import facts
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
@@ -85,8 +85,8 @@ class Pruning:
         )
 
     @cached_property
-    def _level(self) -> Level:
-        return Level.of(self.site, self.form.body, "body", self.renamed)
+    def _level(self) -> NestedGraph:
+        return NestedGraph.of(self.site, self.form.body, "body", self.renamed)
 
     @property
     def _valid_inputs(self) -> bool:

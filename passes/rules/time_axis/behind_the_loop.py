@@ -27,10 +27,10 @@ def in_order(one: Collected) -> bool:
 def sunk(body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> Edit:
     """Write the nodes at `moved` behind the loop, which feed collected outputs only; of these
     the `plain` ones may stay in the loop, too."""
-    return _Sinking(body, moved, plain).edit()
+    return _BehindTheLoop(body, moved, plain).edit()
 
 
-class _Sinking:
+class _BehindTheLoop:
     def __init__(self, body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> None:
         self.body = body
         self.form = body.form

@@ -16,7 +16,7 @@ from passes.ir.names import Names
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain, op_of
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
-from passes.rules.simplify.guarded_by_if import least_size, runs_in_its_branch
+from passes.rules.simplify.guarded_by_if import is_guarded_by_if, least_size
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 from passes.writing.author import Author
@@ -144,7 +144,7 @@ class TimeBody:
     @cached_property
     def entered(self) -> bool:
         """Whether only an If around the loop sees to it that it runs an iteration."""
-        return self.trips is None and runs_in_its_branch(self.site, self.form)
+        return self.trips is None and is_guarded_by_if(self.site, self.form)
 
     def axis(self, size: str) -> Axis:
         """Time, whose length `size` names."""

@@ -35,7 +35,7 @@ class Length:
 
 def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Length:
     """The length of scanned inputs, guarded where they need not agree on it as they must."""
-    told = told_length(body.site, author, scanned)
+    told = known_length(body.site, author, scanned)
     if not told.agree:
         return told
     with author.serving(GUARD_SIZES):
@@ -43,7 +43,7 @@ def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Len
     return replace(told, size=guarded, guarded=True)
 
 
-def told_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Length:
+def known_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Length:
     """The length of the first of the axes that are scanned, and whether the others agree."""
     integers = Integers(site)
     sizes = [integers.size(one.tensor, one.axis) for one in scanned]

@@ -28,7 +28,7 @@ from passes.writing.tidy import Tidy, small
 _CONSTANT_OF_SHAPE = 9  # the opset that came with it
 
 
-def no_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
+def empty_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
     """A collected output of no iterations, typed and shaped: 0 where a size is not known.
 
     Raises:
@@ -253,7 +253,7 @@ class Unrolling:
 
     def _nothing(self, author: Author, one: Collected) -> str:
         """A collected output of no iterations."""
-        return no_rows(author, self.site, self.form, one)
+        return empty_rows(author, self.site, self.form, one)
 
     def _type_of(self, name: str) -> TypeProto | None:
         """The type of a value, None where iterations may differ in it."""

@@ -18,7 +18,7 @@ from passes.rule import Site
 _FAILS_ON_SHAPES_ONLY = SPECULATABLE | {"Squeeze", "Unsqueeze"}
 
 
-def leftovers(
+def dead_after_rewrite(
     site: Site, integers: Integers, covered: Iterable[int], written: Iterable[NodeProto]
 ) -> tuple[int, ...]:
     """The positions of the covered nodes and of those that only fed the nodes that go.
