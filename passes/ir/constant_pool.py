@@ -61,13 +61,13 @@ class ConstantPool:
         """The constants of `owner` that may be shared."""
         graphs = list(scoping.graphs_below(owner))[1:]
         hidden = {name for graph in graphs for name in scoping.defined(graph)}
-        shelf = cls(hidden)
+        pool = cls(hidden)
         for kept in _constants(site, owner):
-            shelf.add(kept)
-        return shelf
+            pool.add(kept)
+        return pool
 
     def add(self, kept: Kept) -> None:
-        """Put a constant on the shelf."""
+        """Put a constant into the pool."""
         self._by_name[kept.name] = kept
         self._alike.setdefault(kept.kind, []).append(kept)
         if kept.kind in self._equal:
@@ -125,8 +125,8 @@ def _content(tensor: TensorProto) -> bytes:
 
 
 def pool_of(site: Site) -> ConstantPool:
-    """The shelf of the graph or function in which the site stands, one a round."""
-    known: dict[int, tuple[Owner, ConstantPool]] = site.memory.once("shelves", dict)
+    """The pool of the graph or function in which the site stands, one a round."""
+    known: dict[int, tuple[Owner, ConstantPool]] = site.memory.once("pools", dict)
     owner = site.scope.owner  # kept alive, so its id is its own
     if id(owner) not in known:
         known[id(owner)] = (owner, ConstantPool.of(site, owner))

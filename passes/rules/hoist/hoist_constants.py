@@ -58,15 +58,15 @@ def hoist_constants(site: Site) -> Edit:
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
-    shelf = pool_of(site)
+    pool = pool_of(site)
     if (tensor := constant_tensor(site.node)) is not None:
-        return _as_initializer(site, shelf, tensor)
-    return _Hoisting(site, shelf).edit()
+        return _as_initializer(site, pool, tensor)
+    return _Hoisting(site, pool).edit()
 
 
-def _as_initializer(site: Site, shelf: ConstantPool, tensor: TensorProto) -> Edit:
+def _as_initializer(site: Site, pool: ConstantPool, tensor: TensorProto) -> Edit:
     """A Constant node of the main graph that another constant stands for, as its readers find."""
-    kept = shelf.first_of(tensor.name, site.place.index)
+    kept = pool.first_of(tensor.name, site.place.index)
     returned = scoping.output_names(site.scope.owner)
     if site.in_function or kept is None or kept.name == tensor.name or tensor.name in returned:
         raise NothingToDo
@@ -87,7 +87,7 @@ class _Hoisting:
     """The constants of one outermost node; `made` are those that its Edit brings along."""
 
     site: Site
-    shelf: ConstantPool
+    pool: ConstantPool
     made: dict[str, TensorProto] = field(default_factory=dict)
     nodes: list[NodeProto] = field(default_factory=list)
     moved: int = 0
@@ -121,11 +121,11 @@ class _Hoisting:
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
         """The name of a body's constant in the main graph."""
         self.moved += 1
-        kept = None if annotated else self.shelf.equal_to(Kept(tensor), self.site.place.index)
+        kept = None if annotated else self.pool.equal_to(Kept(tensor), self.site.place.index)
         if kept is None:
             kept = Kept(_renamed(tensor, self._fresh(tensor.name)), made=True)
             if not annotated:
-                self.shelf.add(kept)
+                self.pool.add(kept)
         else:
             self.shared += 1
         if kept.made:
@@ -149,7 +149,7 @@ class _Hoisting:
     def _same(self) -> dict[str, str]:
         """For each constant that the node reads, the first one that holds the same."""
         at = self.site.place.index
-        found = {name: self.shelf.first_of(name, at) for name in scoping.free_names(self.site.node)}
+        found = {name: self.pool.first_of(name, at) for name in scoping.free_names(self.site.node)}
         return {
             name: one.name
             for name, one in found.items()

@@ -21,7 +21,7 @@ from passes.rules.time_axis.without_iterations import may_move, may_run_on_nothi
 
 
 @dataclass(frozen=True)
-class Early:
+class BatchableInputs:
     """Nodes that may run in front of the loop, by position.
 
     Those in `plain` give the same in every iteration, those in `moving` run over all iterations
@@ -33,7 +33,7 @@ class Early:
     carrying: frozenset[str]
 
     @classmethod
-    def of(cls, body: TimeBody) -> Early:
+    def of(cls, body: TimeBody) -> BatchableInputs:
         """Find them, in one walk."""
         readable = [one for one in body.form.scanned if not one.axis or known_rank(body, one)]
         rows = {one.body_input for one in readable}
@@ -126,12 +126,12 @@ class _Choice:
     """Which of the nodes that may go in front do."""
 
     body: TimeBody
-    early: Early
+    early: BatchableInputs
     readers: dict[str, list[int]]
 
     @classmethod
     def of(cls, body: TimeBody) -> _Choice:
-        return cls(body, Early.of(body), body.readers())
+        return cls(body, BatchableInputs.of(body), body.readers())
 
     def moved(self) -> list[int]:
         """The positions of the nodes that move, in order.

@@ -27,7 +27,7 @@ from passes.types.value_types import dims_of, elem_type_of
 
 
 @dataclass(frozen=True)
-class Late:
+class BatchableOutputs:
     """Nodes that may run behind the loop, by position.
 
     Those in `moving` run over all iterations at once, on values that the loop collects; those in
@@ -42,7 +42,7 @@ class Late:
     together: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, body: TimeBody) -> Late:
+    def of(cls, body: TimeBody) -> BatchableOutputs:
         """Find them, in one walk from the front and then from the back."""
         inputs = set(scoping.input_names(body.rows.graph))
         finding = _Finding(body, Attempt.of(body, inputs), set(), set(), {})
@@ -212,7 +212,7 @@ def batch_outputs(site: Site) -> Edit:
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
     body = TimeBody.of(site)
-    choice = _Choice(body, Late.of(body), body.readers())
+    choice = _Choice(body, BatchableOutputs.of(body), body.readers())
     return sunk(body, choice.moved(), choice.late.plain)
 
 
@@ -221,7 +221,7 @@ class _Choice:
     """Which of the nodes that may go behind do."""
 
     body: TimeBody
-    late: Late
+    late: BatchableOutputs
     readers: dict[str, list[int]]
 
     def moved(self) -> list[int]:

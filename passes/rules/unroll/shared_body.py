@@ -50,10 +50,10 @@ class SharedBody:
         for node in graph.node:
             for _, inner in scoping.subgraphs(node):
                 _uncover(inner, author, visible)
-        shelf = _Shelf(author)
-        lifting = Lifting(shelf, author.opset)
+        pool = _Pool(author)
+        lifting = Lifting(pool, author.opset)
         lifting.take(graph, nested=False)
-        return cls(graph, tuple(shelf.constants), tuple(shelf.nodes), tuple(lifting.annotations))
+        return cls(graph, tuple(pool.constants), tuple(pool.nodes), tuple(lifting.annotations))
 
 
 def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
@@ -63,7 +63,7 @@ def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) 
 
 
 @dataclass(frozen=True)
-class _Shelf:
+class _Pool:
     """The constants outside, each under a name of its own."""
 
     author: Author
