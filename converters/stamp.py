@@ -8,9 +8,7 @@ from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain
-
-#: From this IR version on, initializers need not be inputs; those of bodies must not.
-_FREE_INITIALIZERS = 4
+from passes.ir.versions import FREE_INITIALIZERS
 
 
 def ir_version_for(opset: int) -> int:
@@ -42,7 +40,7 @@ def stamp(model: ModelProto, target: int) -> None:
     _raise(model.opset_import, target)
     for function in model.functions:
         _raise(function.opset_import, target)
-    if model.ir_version < _FREE_INITIALIZERS <= ir_version:
+    if model.ir_version < FREE_INITIALIZERS <= ir_version:
         for _, owner in scoping.owners(model):
             for graph in scoping.graphs_below(owner):
                 if not isinstance(graph, FunctionProto):

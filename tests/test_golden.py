@@ -13,8 +13,8 @@ import onnx
 import pytest
 
 from passes.engine.plugins import load_rules
-from passes.engine.stage import SCAN_8
 from passes.ir.model import Model
+from passes.ir.versions import SCAN_8
 from passes.testing import NO_NAME, as_text, assert_refused, assert_rewrite
 
 FOLDER = Path(__file__).parent.parent / "golden_models"

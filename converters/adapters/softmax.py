@@ -9,6 +9,7 @@ from onnx import NodeProto
 from converters.conversion import Conversion
 from converters.steps import adapter, identical
 from passes.ir.operators import op_of
+from passes.ir.versions import ZERO_IS_A_SIZE
 
 _OPS = ("Softmax", "LogSoftmax", "Hardmax")
 
@@ -60,10 +61,6 @@ def _only_axis(node: NodeProto, at: Conversion) -> int | None:
 
 def _reshape(at: Conversion, x: str, shape: str, output: str) -> NodeProto:
     """A Reshape to exactly `shape`: from version 14 on, a 0 in it can mean an empty axis."""
-    if at.site.target >= _ALLOW_ZERO:
-        return at.later(_ALLOW_ZERO).node("Reshape", [x, shape], [output], allowzero=1)
+    if at.site.target >= ZERO_IS_A_SIZE:
+        return at.later(ZERO_IS_A_SIZE).node("Reshape", [x, shape], [output], allowzero=1)
     return at.node("Reshape", [x, shape], [output])
-
-
-#: The version of Reshape that takes `allowzero`.
-_ALLOW_ZERO = 14

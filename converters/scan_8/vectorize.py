@@ -18,6 +18,7 @@ from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
@@ -28,7 +29,6 @@ from passes.writing.author import Author
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.
 OLDEST = 13
-_FREE_INITIALIZERS = 4
 
 
 def vectorize(
@@ -104,7 +104,7 @@ def runs_on(site: Site, scan: BatchedScan) -> bool:
 def _rows(site: Site, scan: BatchedScan) -> Rows:
     """The body on its own, at the target opset."""
     # up to IR 3, inference does not look at initializers that are no inputs
-    model = ModelProto(ir_version=max(site.model.proto.ir_version, _FREE_INITIALIZERS))
+    model = ModelProto(ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS))
     model.opset_import.extend(site.model.proto.opset_import)
     for entry in model.opset_import:
         if is_onnx_domain(entry.domain):

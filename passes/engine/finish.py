@@ -16,7 +16,8 @@ from passes.ir.names import Names
 from passes.ir.operators import called_key, op_of
 from passes.ir.repeated import replace_all
 from passes.ir.scope import Owner
-from passes.writing.splicing import FREE_INITIALIZERS, drop_unread
+from passes.ir.versions import FREE_INITIALIZERS
+from passes.writing.splicing import drop_unread
 
 #: A string may be no number, and an operand may not fit another one.
 _MAY_FAIL = ("Cast", "CastLike")

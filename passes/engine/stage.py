@@ -9,9 +9,8 @@ from onnx import ModelProto
 from passes.engine.plugins import rule
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_8
 from passes.rule import Rule
-
-SCAN_8 = 8
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,14 @@ from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.scope import Owner, Place, Scope
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.dequantized import with_dequantized_apart
 from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
 from passes.onnxruntime.said_conditions import with_conditions_said
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
-from passes.writing.splicing import FREE_INITIALIZERS, drop_unread, list_initializers, splice
+from passes.writing.splicing import drop_unread, list_initializers, splice
 
 _TRAPS = (with_own_strings, with_dequantized_apart, with_conditions_said, with_fitting_types)
 _MANY = 64  # nodes of an Edit, of which there should not be two copies

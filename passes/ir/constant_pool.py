@@ -15,11 +15,11 @@ from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import ExternalTensor
 from passes.ir.scope import Owner
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
 
 _IN_FRONT = -1  # the place of initializers among the nodes
 _SAMPLE = 64  # bytes that tell most weights of one shape apart
-_DEFAULTS_SINCE = 4  # the IR version from which a caller may feed an initializer
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _constants(site: Site, owner: Owner) -> Iterator[Kept]:
     if not isinstance(owner, FunctionProto):
         # a shared constant has one scale; and what is trained does not stay what it is
         untouchable.update(one.tensor_name for one in owner.quantization_annotation)
-        if model.ir_version >= _DEFAULTS_SINCE:
+        if model.ir_version >= FREE_INITIALIZERS:
             untouchable.update(scoping.input_names(owner))
         dense = [] if model.training_info else list(owner.initializer)
         yield from (Kept(one) for one in dense if one.name not in untouchable)

@@ -20,6 +20,7 @@ from passes.ir import scope as scoping
 from passes.ir.conditions import conjuncts, is_true
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
+from passes.ir.versions import SCAN_8
 from passes.loops import reading
 from passes.loops.parts import Carried, Collected, Condition, Kind, Scanned
 from passes.loops.writing import relisted, set_attributes
@@ -27,7 +28,6 @@ from passes.types.value_types import tensor_type
 
 __all__ = ["Carried", "Collected", "Condition", "Kind", "LoopForm", "Scanned"]
 
-_BATCH_OPSET = 8  # the only version of Scan that has a batch axis and sequence_lens
 _BATCHED_AXIS = 1  # the axis it scans and collects on, the batch included
 
 
@@ -66,7 +66,7 @@ class LoopForm:
         if op_of(node) == "Loop":
             return _from_loop(node)
         if op_of(node) == "Scan":
-            return _from_scan_8(node) if opset <= _BATCH_OPSET else _from_scan(node)
+            return _from_scan_8(node) if opset <= SCAN_8 else _from_scan(node)
         raise BadModel(f"{op_of(node)} is no loop")
 
     def to_node(self) -> NodeProto:
@@ -88,7 +88,7 @@ class LoopForm:
 
     def _says(self, node: NodeProto) -> bool:
         """Whether this form is what `node` says."""
-        opset = _BATCH_OPSET if self.kind is Kind.SCAN_8 else _BATCH_OPSET + 1
+        opset = SCAN_8 if self.kind is Kind.SCAN_8 else SCAN_8 + 1
         try:
             return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
         except BadModel:  # the node is a Scan of the other form

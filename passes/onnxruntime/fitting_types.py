@@ -11,6 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
+from passes.ir.versions import SCAN_8
 from passes.onnxruntime.element_types import Need, given_and_needed, needs_of, signature, wider
 from passes.rule import Edit, Refused, Site
 from passes.types.value_types import elem_type_of
@@ -113,7 +114,7 @@ class _Scope:
         inner = _Scope(self.opset, self.of, in_body=True, surely=self.surely)
         op = op_of(node)
         fed: Sequence[str] = node.input if op in ("Loop", "Scan") else ()
-        shift = 1 if op == "Scan" and self.opset == _SCAN_WITH_LENGTHS else 0
+        shift = 1 if op == "Scan" and self.opset == SCAN_8 else 0
         for position, value in enumerate(graph.input):
             at = position + shift
             feeds = at < len(fed) and (op == "Scan" or position >= _LOOP_STATES)
@@ -124,7 +125,6 @@ class _Scope:
         return inner
 
 
-_SCAN_WITH_LENGTHS = 8
 _LOOP_STATES = 2  # inputs of a Loop's body in front of what it carries
 
 

@@ -10,11 +10,11 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.rule import Edit, Site
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author
 
-_WHERE_SINCE = 9
 SHARING = {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
 """Ops whose result may share the memory of what they read."""
 
@@ -24,7 +24,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
     if site.scope.outer is None:
         return edit
     handed = [node for node in edit.nodes if _hands_on_text(site, node)]
-    if not handed or site.target < _WHERE_SINCE or not _is_emptied(site):
+    if not handed or site.target < WHERE_SINCE or not _is_emptied(site):
         return edit
     makers = {name: node for node in edit.nodes for name in node.output}
     texts = {

@@ -13,11 +13,11 @@ from onnx import GraphProto, ModelProto, TypeProto
 
 from passes.ir import scope as scoping
 from passes.ir.scope import Key, Scope
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
 from passes.types.type_tables import Table, Tables, inferred, look_up, tabulate
 
 _LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
-_OVERRIDABLE_SINCE = 4  # the IR version from which a caller may feed an initializer
 
 
 @dataclass
@@ -58,7 +58,7 @@ def light_copy(model: ModelProto) -> ModelProto:
     copy = ModelProto()
     _copy_fields(model, copy, without=("graph", "training_info"))
     _copy_fields(model.graph, copy.graph, without=("initializer",))
-    defaults = scoping.input_names(model.graph) if model.ir_version >= _OVERRIDABLE_SINCE else []
+    defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
     _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
     for owner in tops:

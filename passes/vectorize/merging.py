@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 
 #: A size: a number, or the name of an int64 [1].
 Size = int | str
-_ALLOWZERO = 14  # the opset in which Reshape learned to take a 0 as the size 0
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Merging:
             return at.op("Reshape", value, shape)
         if full:  # a 0 at `place` says that the axis there stays: it is empty, too
             return at.op("Reshape", value, _vector(at, parts))
-        if at.author.opset < _ALLOWZERO:
+        if at.author.opset < ZERO_IS_A_SIZE:
             at.refuse("may-be-empty", "opset 13 has no Reshape to a size that may be 0", value)
         return at.op("Reshape", value, _vector(at, parts), allowzero=1)
 

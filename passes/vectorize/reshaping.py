@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.types.value_types import Dim
 from passes.vectorize.merging import Size
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
-
-_ALLOWZERO = 14  # before, a 0 in the shape of a Reshape always copies a dim
 
 
 def row_shape(at: Vectorizer, name: str) -> str:
@@ -63,7 +62,7 @@ def exactly(at: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
     Raises:
         Refused: `may-be-empty` before opset 14, where a Reshape cannot be told so.
     """
-    if at.author.opset < _ALLOWZERO:
+    if at.author.opset < ZERO_IS_A_SIZE:
         at.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
     parts = [size if isinstance(size, str) else at.author.ints(size) for size in sizes]
     shape = parts[0] if len(parts) == 1 else at.op("Concat", *parts, axis=0)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from onnx import TypeProto, ValueInfoProto, helper
 
 from passes.analysis.trip_count import facts
+from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.loops.form import Carried, Collected, LoopForm
 from passes.rule import Refused, Site
 from passes.types.value_types import Dim, dims_of, elem_type_of, tensor_type
 from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS, IDENTITY_OF_SEQUENCES
-
-SHAPES_MAY_DIFFER = 11  # between the branches of an If
 
 
 def state_type(site: Site, one: Carried) -> TypeProto | None:

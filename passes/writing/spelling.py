@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
+from passes.ir.versions import REDUCED_AXES_ARE_INPUTS, SLICE_HAS_INPUTS
 from passes.onnxruntime.element_types import runs
 from passes.writing.author import Author
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
-_REDUCED_AXES_ARE_INPUTS = 18  # of reducers but ReduceSum
-_SLICE_HAS_INPUTS = 10
 _SPLIT_COUNTS_OUTPUTS = 18
 #: Of these onnxruntime's Where turns -0.0 of its second input into 0.0.
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
@@ -56,7 +55,7 @@ def true(author: Author, rank: int = 0) -> str:
 
 def greatest(author: Author, value: str, axis: int) -> str:
     """The greatest elements along an axis, which goes."""
-    if author.opset < _REDUCED_AXES_ARE_INPUTS:
+    if author.opset < REDUCED_AXES_ARE_INPUTS:
         return author.op("ReduceMax", value, axes=[axis], keepdims=0)
     return author.op("ReduceMax", value, author.ints(axis), keepdims=0)
 
@@ -92,7 +91,7 @@ def scalar_size(author: Author, value: str, axis: int) -> str:
 def rest_of_shape(author: Author, value: str, first: int) -> str:
     """The sizes of the axes from `first` on, int64 vector."""
     shape = shape_of(author, value)
-    if author.opset < _SLICE_HAS_INPUTS:
+    if author.opset < SLICE_HAS_INPUTS:
         return author.op("Slice", shape, starts=[first], ends=[_END], axes=[0])
     return author.op("Slice", shape, author.ints(first), author.ints(_END))
 
@@ -112,7 +111,7 @@ def row(author: Author, value: str, index: str, elem_type: int) -> str:
 
 def prefix(author: Author, value: str, length: str, elem_type: int) -> str:
     """The first `length` (int64 [1], at most the size) elements along axis 0."""
-    if author.opset >= _SLICE_HAS_INPUTS:
+    if author.opset >= SLICE_HAS_INPUTS:
         return author.op("Slice", value, author.ints(0), length, author.ints(0))
     if elem_type != TensorProto.STRING:
         return author.op("Gather", value, arange(author, length), axis=0)
@@ -124,14 +123,14 @@ def part(author: Author, value: str, axis: int, start: int, end: int | None) -> 
     """The elements from `start` to `end` (None for all that follow) along an axis; both may count
     from the end."""
     end = _END if end is None else end
-    if author.opset < _SLICE_HAS_INPUTS:
+    if author.opset < SLICE_HAS_INPUTS:
         return author.op("Slice", value, starts=[start], ends=[end], axes=[axis])
     return author.op("Slice", value, author.ints(start), author.ints(end), author.ints(axis))
 
 
 def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> str:
     """The elements along axis 0, last first."""
-    if author.opset >= _SLICE_HAS_INPUTS:
+    if author.opset >= SLICE_HAS_INPUTS:
         last, beyond = author.ints(-1), author.ints(-(1 << 31))
         return author.op("Slice", value, last, beyond, author.ints(0), last, outputs=outputs)
     size = size_of_axis(author, value, 0)

@@ -12,8 +12,6 @@ from passes.ir.repeated import replace_all
 from passes.ir.scope import Owner
 from passes.rule import Edit
 
-FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
-
 
 def splice(
     owner: Owner, edits: Mapping[int, Edit], constants: Mapping[str, TensorProto]

@@ -9,13 +9,12 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count import facts
 from passes.analysis.trip_count.trips import Trips
 from passes.analysis.trip_count.truth import Truth
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dim, dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
-
-_GREATER_OF_INTEGERS = 9  # earlier, it compares floats only; Where is as old
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Running:
         """Whether the model can compute in front of the loop whether it runs, and ask by an If."""
         if self.site.options.no_branches:
             return False
-        return self.form.kind is not Kind.SCAN_8 and self.site.target >= _GREATER_OF_INTEGERS
+        return self.form.kind is not Kind.SCAN_8 and self.site.target >= WHERE_SINCE
 
     @property
     def sure_if_non_empty(self) -> bool:

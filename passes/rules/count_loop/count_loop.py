@@ -13,6 +13,7 @@ from passes.analysis.safety.unread import doubts_of
 from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import Condition, LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.count_loop.counter import Counter
@@ -22,19 +23,17 @@ from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import COUNT_TRIPS
 
-_OLDEST = 9  # Where, Not and Greater of whole numbers
-
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop whose body says when it ends."""
-    if op_of(node) != "Loop" or opset < _OLDEST:
+    if op_of(node) != "Loop" or opset < WHERE_SINCE:
         return False
     return len(node.input) > 1 and not _hands_on_its_condition(node)
 
 
 def _hands_on_its_condition(node: NodeProto) -> bool:
     """Whether the body returns the condition it got, or a constant of its own."""
-    form = LoopForm.from_node(node, _OLDEST)
+    form = LoopForm.from_node(node, WHERE_SINCE)
     assert form.condition is not None
     producers = {name: one for one in form.body.node for name in one.output}
     name = form.condition.body_output

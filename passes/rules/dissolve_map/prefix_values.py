@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto, helper
 
+from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
 from passes.rules.dissolve_map.recurrences import FLOATS, Kind, Recurrence
 from passes.rules.time_axis.moving import Outside
@@ -14,7 +15,6 @@ from passes.types.value_types import Dim
 from passes.writing import spelling
 
 _END = (1 << 63) - 1
-_AXES_ARE_INPUTS = 18  # of ReduceMax, ReduceMin and ReduceProd
 _REDUCERS = {
     Kind.SUM: "ReduceSum",
     Kind.PRODUCT: "ReduceProd",
@@ -185,7 +185,7 @@ class PrefixValues:
 
     def _reduce(self, reducer: str, rows: str) -> str:
         author = self.author
-        if reducer == "ReduceSum" or author.opset >= _AXES_ARE_INPUTS:
+        if reducer == "ReduceSum" or author.opset >= REDUCED_AXES_ARE_INPUTS:
             return author.op(reducer, rows, author.ints(0), keepdims=0)
         return author.op(reducer, rows, axes=[0], keepdims=0)
 

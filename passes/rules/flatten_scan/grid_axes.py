@@ -10,8 +10,8 @@ from onnx import TypeProto
 
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.ir import scope as scoping
+from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Refused, Site
-from passes.rules.raise_loop.collected_rows import ZERO_IS_A_SIZE
 from passes.rules.time_axis.time_body import UNKNOWN_DIM
 from passes.rules.time_axis.time_cost import item_bytes
 from passes.types.value_types import Dim, Dims, tensor_type

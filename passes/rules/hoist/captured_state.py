@@ -11,12 +11,11 @@ from passes.analysis.bodies.nested_graphs import collects_strings
 from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.repeated import replace_all
+from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
 from passes.rule import Site
 from passes.types.value_types import elem_type_of
 from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS
-
-_LOOP_MAY_CARRY_NOTHING = 11
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _uncover(site: Site, form: LoopForm, initials: set[str]) -> dict[str, str]:
 def _needs_one(site: Site, form: LoopForm, count: int) -> bool:
     if count < len(form.carried):
         return False
-    old = form.kind is Kind.LOOP and site.opset < _LOOP_MAY_CARRY_NOTHING
+    old = form.kind is Kind.LOOP and site.opset < LOOP_MAY_CARRY_NOTHING
     return old or not form.collected
 
 

@@ -8,10 +8,9 @@ from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.hoist.packing import counts, read_too_far
-
-_FREE_INITIALIZERS = 4  # the IR version from which initializers need not be inputs
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -55,7 +54,7 @@ def sink_weights(site: Site) -> Edit:
 
 
 def _may_hold_initializers(site: Site) -> bool:
-    return not site.in_function and site.model.proto.ir_version >= _FREE_INITIALIZERS
+    return not site.in_function and site.model.proto.ir_version >= FREE_INITIALIZERS
 
 
 def _sunk(site: Site, owner: GraphProto) -> Edit:

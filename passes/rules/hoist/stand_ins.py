@@ -8,11 +8,10 @@ from functools import cached_property
 
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
+from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.loops.form import LoopForm
 from passes.rules.hoist.invariants import Candidate
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of
-
-_SHAPES_MAY_DIFFER = 11  # from then on, the branches of an If may give values of two shapes
 
 #: Where a size stands: it is this axis of an outer value.
 Place = tuple[str, int]
@@ -52,7 +51,7 @@ class StandIns:
         return [told.get(dim) if isinstance(dim, str) else dim for dim in dims]
 
     def _is_seen(self, name: str) -> bool:
-        return self.level.site.target < _SHAPES_MAY_DIFFER or name in self._shaping
+        return self.level.site.target < SHAPES_MAY_DIFFER or name in self._shaping
 
     @cached_property
     def _shaping(self) -> set[str]:

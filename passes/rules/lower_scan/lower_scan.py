@@ -10,6 +10,7 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
@@ -18,9 +19,6 @@ from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
-
-_LOOP_MAY_CARRY_NOTHING = 11
-_SLICES_BACKWARDS = 10
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -87,7 +85,7 @@ class _Lowering:
     @property
     def needs_company(self) -> bool:
         """Whether a carried value is made up, since Loop-1 cannot do without."""
-        return not self.form.carried and self.author.opset < _LOOP_MAY_CARRY_NOTHING
+        return not self.form.carried and self.author.opset < LOOP_MAY_CARRY_NOTHING
 
     def write(self) -> None:
         """Write the trip count, the Loop, and what moves its outputs into place."""
@@ -171,11 +169,11 @@ class _Lowering:
     def _refuse_strings(self, one: Collected) -> None:
         """See that rows can be reversed: onnxruntime gathers only the first string of each."""
         kind = elem_type_of(self.site.body_type_of("body", one.body_output))
-        if kind == TensorProto.STRING and self.author.opset < _SLICES_BACKWARDS:
+        if kind == TensorProto.STRING and self.author.opset < SLICE_HAS_INPUTS:
             raise Refused(
                 "strings",
                 f"{one.tensor!r} is collected last first and holds strings, which opset "
-                f"{self.author.opset} does not reverse; opset {_SLICES_BACKWARDS} does",
+                f"{self.author.opset} does not reverse; opset {SLICE_HAS_INPUTS} does",
                 [self.site.path, one.tensor],
             )
 

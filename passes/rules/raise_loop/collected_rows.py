@@ -8,15 +8,12 @@ from onnx import TypeProto
 
 from passes.analysis.sizes.element_sizes import known_size, shape_of_none
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.raising import Raising
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branch_types import SHAPES_MAY_DIFFER
-
-#: The opset of Reshape's allowzero.
-ZERO_IS_A_SIZE = 14
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.readers import OUTPUT, readers_around
 from passes.ir.operators import op_of
+from passes.ir.versions import SLICE_HAS_INPUTS
 from passes.rule import Site
 
-_SLICE_HAS_INPUTS = 10
 _BEYOND = -(1 << 31)  # an end that lies in front of every axis
 
 
@@ -51,7 +51,7 @@ def _moved(site: Site, found: OutputLayout, node: NodeProto) -> OutputLayout | N
         if len(others) == len(perm) or others != sorted(others):
             return None
         return replace(found, axis=list(perm).index(found.axis))
-    is_slice = op_of(node) == "Slice" and site.opset >= _SLICE_HAS_INPUTS
+    is_slice = op_of(node) == "Slice" and site.opset >= SLICE_HAS_INPUTS
     if is_slice and len(node.input) == 5 and _reverses(site, node, found.axis):
         return replace(found, reversed=not found.reversed)
     return None

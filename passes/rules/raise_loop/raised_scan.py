@@ -12,11 +12,12 @@ from passes.analysis.safety.unread import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
-from passes.rules.raise_loop.collected_rows import ZERO_IS_A_SIZE, Rows
+from passes.rules.raise_loop.collected_rows import Rows
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.raised_body import RaisedBody
 from passes.rules.raise_loop.raising import Raising, check_carried
@@ -24,7 +25,6 @@ from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.branch_types import SHAPES_MAY_DIFFER
 from passes.writing.purposes import GUARD_READS, handles_no_trips
 
 _RANGE, _SLICE_HAS_INPUTS = 11, 10

@@ -11,10 +11,9 @@ from onnx import GraphProto, NodeProto
 from passes.analysis.bodies.liveness import Live, keep_nodes, told
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count import facts
+from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
-
-_LOOP_MAY_CARRY_NOTHING = 11
 
 
 @dataclass
@@ -145,7 +144,7 @@ class Pruning:
         for one in held:
             what = f"nothing is made of the carried {one.body_input!r}, but its shape may change"
             self._block("shape-may-change", f"{what}, and then the Scan fails", one.body_input)
-        old = self.form.kind is Kind.LOOP and self.site.opset < _LOOP_MAY_CARRY_NOTHING
+        old = self.form.kind is Kind.LOOP and self.site.opset < LOOP_MAY_CARRY_NOTHING
         if (old or alone) and len(dead) == len(self.form.carried):
             return held or list(dead[:1])
         return held

@@ -14,6 +14,7 @@ from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.names import Names
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain, op_of
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
 from passes.rules.simplify.guarded_by_if import is_guarded_by_if, least_size
@@ -23,7 +24,6 @@ from passes.writing.author import Author
 
 #: The table of vectorisation rules knows the ops in their spelling from here on.
 OLDEST = 13
-_FREE_INITIALIZERS = 4
 #: What the size of a row is taken for where nothing tells it.
 UNKNOWN_DIM = 8
 #: By how much it may exceed the least that an If around the loop lets through.
@@ -199,7 +199,7 @@ class TimeBody:
 def _alone(site: Site) -> ModelProto:
     """The opsets in which the body is written; functions stay calls."""
     # up to IR 3, inference does not look at initializers that are no inputs
-    model = ModelProto(ir_version=max(site.model.proto.ir_version, _FREE_INITIALIZERS))
+    model = ModelProto(ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS))
     for entry in site.model.proto.opset_import:
         if not is_onnx_domain(entry.domain):
             model.opset_import.append(entry)

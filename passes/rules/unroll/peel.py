@@ -13,6 +13,7 @@ from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.truth import Truth
 from passes.choices import Peel
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Limit, Refused, Site, register
 from passes.rules.unroll.budget import allow, refuse_copies_of_copies
@@ -20,8 +21,6 @@ from passes.rules.unroll.peeling import PEELED_KEY, Known, Peeling
 from passes.rules.unroll.trip_bounds import fixed_trips
 from passes.rules.unroll.unrolling import Unrolling
 from passes.writing.branch_types import refuse_changing_states, refuse_two_shapes, refuse_uncopied
-
-_COMPARES_WHOLE_NUMBERS = 9  # Less
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -125,11 +124,11 @@ def _refuse(site: Site, form: LoopForm, known: Known, last: bool) -> None:
         raise Refused("endless", "the loop has no trip count and nothing ends it", [site.path])
     if not known.follows:
         refuse_two_shapes(site, form)
-    if not known.starts and form.trip_count and site.target < _COMPARES_WHOLE_NUMBERS:
+    if not known.starts and form.trip_count and site.target < WHERE_SINCE:
         raise Refused(
             "opset-too-old",
             f"whether {form.trip_count!r} is above 0 cannot be asked at opset {site.target}, which "
-            f"compares no whole numbers; opset {_COMPARES_WHOLE_NUMBERS} does",
+            f"compares no whole numbers; opset {WHERE_SINCE} does",
             [site.path, form.trip_count],
         )
     if not known.starts:

@@ -11,6 +11,7 @@ from passes.analysis.safety.known_failure import refuse_known_failure
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.safety.selectable import objection
 from passes.ir.operators import op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.unroll.bounded import Masked
@@ -18,8 +19,6 @@ from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.unroll.budget import allow
 from passes.rules.unroll.trip_bounds import Bound, bound_of
 from passes.rules.unroll.unrolling import Unrolling
-
-_SELECTS = 9  # Where and ConstantOfShape; Less compares whole numbers
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -88,11 +87,11 @@ def unroll(site: Site) -> Edit:
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
-    if site.target < _SELECTS:
+    if site.target < WHERE_SINCE:
         raise Refused(
             "opset-too-old",
             f"the loop may end before its bound, but opset {site.target} has no Where and no "
-            f"ConstantOfShape, which came with opset {_SELECTS}",
+            f"ConstantOfShape, which came with opset {WHERE_SINCE}",
             [site.path],
         )
     inner = site.scope.outer is not None or site.in_function

@@ -11,14 +11,13 @@ from passes.analysis.safety.known_failure import refuse_known_failure
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count import facts
 from passes.ir.operators import op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.unroll.budget import allow, refuse_copies_of_copies
 from passes.rules.unroll.partial import PARTIAL_KEY, Partial
 from passes.rules.unroll.unrolling import Unrolling
 from passes.types.value_types import Dim, elem_type_of
-
-_COMPARES_WHOLE_NUMBERS = 9  # Less and Where
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -74,11 +73,11 @@ def unroll_partial(site: Site) -> Edit:
         refuse_known_failure(site, edit)
         return replace(edit, context=context)
     _refuse_strings(site, form)
-    if site.target < _COMPARES_WHOLE_NUMBERS:
+    if site.target < WHERE_SINCE:
         raise Refused(
             "opset-too-old",
             f"the trip count cannot be divided at opset {site.target}, which compares no whole "
-            f"numbers; opset {_COMPARES_WHOLE_NUMBERS} does",
+            f"numbers; opset {WHERE_SINCE} does",
             [site.path],
         )
     refuse_copies_of_copies(site, form, factor + 1, PARTIAL_KEY)

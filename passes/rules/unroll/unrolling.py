@@ -14,6 +14,7 @@ from passes.analysis.sizes.element_sizes import shape_of_none, size_of
 from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.versions import WHERE_SINCE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site
 from passes.rules.lower_scan.kept_state import kept_state
@@ -24,8 +25,6 @@ from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
 from passes.writing.tidy import Tidy, small
-
-_CONSTANT_OF_SHAPE = 9  # the opset that came with it
 
 
 def empty_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
@@ -44,7 +43,7 @@ def empty_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> st
             [site.path, one.body_output],
         )
     if any(isinstance(dim, str) for dim in dims):
-        if author.opset < _CONSTANT_OF_SHAPE:
+        if author.opset < WHERE_SINCE:
             raise _too_old(author, site, one, dims)
         sizes = [size_of(author, site, form, dim) for dim in dims]
         return spelling.zeros(author, shape_of_none(author, sizes, one.axis), elem_type_of(known))
@@ -60,7 +59,7 @@ def _too_old(author: Author, site: Site, one: Collected, dims: Sequence[Dim]) ->
     return Refused(
         "opset-too-old",
         f"no iteration runs, and opset {author.opset} makes no rows of {one.body_output!r} of "
-        f"shape {list(dims)}; opset {_CONSTANT_OF_SHAPE} does",
+        f"shape {list(dims)}; opset {WHERE_SINCE} does",
         [site.path, one.body_output],
     )
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto
 
+from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.vectorize.axes import attribute
 from passes.vectorize.reshaping import row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 
-_ALLOWZERO = 14
 _INFERRED = -1
 
 
@@ -49,7 +49,7 @@ def _to_constant(node: NodeProto, at: Vectorizer, sizes: Sequence[int]) -> None:
     x = node.input[0]
     if attribute(node, "allowzero", 0) and 0 in sizes:
         at.again(node, [x, at.op("Concat", at.axis.size, at.author.ints(*sizes), axis=0)])
-    elif at.author.opset < _ALLOWZERO:
+    elif at.author.opset < ZERO_IS_A_SIZE:
         at.again(node, [x, at.author.ints(0, *sizes)])
     else:
         at.again(node, [x, at.author.ints(0, *sizes)], allowzero=None)
@@ -61,7 +61,7 @@ def _to_computed(node: NodeProto, at: Vectorizer) -> None:
     Where there are rows the -1 stays, and fails where it fails in a row.
     """
     x, shape = node.input
-    if at.author.opset < _ALLOWZERO and not _has_elements(at, x):
+    if at.author.opset < ZERO_IS_A_SIZE and not _has_elements(at, x):
         at.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", x)
     row = row_shape(at, x)
     sizes = shape if attribute(node, "allowzero", 0) else _without_zeros(at, x, shape, row)
@@ -71,7 +71,7 @@ def _to_computed(node: NodeProto, at: Vectorizer) -> None:
     empty = at.op("Equal", at.axis.size, at.author.ints(0))
     resolved = at.op("Where", at.op("And", empty, inferred), left, sizes)
     inputs = [x, at.op("Concat", at.axis.size, resolved, axis=0)]
-    if at.author.opset < _ALLOWZERO:
+    if at.author.opset < ZERO_IS_A_SIZE:
         # The axis itself may be 0 there: it is copied.
         at.again(node, [x, at.op("Concat", at.author.ints(0), resolved, axis=0)])
     else:

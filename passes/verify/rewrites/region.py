@@ -24,11 +24,12 @@ from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.operators import plain_domain
 from passes.ir.scope import Owner, Scope
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.value_types import INFERRED, is_known, tensor_type
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 from passes.verify.inputs.hints import hints_for
-from passes.writing.splicing import FREE_INITIALIZERS, list_initializers
+from passes.writing.splicing import list_initializers
 
 
 class CannotCut(Exception):
