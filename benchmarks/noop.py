@@ -11,6 +11,7 @@ from onnx import ModelProto
 import passes
 from benchmarks.harness import Aim, Bench, Side
 from benchmarks.models import chain, nested
+from passes.choices import RuleOptions
 from passes.cli.inspection import inspect_model
 from passes.ir.model import Model
 from passes.ir.save import save
@@ -38,7 +39,7 @@ def _compare(bench: Bench, name: str, model: ModelProto, folder: Path, aim: Aim 
 
     def inspect() -> None:
         loaded = Model.load(source)
-        inspect_model(loaded.proto, _OPSET, {})
+        inspect_model(loaded.proto, _OPSET, RuleOptions())
         save(loaded.proto, here, base_dir=loaded.base_dir, force=True)
 
     def session() -> None:

@@ -358,7 +358,7 @@ def test_only_the_inner_ones_are_meant() -> None:
 @pytest.mark.slow
 def test_random_numbers_are_drawn_as_often() -> None:
     text = sum_of_rows("r = RandomUniformLike (e)  z = Mul (r, w)  t_out = Add (t_in, z)")
-    result = assert_rewrite(text, pipeline=PIPELINE, options={"allow_unverified": True})
+    result = assert_rewrite(text, pipeline=PIPELINE)
     assert scans(result.model) == ["main"]
 
 
