@@ -22,6 +22,7 @@ from steps_taken import proved, recorded
 
 from converters import opset as rule
 from converters.stamp import ir_version_for, stamp
+from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -49,13 +50,13 @@ def converted(model: ModelProto, target: int) -> ModelProto:
     copy = ModelProto()
     copy.CopyFrom(model)
     read, names = Model(model), Names(scoping.all_names(o for _, o in scoping.owners(model)))
-    types = ValueTypes(model)
+    types, memory = ValueTypes(model), Memory()
     edits: dict[scoping.Key, dict[int, Edit]] = {}
     for place in scoping.walk_model(model):
         *_, outermost = place.scope.chain()
         written = read.opset(outermost.owner)
         if rule.considers(place.node, written, target):
-            site = Site(read, place, written, target, names, types)
+            site = Site(read, place, written, target, names, types, memory=memory)
             edits.setdefault(place.scope.key, {})[place.index] = rule.rewrite(site)
     for scope in scoping.scopes(copy):
         _apply(scope, edits)
