@@ -478,3 +478,24 @@ def test_an_answer_is_no_claim_where_the_reference_executor_fails_on_undeclared_
     assert found.verdict == "not-compared"
     sentence = "other differs where a loop's body returns other sizes than it declares"
     assert any(note.startswith(sentence) for note in found.notes)
+
+
+def test_it_is_one_where_the_reference_executor_could_not_run_the_rewritten_model() -> None:
+    """On undeclared sizes, too: only its word that the rewritten model fails excuses another."""
+
+    class Unable(ReferenceExecutor):
+        def run(self, model: ModelProto, feeds: Feeds, **how: Any) -> Outcome:
+            if model.doc_string == "after":
+                raise CannotRun("no kernel")
+            return super().run(model, feeds, **how)
+
+    text = """(float[W] s0, float[4] v) => (float[4] y) <int64 once = {1}> {
+        y = Loop <body = step (int64 i, bool go, float[4] s) => (bool on, float[4] t) {
+            on = Identity (go) t = Identity (v) }> (once, "", s0) }"""
+    pair = model(text), model(text)
+    pair[0].doc_string, pair[1].doc_string = "before", "after"
+
+    def answer(side: str, feeds: Feeds) -> Any:
+        return np.asarray(feeds["v"]) + float(side == "after")
+
+    assert verify(*pair, executors=[Unable(), Pretend(answer, "other")]).verdict == "mismatch"

@@ -86,7 +86,7 @@ class Booking:
             if original.misfed:
                 self._book_broken(name, case, trial, _MISFED)
                 return
-            if original.undeclared and None in (trial.after.outcome, reference.after.outcome):
+            if original.undeclared and (trial.after.outcome is None or reference.after.failed):
                 self._book_broken(name, case, trial, _RESIZED)
                 return
             if self._is_idle(name, original, trial, reference):
