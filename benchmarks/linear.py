@@ -7,6 +7,7 @@ it costs in the smaller: 1x is linear.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 
 import onnx.version_converter
@@ -14,10 +15,11 @@ from onnx import ModelProto
 
 import passes
 from benchmarks.harness import Aim, Bench, Run, Side
-from benchmarks.models import chain, nested, sums
+from benchmarks.models import chain, nested, squeezed, sums
 from passes.session import NotProduced
 
 _TARGETS = (9, 26)
+_DOWN = 12  # from 17
 _LINEAR = Aim(ratio=2)  # more nodes no longer fit the cache; a quadratic step would show as 10x
 _FASTER = Aim(ratio=1)
 
@@ -34,6 +36,10 @@ def measure(bench: Bench) -> None:
         _conversions(bench, "nodes, all change", sizes, _all, target, _nodes)
         _conversions(bench, "loops of 10 nodes", loops, nested, target, _loop_nodes)
         _bodies(bench, loops[-1], target)
+    sizes = (100, 1_000) if bench.quick else (1_000, 5_000)
+    for what, changing in (("none change", 0), ("a tenth change", 20), ("all change", 2)):
+        make = partial(squeezed, changing=changing)
+        _conversions(bench, f"nodes, {what}", sizes, make, _DOWN, _nodes)
     _sites(bench, (1, 10) if bench.quick else (1, 10, 100))
 
 
@@ -77,7 +83,8 @@ def _conversions(
     sides = []
     for size in sizes:
         model = make(size)
-        case = f"8 -> {target}: {size} {what}"
+        own = model.opset_import[0].version
+        case = f"{own} -> {target}: {size} {what}"
         ours = Side("this", _upgrade(model, target), count(size))
         theirs = Side("version_converter", _convert(model, target), count(size))
         if not _produced(bench, case, ours.run):
@@ -85,7 +92,7 @@ def _conversions(
         bench.compare(case, ours, theirs, aim=_FASTER, runs=2 if size >= 100_000 else 5)
         sides.append(Side(f"{size}", ours.run, ours.units))
     smaller, larger = sides[-2:]
-    bench.compare(f"8 -> {target}: growth, {what}", larger, smaller, aim=_LINEAR, runs=2)
+    bench.compare(f"{own} -> {target}: growth, {what}", larger, smaller, aim=_LINEAR, runs=2)
 
 
 def _sites(bench: Bench, sizes: Sequence[int]) -> None:
@@ -100,6 +107,8 @@ def _sites(bench: Bench, sizes: Sequence[int]) -> None:
 
 
 def _upgrade(model: ModelProto, target: int, batch: str = "auto") -> Run:
+    if target < model.opset_import[0].version:
+        return lambda: passes.convert(model, opset=target, verify=False)
     return lambda: passes.upgrade(model, opset=target, batch=batch, verify=False)
 
 

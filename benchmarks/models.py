@@ -14,6 +14,26 @@ def chain(nodes: int, *, changing: int = 0, opset: int = 8) -> ModelProto:
     return _model(_chain_graph(nodes, changing), opset)
 
 
+def squeezed(nodes: int, *, changing: int = 0, opset: int = 17) -> ModelProto:
+    """A chain of about `nodes`; every `changing`-th is an Unsqueeze with a Squeeze behind, whose
+    axes are attributes before opset 13."""
+    graph = GraphProto(name="chain")
+    graph.input.append(helper.make_tensor_value_info("v_0", FLOAT, _SHAPE))
+    graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    index = 0
+    while index < nodes:
+        name, middle, after = (f"v_{index + step}" for step in range(3))
+        if changing and index % changing == 0:
+            graph.node.append(helper.make_node("Unsqueeze", [name, "axes"], [middle]))
+            graph.node.append(helper.make_node("Squeeze", [middle, "axes"], [after]))
+            index += 2
+        else:
+            graph.node.append(_chain_node(index, 0))
+            index += 1
+    graph.output.append(helper.make_tensor_value_info(f"v_{index}", FLOAT, _SHAPE))
+    return _model(graph, opset)
+
+
 def nested(loops: int, *, nodes: int = 10, changing: int = 10, opset: int = 8) -> ModelProto:
     """A chain of Loops, each with a chain of `nodes` in its body."""
     graph = GraphProto(name="loops")

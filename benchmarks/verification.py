@@ -16,7 +16,7 @@ from statistics import median
 
 import onnx
 
-from benchmarks.harness import Aim, Bench, Run, Side
+from benchmarks.harness import Aim, Bench, Side
 from benchmarks.models import convolutions, nested
 
 _ROOT = Path(__file__).parent.parent
@@ -90,8 +90,7 @@ def _loops(bench: Bench, run: _Runner, folder: Path, sizes: Sequence[int]) -> No
 
 def _sides(run: Callable[..., None]) -> tuple[Side, Side]:
     """A command, and the same without verification."""
-    unverified: Run = lambda: run(_NOT)  # noqa: E731
-    return Side(_VERIFIED, run), Side(_NOT, unverified)
+    return Side(_VERIFIED, run), Side(_NOT, lambda: run(_NOT))
 
 
 class _Runner:

@@ -5,60 +5,90 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from converters import table
-from converters.steps import STEPS, Adapter, ByRule, Identical, Refusal, Step
+from converters.steps import (
+    STEPS,
+    Adapter,
+    ByRule,
+    Expanded,
+    Identical,
+    IdenticalDown,
+    Refusal,
+    Step,
+    StepDown,
+)
 
 _HEAD = """# The opset steps
 
 Made by `python -m converters.document docs/opset-steps.md` from the table under `converters/`.
 
-Every version of every op of the standard domain above opset {oldest}, {count} steps:
-{identical} are *identical* (a node of the version before is one of this version as it stands),
-{adapter} have an *adapter* (it becomes other nodes), {by_rule} is left to another rule, and
-{refusal} are refused. An adapter may refuse a node, too: `python -m passes explain opset` lists
-the codes. How each step was tried out stands in [opset-proofs.md](opset-proofs.md).
+Every version of every op of the standard domain above opset {oldest}, with the step to it from the
+version before, up, and the step back, down. {up_count} steps lead up: {up}. {down_count} lead down:
+{down}.
 
-| op | version | step | |
+*identical*: a node of one version is one of the other as it stands; on the way down that holds of
+a node that uses nothing that came with the version (attributes, inputs, outputs), which is checked;
+element types that the older version lacks go through a Cast where that changes nothing. *adapter*:
+it becomes other nodes. *expanded*: the op came with this version, and a node becomes the function
+body of its document. *refused*: no node goes there. An adapter may refuse a node, too: `python -m
+passes explain opset` lists the codes. How each step was tried out stands in
+[opset-proofs.md](opset-proofs.md).
+
+| op | version | up | down |
 |---|---|---|---|
 """
+_NEW = "new here"
 
 
 def document() -> str:
     """All steps, by op and version, as Markdown."""
-    kinds = Counter(_kind(step) for step in STEPS.values())
+    down = {key: table.step_down(*key) for key in table.known_versions()}
     head = _HEAD.format(
         oldest=table.OLDEST_OPSET,
-        count=len(STEPS),
-        identical=kinds["identical"],
-        adapter=kinds["adapter"],
-        by_rule=kinds["by rule"],
-        refusal=kinds["refused"],
+        up_count=len(STEPS),
+        up=_counted(STEPS.values()),
+        down_count=len(down),
+        down=_counted(down.values()),
     )
-    return head + "".join(_row(step) for _, step in sorted(STEPS.items()))
+    return head + "".join(_row(key, STEPS.get(key), step) for key, step in sorted(down.items()))
 
 
-def _row(step: Step) -> str:
-    cells = (step.op, str(step.version), _kind(step), _told(step).replace("|", "\\|"))
+def _counted(steps: Iterable[Step | StepDown]) -> str:
+    kinds = Counter(_kind(step) for step in steps)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def _row(key: tuple[str, int], up: Step | None, down: StepDown) -> str:
+    cells = [key[0], str(key[1]), _cell(up) if up else _NEW, _cell(down)]
     return f"| {' | '.join(cells)} |\n"
 
 
-def _kind(step: Step) -> str:
+def _cell(step: Step | StepDown) -> str:
+    explained = _explained(step)
+    escaped = explained.replace("|", "\\|")
+    return f"*{_kind(step)}*: {escaped}" if escaped else f"*{_kind(step)}*"
+
+
+def _kind(step: Step | StepDown) -> str:
     match step:
-        case Identical():
+        case Identical() | IdenticalDown():
             return "identical"
         case Adapter():
             return "adapter"
         case ByRule():
             return "by rule"
+        case Expanded():
+            return "expanded"
     return "refused"
 
 
-def _told(step: Step) -> str:
+def _explained(step: Step | StepDown) -> str:
     match step:
-        case Identical():
-            return step.because or "the same signature; more types at most"
+        case Identical() | IdenticalDown():
+            return step.because
         case Adapter():
             summary, _, _ = inspect.cleandoc(step.adapt.__doc__ or "").partition("\n\n")
             rounding = "" if step.exact else " The result may differ in rounding."
@@ -67,6 +97,7 @@ def _told(step: Step) -> str:
             return f"the rule `{step.rule}` does this step and all later ones"
         case Refusal():
             return f"`{step.code}`: {step.sentence}"
+    return ""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The rule `opset`: a node of the standard domain, in the words of a newer opset."""
+"""The rule `opset`: a node of the standard domain, in the words of another opset."""
 
 from __future__ import annotations
 
@@ -8,17 +8,62 @@ from functools import cache
 
 from onnx import NodeProto, defs
 
-from converters import table
-from converters.conversion import Conversion
-from converters.repeats import template_of
-from converters.steps import Adapter, Identical, Refusal
+from converters import older_types, table
+from converters.older import in_older_version, newer_attributes
+from converters.steps import Adapter, Expanded, Identical, IdenticalDown, Refusal
+from converters.writing.conversion import Conversion
+from converters.writing.expansion import expand
+from converters.writing.made import Made
+from passes.engine.template import Template, Templated, Value
+from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.rule import Edit, Site, register
+from passes.ir.repeated import replace_all
+from passes.rule import Edit, NothingToDo, Site, Slot, register
+
+
+def template_of(
+    node: NodeProto, nodes: list[NodeProto], made: Made, note: str, exact: bool
+) -> Template | None:
+    """The template of a conversion into `nodes`, where it rests on nothing but the node itself and
+    constants that it reads."""
+    names = [name for name in (*node.input, *node.output) if name]
+    if made.reads_model or made.leading or len(nodes) != 1 or len(set(names)) != len(names):
+        return None
+    (new,) = nodes
+    outputs = len(new.output)
+    if list(new.output) != list(node.output[:outputs]):
+        return None
+    places = {name: position for position, name in enumerate(node.input) if name}
+    known: dict[str, int | str | Value] = {"": "", **made.fixed, **places}
+    if not known.keys() >= set(new.input):
+        return None
+    inputs = tuple(known[name] for name in new.input)
+    attributes = tuple(new.attribute)
+    fixed = tuple(sorted(places[name] for name in made.fixed_inputs))
+    return Template(op_of(new), attributes, len(node.input), inputs, outputs, note, exact, fixed)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node has a step to take that changes it; a look-up by its op."""
-    return is_onnx_domain(node.domain) and table.changes(op_of(node), opset, target)
+    """Whether a node has a step to take that may change it; a look-up by its op."""
+    if target == opset or not is_onnx_domain(node.domain):
+        return False
+    op = op_of(node)
+    if target > opset or table.changes(op, opset, target):
+        return table.changes(op, opset, target)
+    newer = _newer_attributes(op, opset, target)
+    return newer is None or (bool(newer) and any(one.name in newer for one in node.attribute))
+
+
+@cache
+def _newer_attributes(op: str, opset: int, target: int) -> frozenset[str] | None:
+    """The attributes that tell whether a node may go down as it is, None where more does."""
+    found: frozenset[str] = frozenset()
+    for step in table.steps_down(op, opset, target):
+        newer = newer_attributes(op, step.version)
+        if newer is None or (isinstance(step, IdenticalDown) and step.unless):
+            return None
+        found |= newer
+    return found
 
 
 @register("opset", considers=considers)
@@ -33,10 +78,13 @@ def rewrite(site: Site) -> Edit:
 
         y = Upsample (x, scales)
 
+    On the way down attributes come back, where the inputs that took their place are fixed, and an
+    op that the target does not have becomes the function body of its document.
+
     Refuses:
     - `unknown-op`: onnx knows no such op of the standard domain at the model's opset
     - `no-step`: the step to a version of the op is not known here
-    - `no-equivalent`: the newer version cannot say what the node says
+    - `no-equivalent`: the version at the target cannot say what the node says
     - `unknown-type`: the step depends on an element type that inference does not find
     - `unknown-rank`: the step depends on a rank or shape that inference does not find
     - `not-constant`: the step depends on the value of an input that is not fixed
@@ -48,14 +96,16 @@ def rewrite(site: Site) -> Edit:
         return Edit((node,), note="a call of a model-local function")
     steps = _Steps(Conversion(site, site.opset))
     nodes = list(steps.take(node, site.opset))
+    if site.target < site.opset and len(nodes) == 1 and nodes[0] is node:
+        raise NothingToDo
     made = steps.start.made
     note = f"{op_of(node)}-{_version(op_of(node), site.opset)} to opset {site.target}"
-    return Edit(
+    return Templated(
         nodes=(*made.leading, *nodes),
         initializers=tuple(made.initializers.values()),
         note=note,
         exact=steps.exact,
-        template=template_of(node, nodes, made, note, steps.exact),
+        template=template_of(node, nodes, made, note, steps.exact) if _all_fit(site) else None,
     )
 
 
@@ -68,20 +118,69 @@ class _Steps:
 
     def take(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
         """The nodes that say in the target opset what `node` says in `opset`."""
+        if self.start.made.expanded.intersection(node.output[:1]):
+            self._take_bodies(node, opset)
+        if opset > self.start.site.target:
+            yield from self._down(node, opset)
+        else:
+            yield from self._up(node, opset)
+
+    def _take_bodies(self, node: NodeProto, opset: int) -> None:
+        for _, graph in scoping.subgraphs(node):
+            nodes = [made for inner in graph.node for made in self.take(inner, opset)]
+            replace_all(graph.node, nodes)
+
+    def _down(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
+        for step in table.steps_down(op_of(node), opset, self.start.site.target):
+            ctx = replace(self.start, version=step.version - 1)
+            match step:
+                case IdenticalDown():
+                    objection = step.unless(node, ctx) if step.unless else ""
+                    if objection:
+                        raise ctx.refused("no-equivalent", objection)
+                    node = in_older_version(node, ctx, step.version)
+                    continue
+                case Adapter():
+                    self.exact &= step.exact
+                    nodes = step.adapt(node, ctx)
+                    if len(nodes) == 1 and op_of(nodes[0]) == op_of(node):
+                        node = in_older_version(nodes[0], ctx, step.version)
+                        continue
+                case Expanded():
+                    self.exact = False
+                    nodes = expand(node, ctx, step.version)
+                case Refusal():
+                    raise ctx.refused(step.code, step.sentence)
+            for made in nodes:
+                if op_of(made) == op_of(node) and ctx.made.version_of(made) in (0, ctx.version):
+                    made = in_older_version(made, ctx, step.version)
+                yield from self.take(made, ctx.made.version_of(made) or ctx.version)
+            return
+        yield node
+
+    def _up(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
         for step in table.steps(op_of(node), opset, self.start.site.target):
-            at = replace(self.start, version=step.version)
+            ctx = replace(self.start, version=step.version)
             match step:
                 case Identical():
                     continue
                 case Adapter():
                     self.exact &= step.exact
-                    for made in step.adapt(node, at):
-                        yield from self.take(made, max(step.version, at.made.version_of(made)))
+                    for made in step.adapt(node, ctx):
+                        yield from self.take(made, max(step.version, ctx.made.version_of(made)))
                     return
                 case Refusal():
-                    raise at.refused(step.code, step.sentence)
-            raise at.refused("no-step", f"{op_of(node)} is left to the rule {step.rule!r}")
+                    raise ctx.refused(step.code, step.sentence)
+            raise ctx.refused("no-step", f"{op_of(node)} is left to the rule {step.rule!r}")
         yield node
+
+
+_FIT: Slot[bool] = Slot()
+
+
+def _all_fit(site: Site) -> bool:
+    """Whether every op takes the element types of the model at the target, too."""
+    return site.memory.once(_FIT, lambda: older_types.closer(site.model, site.target) is None)
 
 
 @cache

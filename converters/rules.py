@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters import opset
+from converters import older_types, opset
 from converters.scan_8 import rule
 
-__all__ = ["opset", "rule"]
+__all__ = ["older_types", "opset", "rule"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.writing.splicing import list_initializers
 
 
 def ir_version_for(opset: int) -> int:
@@ -28,27 +29,52 @@ def ir_version_for(opset: int) -> int:
 def stamp(model: ModelProto, target: int) -> None:
     """Say, in place, that `model` and its functions are written in opset `target`.
 
-    Imports of the standard domain, in both spellings, and the IR version are raised, never
-    lowered; other domains keep their version. On leaving IR 3, inputs that name an initializer
-    are dropped, in bodies too: there they were constants. From IR 4 on such an input of the main
-    graph is a default that callers may override, and stays.
+    Imports of the standard domain are set, in both spellings; other domains keep their version.
+    The IR version is raised where it must be, never lowered. From IR 4 on an input of the main
+    graph that names an initializer is a default that callers may override, and stays.
 
     Raises:
         ValueError: the installed onnx does not know the opset.
     """
-    ir_version = max(model.ir_version, ir_version_for(target))
-    _raise(model.opset_import, target)
+    _set(model.opset_import, target)
     for function in model.functions:
-        _raise(function.opset_import, target)
-    if model.ir_version < FREE_INITIALIZERS <= ir_version:
-        for _, owner in scoping.owners(model):
+        _set(function.opset_import, target)
+    declare_ir_version(model, max(model.ir_version, ir_version_for(target)))
+
+
+def declare_ir_version(model: ModelProto, version: int) -> None:
+    """Give a model an IR version, in place.
+
+    On leaving IR 3, inputs that name an initializer are dropped, in bodies too: there they were
+    constants. On the way to it they are added: there every initializer must be an input.
+    """
+    for _, owner in scoping.owners(model):
+        if version < FREE_INITIALIZERS <= model.ir_version:
+            list_initializers(owner)
+        elif model.ir_version < FREE_INITIALIZERS <= version:
             for graph in scoping.graphs_below(owner):
                 if not isinstance(graph, FunctionProto):
                     scoping.drop_constant_inputs(graph)
-    model.ir_version = ir_version
+    model.ir_version = version
 
 
-def _raise(imports: Iterable[OperatorSetIdProto], target: int) -> None:
+def newer_domains(model: ModelProto, opset: int) -> Iterator[str]:
+    """A sentence for each domain of ONNX's own beside the standard one that a model imports in a
+    version that came later than `opset`: it keeps it, for nothing converts its operators."""
+    known: dict[str, int] = {}
+    for _, _, standard, *others in helper.VERSION_TABLE:
+        if standard <= opset:
+            known.update(zip(("ai.onnx.ml", "ai.onnx.training"), others, strict=False))
+    imports = [
+        *model.opset_import,
+        *(entry for function in model.functions for entry in function.opset_import),
+    ]
+    for domain, version in sorted({(entry.domain, entry.version) for entry in imports}):
+        if version > known.get(domain, version):
+            yield f"{domain} stays at version {version}, opset {opset} goes with {known[domain]}"
+
+
+def _set(imports: Iterable[OperatorSetIdProto], target: int) -> None:
     for entry in imports:
         if is_onnx_domain(entry.domain):
-            entry.version = max(entry.version, target)
+            entry.version = target

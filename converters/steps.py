@@ -10,16 +10,30 @@
 
 A step is named by the op and by the version it leads to; where it starts from is the version
 that was in force just before. The documents are those of `onnx.defs`.
+
+The way down is declared beside it, by the same version, which is then the one that is left:
+
+    refusal_down("Unique", 11, "no-equivalent", "no older op finds what is unique")
+    expanded("Mish", 18)
+
+    @adapter_down("Squeeze", 13)
+    def squeeze_12(node, at):
+        ...
+
+A step that is identical on the way up is so on the way down, too, for a node that uses nothing
+that came with the version: `converters.older` holds it against the document. What the documents'
+signatures do not show is declared: `identical_down("Max", 8, unless=broadcasts)`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onnx import NodeProto
 
-from converters.conversion import Conversion
+from converters.writing.conversion import Conversion
 
 #: From a node in the old version to nodes in the new one. They define the node's outputs; each
 #: of them takes its own later steps. The node itself is not changed.
@@ -66,8 +80,35 @@ class Refusal:
 
 Step = Identical | Adapter | ByRule | Refusal
 
-#: Every declared step, by op and version; filled while the family files are imported.
+#: What a node says that the version before cannot say, in a sentence; empty where there is no such.
+Unless = Callable[[NodeProto, Conversion], str]
+
+
+@dataclass(frozen=True)
+class IdenticalDown:
+    """The node means the same in the version before, where it uses nothing that came with
+    `version`, and `unless` has no objection."""
+
+    op: str
+    version: int
+    because: str = ""
+    unless: Unless | None = None
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The op came with `version`: the node becomes the function body that its document gives."""
+
+    op: str
+    version: int
+
+
+StepDown = IdenticalDown | Adapter | Expanded | Refusal
+
+#: Every declared step up, by op and version; filled while the family files are imported.
 STEPS: dict[tuple[str, int], Step] = {}
+#: What is declared of the way down, by op and by the version that is left.
+STEPS_DOWN: dict[tuple[str, int], StepDown] = {}
 
 
 def identical(op: str, *versions: int, because: str = "") -> None:
@@ -76,7 +117,7 @@ def identical(op: str, *versions: int, because: str = "") -> None:
     Give `because` (one line) where attributes, inputs or outputs changed all the same.
     """
     for version in versions:
-        _declare(Identical(op, version, because))
+        _declare(STEPS, Identical(op, version, because))
 
 
 def adapter(op: str, version: int, *, exact: bool = True) -> Callable[[Adapt], Adapt]:
@@ -89,26 +130,64 @@ def adapter(op: str, version: int, *, exact: bool = True) -> Callable[[Adapt], A
         version: the version it writes; nodes it makes of other ops are in this opset too.
         exact: False where the result may differ in rounding.
     """
+    return _adapter(STEPS, op, version, exact)
 
+
+def by_rule(op: str, version: int, rule: str) -> None:
+    """Declare that another rule does this step and all later ones."""
+    _declare(STEPS, ByRule(op, version, rule))
+
+
+def refusal(op: str, version: int, code: str, sentence: str) -> None:
+    """Declare that no node of `op` can take this step; `code` is one that `opset` documents."""
+    _declare(STEPS, Refusal(op, version, code, sentence))
+
+
+def identical_down(
+    op: str, *versions: int, because: str = "", unless: Unless | None = None
+) -> None:
+    """Declare that a node of each of `versions` is, as it stands, one of the version before.
+
+    That follows from `identical`, but for what `unless` finds in a node, and where the way up
+    needs an adapter. Attributes, inputs and types that came with the version are seen to anyway.
+    """
+    for version in versions:
+        _declare(STEPS_DOWN, IdenticalDown(op, version, because, unless))
+
+
+def adapter_down(op: str, version: int, *, exact: bool = True) -> Callable[[Adapt], Adapt]:
+    """Declare the decorated function as the step of `op` from `version` to the one before.
+
+    It writes nodes of the opset `ctx.version`, which is `version` - 1. Its docstring says what
+    becomes of the node; `docs/opset-steps.md` shows its first line.
+    """
+    return _adapter(STEPS_DOWN, op, version, exact)
+
+
+def expanded(op: str, *versions: int) -> None:
+    """Declare that a node of each of `versions` becomes the function body of its document."""
+    for version in versions:
+        _declare(STEPS_DOWN, Expanded(op, version))
+
+
+def refusal_down(op: str, version: int, code: str, sentence: str) -> None:
+    """Declare that no node of `op` can leave `version` for the one before."""
+    _declare(STEPS_DOWN, Refusal(op, version, code, sentence))
+
+
+def _adapter(
+    steps: dict[tuple[str, int], Any], op: str, version: int, exact: bool
+) -> Callable[[Adapt], Adapt]:
     def add(adapt: Adapt) -> Adapt:
-        _declare(Adapter(op, version, adapt, exact))
+        _declare(steps, Adapter(op, version, adapt, exact))
         return adapt
 
     return add
 
 
-def by_rule(op: str, version: int, rule: str) -> None:
-    """Declare that another rule does this step and all later ones."""
-    _declare(ByRule(op, version, rule))
-
-
-def refusal(op: str, version: int, code: str, sentence: str) -> None:
-    """Declare that no node of `op` can take this step; `code` is one that `opset` documents."""
-    _declare(Refusal(op, version, code, sentence))
-
-
-def _declare(step: Step) -> None:
+def _declare(steps: dict[tuple[str, int], Any], step: Step | StepDown) -> None:
     key = (step.op, step.version)
-    if key in STEPS:
-        raise ValueError(f"two entries for the step of {step.op} to version {step.version}")
-    STEPS[key] = step
+    if key in steps:
+        way = "up to" if steps is STEPS else "down from"
+        raise ValueError(f"two entries for the step of {step.op} {way} version {step.version}")
+    steps[key] = step

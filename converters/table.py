@@ -1,4 +1,4 @@
-"""Every version step of the ops of the standard domain above opset 7.
+"""Every version step of the ops of the standard domain above opset 7, up and down.
 
 The steps are declared in one file per family of ops; this module puts them together and answers
 which steps a node takes on the way from one opset to another.
@@ -13,7 +13,16 @@ from pkgutil import iter_modules
 from onnx import defs
 
 from converters import adapters
-from converters.steps import STEPS, ByRule, Identical, Refusal, Step
+from converters.steps import (
+    STEPS,
+    STEPS_DOWN,
+    ByRule,
+    Identical,
+    IdenticalDown,
+    Refusal,
+    Step,
+    StepDown,
+)
 
 #: The files that declare steps.
 FAMILIES = tuple(
@@ -56,8 +65,60 @@ def steps(op: str, opset: int, target: int) -> tuple[Step, ...]:
 
 
 @cache
+def versions_left(op: str, opset: int, target: int) -> tuple[int, ...] | None:
+    """The versions of `op` that are newer than `target`, from that at `opset` down; None if onnx
+    has none at `opset`. The last one may have no version before it."""
+    if not defs.has(op, opset):
+        return None
+    found: list[int] = []
+    version = defs.get_schema(op, opset).since_version
+    while version > target:
+        found.append(version)
+        if not defs.has(op, version - 1):
+            break
+        version = defs.get_schema(op, version - 1).since_version
+    return tuple(found)
+
+
+@cache
+def steps_down(op: str, opset: int, target: int) -> tuple[StepDown, ...]:
+    """The steps of an op of the standard domain from `opset` down to `target`, newest first.
+
+    What is not declared is a refusal, as in `steps`.
+    """
+    versions = versions_left(op, opset, target)
+    if versions is None:
+        return (Refusal(op, opset, "unknown-op", f"onnx knows no {op} at opset {opset}"),)
+    return tuple(step_down(op, version) for version in versions)
+
+
+def step_down(op: str, version: int) -> StepDown:
+    """The step of an op from one of its versions to the one before, or to none."""
+    declared = STEPS_DOWN.get((op, version))
+    if declared is not None:
+        return declared
+    if isinstance(STEPS.get((op, version)), Identical):
+        return IdenticalDown(op, version)
+    if not defs.has(op, version - 1):
+        return Refusal(op, version, "no-equivalent", f"{op} came with opset {version}")
+    return Refusal(op, version, "no-step", f"there is no step of {op} down from version {version}")
+
+
+@cache
+def known_versions() -> tuple[tuple[str, int], ...]:
+    """Every op of the standard domain with each of its versions above `OLDEST_OPSET`."""
+    return tuple(
+        (schema.name, schema.since_version)
+        for schema in defs.get_all_schemas_with_history()
+        if schema.domain == "" and schema.since_version > OLDEST_OPSET
+    )
+
+
+@cache
 def changes(op: str, opset: int, target: int) -> bool:
-    """Whether the `opset` rule has anything to do for nodes of `op`."""
+    """Whether the `opset` rule has anything to do for nodes of `op`, whatever they use."""
+    if target < opset:
+        return not all(isinstance(step, IdenticalDown) for step in steps_down(op, opset, target))
     taken = steps(op, opset, target)
     return not all(isinstance(step, Identical) for step in taken) and not any(
         isinstance(step, ByRule) for step in taken

@@ -15,7 +15,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from passes.api import hoist, lower, optimize, raise_, simplify, unroll, upgrade
+    from passes.api import (
+        convert,
+        hoist,
+        lower,
+        lowest_opset,
+        optimize,
+        raise_,
+        simplify,
+        unroll,
+        upgrade,
+    )
     from passes.choices import DEFAULT_OPSET
     from passes.errors import BadModel, PassesError
     from passes.report import Report
@@ -26,8 +36,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DEFAULT_OPSET": "passes.choices",
+    "convert": "passes.api",
     "hoist": "passes.api",
     "lower": "passes.api",
+    "lowest_opset": "passes.api",
     "optimize": "passes.api",
     "raise_": "passes.api",
     "simplify": "passes.api",
@@ -60,8 +72,10 @@ __all__ = [
     "Report",
     "Result",
     "Site",
+    "convert",
     "hoist",
     "lower",
+    "lowest_opset",
     "optimize",
     "raise_",
     "register",

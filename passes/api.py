@@ -15,14 +15,24 @@ from passes.choices import (
     RuleOptions,
     Target,
 )
-from passes.options import Options, check_choice, check_unrolling, checking_keywords, session_of
+from passes.lowest import Lowest, find_lowest
+from passes.options import (
+    Options,
+    check_choice,
+    check_converting,
+    check_unrolling,
+    checking_keywords,
+    session_of,
+)
 from passes.session import Result, Source
 
 __all__ = [
     "DEFAULT_OPSET",
     "Options",
+    "convert",
     "hoist",
     "lower",
+    "lowest_opset",
     "optimize",
     "raise_",
     "simplify",
@@ -55,6 +65,52 @@ def upgrade(
     """
     check_choice("batch", batch, Batch)
     return session_of("upgrade", opset, RuleOptions(batch=batch), options).run(model)
+
+
+@checking_keywords
+def convert(
+    model: Source,
+    *,
+    opset: int | None = None,
+    ir_version: int | None = None,
+    inline: Sequence[str] = (),
+    drop_metadata: bool = False,
+    **options: Unpack[Options],
+) -> Result:
+    """Bring a model to `opset`, a newer or an older one, between 7 and the newest that onnx knows.
+
+    Where only `for_` is given, that is the newest that this release loads, and so is its IR
+    version at most. The `ir_version` may be named, too; else it is the model's on the way up, or
+    what the opset needs, and on the way down the smallest that opset and content need. What it
+    cannot hold is refused; with `drop_metadata`, what says nothing of what is computed is dropped.
+    Of the model-local functions those in `inline` become the nodes that they stand for: by name
+    (`name` or `domain::name`), `all`, or `unsupported`, which is what the IR version cannot hold,
+    where none is named. Without an `opset` and `for_` the model keeps its own.
+
+    Raises what `upgrade` raises; `NotProduced` where a node says what the older opset cannot say,
+    and:
+
+    Raises:
+        UnknownFunction: the model has no function of a name in `inline`.
+        ValueError: nothing is asked for, or an IR version that is not known, or one besides `for_`.
+    """
+    check_converting(opset, options.get("for_"), ir_version, inline)
+    own = RuleOptions(
+        inline=tuple(inline) or ("unsupported",), ir_version=ir_version, drop_metadata=drop_metadata
+    )
+    return session_of("convert", opset, own, options).run(model)
+
+
+def lowest_opset(model: Source, *, inline: Sequence[str] = ()) -> Lowest:
+    """How far down a model goes: for each opset from its own to 7 what stops it, if anything does.
+
+    Nothing is executed or written. `inline` is that of `convert`.
+
+    Raises:
+        BadModel: the input is no valid model.
+        UnknownFunction: the model has no function of a name in `inline`.
+    """
+    return find_lowest(model, RuleOptions(inline=tuple(inline) or ("unsupported",)))
 
 
 @checking_keywords

@@ -28,7 +28,7 @@ def refuse_taken(model: ModelProto, name: str) -> None:
 
 def checks_of(rounds: Iterable[Round]) -> list[str]:
     """The values in which rewrites say whether a promise was kept."""
-    limits = [one.edit.limit for round_ in rounds for one in round_.rewritten]
+    limits = [rewrite.limit for round_ in rounds for rewrite in round_.rewritten]
     return [limit.check for limit in limits if limit is not None and limit.check]
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 #: The opset of what is converted where none is named, unless the model has a newer one: with its IR
 #: version, 10, every onnxruntime since 1.18 loads it and has kernels for all of its operators.
@@ -68,9 +68,13 @@ class Assumption(StrEnum):
     non_empty = "non-empty"
 
 
+#: Options that only pipelines set.
+Flag = Literal["no_branches", "dispatch_on_size", "quicker", "near", "all_constants"]
+
+
 @dataclass(frozen=True)
 class RuleOptions:
-    """What rules are asked for: what the user says, then what the stage adds that they run in."""
+    """The options of rules: those that the user sets, then those that the pipeline adds."""
 
     assume: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
@@ -86,13 +90,19 @@ class RuleOptions:
     factor: int = 2
     peel: str = Peel.first
     check_output: str = ""
+    #: Functions to inline: `all`, `unsupported` by the IR version, or names.
+    inline: tuple[str, ...] = ("all",)
+    #: The IR version that the outcome is to have, or fit in; None where any will do.
+    ir_version: int | None = None
+    #: Metadata that the IR version cannot hold is dropped.
+    drop_metadata: bool = False
     allow_reassociation: bool = False
     #: The model is to have no control flow.
     flat: bool = False
     #: An If is no better than the loop.
     no_branches: bool = False
-    #: The size of a row may choose between two forms of a loop when the model runs.
-    by_size: bool = False
+    #: The size of a row may select one of two forms of a loop at run time.
+    dispatch_on_size: bool = False
     #: A loop of a few iterations is written out where that is quicker, or stays as it is.
     quicker: bool = False
     #: Weights stay near the nodes for which onnxruntime rearranges them.
@@ -104,7 +114,7 @@ class RuleOptions:
     #: Why a rule is not to rewrite a site, by rule and path.
     left_out: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
-    def with_flags(self, flags: Iterable[str]) -> RuleOptions:
+    def with_flags(self, flags: Iterable[Flag]) -> RuleOptions:
         """The same, with some of those on that are on or off."""
         on: dict[str, Any] = dict.fromkeys(flags, True)
         return replace(self, **on)

@@ -23,7 +23,7 @@ from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
 from passes.types.type_tables import every_scope
-from passes.types.value_types import Dim, dims_of
+from passes.types.value_types import Dim, dims_of, shapes_below
 
 
 class UnknownDim(PassesError):
@@ -54,7 +54,7 @@ def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
     known = dict.fromkeys(
         dim.dim_param
         for value in model.proto.graph.input
-        for shape in _shapes(value.type)
+        for shape in shapes_below(value.type)
         for dim in shape.dim
         if dim.dim_param
     )
@@ -64,8 +64,8 @@ def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
             raise UnknownDim(f"no input has a dim called {name!r}; there are: {there}")
     proto = ModelProto()
     proto.CopyFrom(model.proto)
-    for one in _named(proto.graph.input, sizes):
-        one.dim.dim_value = sizes[one.name]
+    for named in _named(proto.graph.input, sizes):
+        named.dim.dim_value = sizes[named.name]
     hints = [hint for hint in _hints(proto, sizes) if hint.dims]
     for hint in hints:
         hint.write([None] * len(hint.dims))
@@ -93,19 +93,19 @@ def _write_sizes(
     """Write the sizes where that contradicts nothing, elsewhere what was inferred; most often
     nothing is contradicted."""
     for hint, _ in hints:
-        hint.write([sizes[one.name] for one in hint.dims])
+        hint.write([sizes[dim.name] for dim in hint.dims])
     if not objections.new(proto):
         return
     for hint, found in hints:
         hint.write(found)
     for hint, found in hints:
-        hint.write([sizes[one.name] for one in hint.dims])
+        hint.write([sizes[dim.name] for dim in hint.dims])
         if objections.new(proto):
             hint.write(found)
 
 
 def as_given(original: Model, fixed: Model) -> Model:
-    """The model as it was read, but for the sizes in its signature, which are those of `fixed`."""
+    """The original model, but for the sizes in its signature, which are those of `fixed`."""
     proto = ModelProto()
     proto.CopyFrom(original.proto)
     for mine, other in (
@@ -145,33 +145,33 @@ class _Hints:
 
     def inferred(self, types: ValueTypes) -> list[Dim]:
         """What inference knows of each dim."""
-        return [one.of(types.within(self.scope, one.value)) for one in self.dims]
+        return [dim.of(types.within(self.scope, dim.value)) for dim in self.dims]
 
     def initial(self, types: ValueTypes) -> list[Dim]:
         """What a dim is in the first iteration."""
         around, fed = self.scope.outer, self.fed
         return [
-            one.of(types.of(around, fed[one.value])) if around and one.value in fed else None
-            for one in self.dims
+            dim.of(types.of(around, fed[dim.value])) if around and dim.value in fed else None
+            for dim in self.dims
         ]
 
     def agrees(self, found: Sequence[Dim], sizes: Mapping[str, int], names: Container[str]) -> bool:
         """Whether nothing else was found, such as another one of the `names` of dims."""
         pairs = zip(self.dims, found, strict=True)
         return all(
-            one.name == dim or sizes[one.name] == dim
-            for one, dim in pairs
+            named.name == dim or sizes[named.name] == dim
+            for named, dim in pairs
             if isinstance(dim, int) or dim in names
         )
 
     def write(self, dims: Sequence[Dim]) -> None:
         """Declare these sizes; others are left open, but keep their names in a signature."""
-        for one, known in zip(self.dims, dims, strict=True):
-            one.dim.Clear()
+        for own, known in zip(self.dims, dims, strict=True):
+            own.dim.Clear()
             if isinstance(known, int):
-                one.dim.dim_value = known
+                own.dim.dim_value = known
             elif self.signature:
-                one.dim.dim_param = one.name
+                own.dim.dim_param = own.name
 
 
 def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
@@ -206,7 +206,7 @@ def _named(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> list[_
     return [
         _NamedDim(dim, dim.dim_param, value.name, position)
         for value in values
-        for shape in _shapes(value.type)
+        for shape in shapes_below(value.type)
         for position, dim in enumerate(shape.dim)
         if dim.dim_param in sizes
     ]
@@ -231,14 +231,3 @@ class _Objections:
         except BadModel as error:
             return str(error)
         return full_objection(proto)
-
-
-def _shapes(type_proto: TypeProto) -> Iterator[TensorShapeProto]:
-    """The shapes that a type speaks of, in sequences and optionals too."""
-    kind = type_proto.WhichOneof("value")
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        yield getattr(type_proto, kind).shape
-    elif kind in ("sequence_type", "optional_type"):
-        yield from _shapes(getattr(type_proto, kind).elem_type)
-    elif kind == "map_type":
-        yield from _shapes(type_proto.map_type.value_type)

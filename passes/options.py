@@ -10,14 +10,18 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import ParamSpec, TypedDict, TypeVar
 
+from onnx import IR_VERSION
+
 from passes.choices import Assumption, Bounded, Executors, Peel, RuleOptions, Verifying
+from passes.engine.pipelines import PIPELINES
 from passes.errors import nearest
+from passes.ir.versions import OLDEST_IR_VERSION
 from passes.onnxruntime.releases import Release, release_of
 from passes.session import Progress, Session
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_LISTS = ("only", "rules", "skip", "assume")
+_LISTS = ("only", "rules", "skip", "assume", "inline")
 
 
 class Options(TypedDict, total=False):
@@ -30,7 +34,7 @@ class Options(TypedDict, total=False):
     model fail where the old one would have, `"non-empty"` what handles sizes of 0. `robust` goes
     around the loops of an upgraded Scan-8 where there is nothing to run, for runtimes that fail on
     that. `for_`, as `"onnxruntime==1.22"`, names the newest opset that this release loads.
-    `progress` is told what goes on.
+    `progress` receives what goes on.
     """
 
     verify: bool
@@ -46,7 +50,7 @@ class Options(TypedDict, total=False):
 
 
 class WithOpset(Options):
-    """The same, and the opset to go to; None where none was asked for."""
+    """The same, and the opset to go to; None where none was requested."""
 
     opset: int | None
 
@@ -55,7 +59,7 @@ def checking_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Make a function that takes `Options` refuse keywords that it does not know, a string for a
     list of strings, and what is no mapping for `dims`, each with a TypeError."""
     own = signature(function).parameters.values()
-    known = {one.name for one in own if one.kind != Parameter.VAR_KEYWORD}
+    known = {parameter.name for parameter in own if parameter.kind != Parameter.VAR_KEYWORD}
     known.update(Options.__annotations__)
 
     @wraps(function)
@@ -76,17 +80,17 @@ def checking_keywords(function: Callable[_P, _R]) -> Callable[_P, _R]:
 def _is_list_of_strings(value: object) -> bool:
     if isinstance(value, str) or not isinstance(value, Sequence):
         return False
-    return all(isinstance(one, str) for one in value)
+    return all(isinstance(item, str) for item in value)
 
 
-def check_choice(name: str, said: str, known: type[StrEnum]) -> None:
+def check_choice(name: str, choice: str, known: type[StrEnum]) -> None:
     """See that an option says something known.
 
     Raises:
         ValueError: it does not.
     """
-    if said not in tuple(known):
-        raise ValueError(f"{name} is {said!r}, not one of {', '.join(known)}")
+    if choice not in tuple(known):
+        raise ValueError(f"{name} is {choice!r}, not one of {', '.join(known)}")
 
 
 def check_unrolling(
@@ -108,15 +112,34 @@ def check_unrolling(
     if peel is not None:
         check_choice("peel", peel, Peel)
     whole = {"factor": factor, "peel": peel, "max_trips": max_trips}
-    said = [name for name, value in whole.items() if value is not None]
-    if len(said) > 1:
-        raise ValueError(f"{said[0]} and {said[1]} do not go together")
+    declared = [name for name, value in whole.items() if value is not None]
+    if len(declared) > 1:
+        raise ValueError(f"{declared[0]} and {declared[1]} do not go together")
     if check_output is not None and (max_trips is None or not check_output):
         raise ValueError("check_output is the name of an output that goes with max_trips")
 
 
+def check_converting(
+    opset: int | None, for_: str | None, ir_version: int | None, inline: Sequence[str]
+) -> None:
+    """See that the options of `convert` make sense together.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if opset is None and for_ is None and ir_version is None and not inline:
+        raise ValueError("name an opset, a release, an IR version or functions to inline")
+    if ir_version is None:
+        return
+    if for_ is not None:
+        raise ValueError("an IR version and a release that it is for do not go together")
+    if not OLDEST_IR_VERSION <= ir_version <= int(IR_VERSION):
+        known = f"known are {OLDEST_IR_VERSION} to {int(IR_VERSION)}"
+        raise ValueError(f"IR version {ir_version} is not known to the installed onnx, {known}")
+
+
 def asked_for(opset: int | None, for_: str | None) -> tuple[int | None, Release | None]:
-    """The opset that was asked for, and the release of onnxruntime that it is for.
+    """The requested opset, and the release of onnxruntime that it is for.
 
     Raises:
         ValueError: both were named.
@@ -134,7 +157,7 @@ def session_of(command: str, opset: int | None, own: RuleOptions, options: Optio
     """The session of a command.
 
     Raises:
-        ValueError: the executor or an assumption is none that is known, or the opset is said twice.
+        ValueError: the executor or an assumption is unknown, or the opset is given twice.
         UnknownRelease: it is for a release of onnxruntime that is not known.
     """
     opset, release = asked_for(opset, options.get("for_"))
@@ -142,6 +165,8 @@ def session_of(command: str, opset: int | None, own: RuleOptions, options: Optio
     if not set(assume) <= set(Assumption):
         raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
     own = replace(own, assume=assume, robust=options.get("robust", False))
+    if release is not None and PIPELINES[command].down:
+        own = replace(own, ir_version=release.ir_version)
     progress = options.get("progress")
     return Session(command, opset, own, _verifying(options), progress, release)
 

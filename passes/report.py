@@ -13,7 +13,7 @@ from onnx import ModelProto
 
 from passes.engine.rounds import Refusal, Rewritten
 from passes.ir.operators import op_of
-from passes.ir.places import is_loop, loop_of, path_of, walk_model
+from passes.ir.places import MAIN, graphs_below, loop_of, owners, path_of
 from passes.rule import Edit
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Verification
@@ -93,35 +93,41 @@ class Record:
     loop: str = ""
 
     @classmethod
-    def rewritten(cls, one: Rewritten, checked: Checked | None) -> Record:
+    def rewritten(cls, rewritten: Rewritten, checked: Checked | None) -> Record:
         """The record of a rewrite."""
-        node, written = one.node, one.written
+        node, written = rewritten.node, rewritten.written
         return cls(
-            one.rule.name,
-            path_of(one.scope, node, one.index),
+            rewritten.rule.name,
+            path_of(rewritten.scope, node, rewritten.index),
             op_of(node),
             "rewritten",
             written.note,
             checked=checked,
             extras=written.extras if isinstance(written, Edit) else (),
-            loop=loop_of(one.place),
+            loop=loop_of(rewritten.place),
         )
 
     @classmethod
-    def refused(cls, one: Refusal) -> Record:
+    def refused(cls, refusal: Refusal) -> Record:
         """The record of a refusal."""
-        reason, place = one.reason, one.place
+        reason, place = refusal.reason, refusal.place
         return cls(
-            rule=one.rule.name,
+            rule=refusal.rule.name,
             path=place.path,
             op=op_of(place.node),
             outcome="refused",
             code=reason.code,
             sentence=reason.sentence,
             culprits=reason.culprits,
-            optional=one.rule.optional,
+            optional=refusal.rule.optional,
             loop=loop_of(place),
         )
+
+    @classmethod
+    def not_held(cls, path: str, kind: str, code: str, sentence: str) -> Record:
+        """The record of a place that the IR version cannot hold; `kind` is its operator, or says
+        what it is."""
+        return cls("ir-version", path, kind, "refused", code=code, sentence=sentence, loop=MAIN)
 
 
 @dataclass(frozen=True)
@@ -135,17 +141,19 @@ class Size:
     @classmethod
     def of(cls, model: ModelProto) -> Size:
         """Count."""
-        nodes = [place.node for place in walk_model(model)]
-        operators = Counter(map(op_of, nodes))
-        return cls(len(nodes), sum(map(is_loop, nodes)), dict(sorted(operators.items())))
+        graphs = (graph for _, owner in owners(model) for graph in graphs_below(owner))
+        operators = Counter(op_of(node) for graph in graphs for node in graph.node[:])
+        loops = operators["Loop"] + operators["Scan"]
+        return cls(operators.total(), loops, dict(sorted(operators.items())))
 
 
 @dataclass(frozen=True)
 class Report:
     """What a command did to a model.
 
-    `opsets` are the versions before and after, `sizes` how large the model was and is; nodes
-    without a record were left as they are. `checked` is the verdict on the whole
+    `opsets` are the versions before and after, `ir_versions` those of the IR, 0 where the command
+    does not choose one, `sizes` how large the model was and is; nodes without a record were left as
+    they are. `checked` is the verdict on the whole
     model, None where verification was off. `failure`: why there is no outcome, where no record
     says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
     read.
@@ -160,6 +168,7 @@ class Report:
     failure: str = ""
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
+    ir_versions: tuple[int, int] = (0, 0)
 
     @property
     def refusals(self) -> list[Record]:
@@ -169,7 +178,9 @@ class Report:
     @property
     def unchanged(self) -> bool:
         """Whether the model was left as it is."""
-        return self.opsets[0] == self.opsets[1] and not self.records and not self.failure
+        versions = (self.opsets, self.ir_versions)
+        same = all(before == after for before, after in versions)
+        return same and self.sizes[0] == self.sizes[1] and not self.records and not self.failure
 
     def to_json(self) -> str:
         """The report as JSON; the same model and options give the same text."""
@@ -197,8 +208,10 @@ class Report:
             return f"{name}: nothing to do{because}"
         if self.command == "verify":
             return f"{name}: opset {before}, against opset {after}"
-        versions = f"{before}" if before == after else f"{before} -> {after}"
-        return f"{name}: opset {versions}, {self._sizes()}"
+        said = [f"opset {_change(before, after)}"]
+        if self.ir_versions[0] != self.ir_versions[1]:
+            said.append(f"IR version {_change(*self.ir_versions)}")
+        return f"{name}: {', '.join(said)}, {self._sizes()}"
 
     def _sizes(self) -> str:
         kinds = [
@@ -207,16 +220,20 @@ class Report:
             ("operator", [len(size.operators) for size in self.sizes]),
         ]
         return ", ".join(
-            f"{before if before == after else f'{before} -> {after}'} {kind}{'s' * (after != 1)}"
+            f"{_change(before, after)} {kind}{'s' * (after != 1)}"
             for kind, (before, after) in kinds
         )
+
+
+def _change(before: int, after: int) -> str:
+    return f"{before}" if before == after else f"{before} -> {after}"
 
 
 def _unreached_lines(unreached: Sequence[str], verbose: bool) -> list[str]:
     """What the original did in no case; in short unless it is `verbose`."""
     shown = unreached if verbose else unreached[:_FEW_UNREACHED]
     more = len(unreached) - len(shown)
-    lines = [f"          not reached: {one}" for one in shown]
+    lines = [f"          not reached: {place}" for place in shown]
     if more:
         lines[-1] += f" (and {more} more)"
     return lines
@@ -228,7 +245,7 @@ def _rewrite_lines(records: Sequence[Record]) -> list[str]:
     for record in records:
         if record.outcome == "rewritten" and record.rule != "opset":
             lines.append(f"  {record.rule}: {record.path} ({record.op}), {record.note}")
-            lines += [f"          {one}" for one in (record.checked, *record.extras) if one]
+            lines += [f"          {text}" for text in (record.checked, *record.extras) if text]
     return lines
 
 

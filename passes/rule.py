@@ -1,4 +1,4 @@
-"""What a rule is: a function of a read-only Site that answers with an Edit, or refuses."""
+"""What a rule is: a function of a read-only Site that returns an Edit, or refuses."""
 
 from __future__ import annotations
 
@@ -9,11 +9,24 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
+from passes.engine.memory import Slot
 from passes.engine.site import Site
-from passes.engine.template import Template
+from passes.ir.model import Model
 from passes.writing.purposes import Extra
 
-__all__ = ["RULES", "Edit", "Extra", "Limit", "NothingToDo", "Refused", "Rule", "Site", "register"]
+__all__ = [
+    "RULES",
+    "Claim",
+    "Edit",
+    "Extra",
+    "Limit",
+    "NothingToDo",
+    "Refused",
+    "Rule",
+    "Site",
+    "Slot",
+    "register",
+]
 
 
 class Refused(Exception):
@@ -52,25 +65,37 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What verification must know of an Edit besides that it is exact, or not.
+
+    `reduction` is the number of terms of the longest sum that is regrouped. `limit`: the loop may
+    run another number of times than the Edit. `entered`: an If around the site sees to it that what
+    the site scans is not empty, so it is not verified on empty inputs; the whole model is. `proof`,
+    where both sides can only agree: it is reported in place of a run of the region, and only the
+    whole model is executed.
+    """
+
+    reduction: int = 1
+    limit: Limit | None = None
+    entered: bool = False
+    proof: str = ""
+
+
+@dataclass(frozen=True)
 class Edit:
     """What takes the place of a site's node.
 
-    `nodes` define the node's outputs under their old names; `initializers` go to the enclosing
-    graph (into Constant nodes where that is a function), those of one name once. `exact` says that
-    only values move, or that the same arithmetic runs, so both sides must agree bit for bit;
-    `reduction` is the number of terms of the longest sum that is regrouped. `note` names the
-    strategy for the report. `covered` are the positions of further nodes of the same graph that go
-    too: those that only the site's node feeds or reads, in front of it or behind it. `context` are
-    nodes in front of the site, in order, on which the proof of the rewrite rests: when it is
-    verified, both sides have them. `tidies`: outputs that nobody reads may be left undefined, and
-    initializers that only the nodes that go have read go too. `annotations` say how new values are
-    quantized. `limit`: the loop may run another number of times than the Edit. `entered`: an If
-    around the site sees to it that what the site scans is not empty, so it is not verified on
-    empty inputs; the whole model is. `template` is the same rewrite for all nodes without bodies
-    that differ from the site's in nothing but their names. `extras` say how many of the nodes are
-    there for the sake of what, and which option leaves them out: `Author.extras` counts them.
-    `proof`, where both sides can only agree: it is said in the place of a run of the region, and
-    only the whole model is executed.
+    `nodes` define the node's outputs under their old names, at least those that are read;
+    `initializers` go to the enclosing graph (into Constant nodes where that is a function), those
+    of one name once; `value_info` and `annotations` are the types of new values, and how they are
+    quantized. Initializers that nothing reads any more are dropped behind the round. `note` names
+    the strategy for the report. `exact` says that only values move, or that the same arithmetic
+    runs, so both sides must agree bit for bit. `covered` are the positions of further nodes of the
+    same graph that go too: those that only the site's node feeds or reads, in front of it or behind
+    it. `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
+    when it is verified, both sides have them. `extras` say how many of the nodes are there for the
+    sake of what, and which option leaves them out: `Author.extras` counts them. `claim` is what
+    else verification must know, for the few rules that have something to say.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -80,18 +105,14 @@ class Edit:
     exact: bool = True
     covered: tuple[int, ...] = ()
     context: tuple[NodeProto, ...] = ()
-    tidies: bool = False
     annotations: tuple[TensorAnnotation, ...] = ()
-    limit: Limit | None = None
-    entered: bool = False
-    template: Template | None = None
-    reduction: int = 1
     extras: tuple[Extra, ...] = ()
-    proof: str = ""
+    claim: Claim = Claim()
 
 
 Rewrite = Callable[[Site], Edit]
 Considers = Callable[[NodeProto, int, int], bool]
+Closer = Callable[[Model, int], Considers | None]
 
 _CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
 
@@ -101,13 +122,15 @@ class Rule:
     """A registered rewrite. What `list`, `explain` and the docs say comes from its docstring.
 
     `considers` answers quickly, for a node, the opset it is written in and the target, whether
-    the rule has anything to say about it.
+    the rule has anything to say about it. `closer` gives, for a model and the target, a `considers`
+    that knows the model; None where the rule has nothing to say of any node.
     """
 
     name: str
     rewrite: Rewrite
     considers: Considers
     optional: bool = False
+    closer: Closer | None = None
 
     @property
     def documentation(self) -> str:
@@ -131,7 +154,7 @@ RULES: dict[str, Rule] = {}
 
 
 def register(
-    name: str, *, considers: Considers, optional: bool = False
+    name: str, *, considers: Considers, optional: bool = False, closer: Closer | None = None
 ) -> Callable[[Rewrite], Rewrite]:
     """Make a function a rule that pipelines may name.
 
@@ -140,7 +163,7 @@ def register(
     """
 
     def add(rewrite: Rewrite) -> Rewrite:
-        rule = Rule(name, rewrite, considers, optional)
+        rule = Rule(name, rewrite, considers, optional, closer)
         if name in RULES and RULES[name].rewrite is not rewrite:
             raise ValueError(f"two rules are called {name!r}")
         if not rule.summary:

@@ -15,6 +15,7 @@ from onnx import ModelProto
 
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
+from passes.errors import nearest
 from passes.ir.scope import walk_model
 from passes.session import NotProduced, NotVerified, Result, Session
 
@@ -57,7 +58,7 @@ def assert_rewrite(
     session = Session(pipeline, opset, asked, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
-    left_out = [one for one in result.report.refusals if one.code == "not-verified"]
+    left_out = [refusal for refusal in result.report.refusals if refusal.code == "not-verified"]
     if left_out:
         raise NotVerified(f"{left_out[0].path}: {left_out[0].sentence}", result.report)
     checked = result.report.checked
@@ -69,21 +70,32 @@ def assert_rewrite(
     return result
 
 
-def options_of(said: Mapping[str, Any]) -> RuleOptions:
-    """Options of rules by name; a string in place of a number, a list or a truth is read."""
-    kinds = {one.name: str(one.type) for one in fields(RuleOptions)}
-    read = dict(said)
-    for name, value in said.items():
+def options_of(given: Mapping[str, Any]) -> RuleOptions:
+    """Options of rules by name; a string in place of a number, a list, yes or no is read.
+
+    Raises:
+        ValueError: there is no option of a name, or a string is none of its values.
+    """
+    kinds = {option.name: str(option.type) for option in fields(RuleOptions)}
+    read = dict(given)
+    for name, value in given.items():
+        if name not in kinds:
+            raise ValueError(f"there is no option {name!r}; {nearest(name, sorted(kinds))}")
+        kind, read_string = _READ.get(kinds[name], ("text", str))
         if isinstance(value, str):
-            read[name] = _READ.get(kinds[name], str)(value)
+            try:
+                read[name] = read_string(value)
+            except (KeyError, ValueError):
+                raise ValueError(f"{name} is {value!r}, not {kind}") from None
     return RuleOptions(**read)
 
 
-_READ: Mapping[str, Callable[[str], Any]] = {
-    "int": int,
-    "int | None": int,
-    "bool": bool,
-    "tuple[str, ...]": lambda text: tuple(filter(None, text.split(","))),
+_NUMBER = ("a whole number", int)
+_READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "int": _NUMBER,
+    "int | None": _NUMBER,
+    "bool": ("yes or no", {"yes": True, "no": False}.__getitem__),
+    "tuple[str, ...]": ("a list", lambda text: tuple(filter(None, text.split(",")))),
 }
 
 
@@ -105,7 +117,7 @@ def assert_refused(
     opset: int | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Sequence[str]:
-    """See that a pipeline refuses a model with `code`; answers with the sentences.
+    """Check that a pipeline refuses a model with `code`; returns the sentences.
 
     Raises:
         AssertionError: it did not refuse with that code.

@@ -108,9 +108,9 @@ def cases() -> Iterator[tuple[str, int, str, int]]:
     """Every op, the versions that opset 9 and later know, the type variables and their types."""
     for op in OPS:
         versions = {opset: _since(op, opset) for opset in range(_OLDEST, newest_opset() + 1)}
-        for version in sorted({one for one in versions.values() if one}):
+        for version in sorted({version for version in versions.values() if version}):
             schema = defs.get_schema(op, max(version, _OLDEST))
-            used = {one.type_str for one in (*schema.inputs, *schema.outputs)}
+            used = {name.type_str for name in (*schema.inputs, *schema.outputs)}
             for constraint in schema.type_constraints:
                 if constraint.type_param_str not in used - {"I", "B"}:
                     continue
@@ -151,11 +151,13 @@ def model_of(op: str, version: int, variable: str, kind: int) -> ModelProto:
         return _NAMES[plain[0] if plain else next(iter(allowed.get(said, [said])))]
 
     count = max(schema.min_input, 1, 2 if op in ("Pad", "Squeeze") else 0)
-    inputs = {f"i{at}": kind_of(one.type_str) for at, one in enumerate(schema.inputs[:count])}
+    inputs = {f"i{i}": kind_of(name.type_str) for i, name in enumerate(schema.inputs[:count])}
     output = schema.outputs[0].type_str
     given = kind_of(output)
     attributes = {
-        name: _SAID.get(name, 0) for name, one in schema.attributes.items() if one.required
+        name: _SAID.get(name, 0)
+        for name, attribute in schema.attributes.items()
+        if attribute.required
     }
     if "to" in attributes:
         attributes["to"] = given
@@ -183,7 +185,7 @@ def lacks(model: ModelProto) -> bool:
     providers = ["CPUExecutionProvider"]
     try:
         onnxruntime.InferenceSession(model.SerializeToString(), options, providers=providers)
-    except Exception as error:
+    except Exception as error:  # its exceptions have no base but Exception
         if not any(sign in str(error) for sign in _SIGNS):
             raise
         return True

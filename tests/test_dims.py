@@ -33,8 +33,8 @@ def test_a_fixed_time_unrolls_the_loop_and_leaves_the_batch() -> None:
     options = {"dims": {"T": 3}}
     graph = assert_rewrite(SUM, pipeline="unroll", options=options, budget=20).model.graph
     assert "Scan" not in {node.op_type for node in graph.node}
-    assert [sizes(one) for one in graph.input] == [["B", 2], [3, "B", 2]]
-    assert [sizes(one) for one in graph.output] == [["B", 2], [3, "B", 2]]
+    assert [sizes(name) for name in graph.input] == [["B", 2], [3, "B", 2]]
+    assert [sizes(name) for name in graph.output] == [["B", 2], [3, "B", 2]]
 
 
 def test_bodies_functions_and_sequences_are_fixed_too() -> None:
@@ -68,7 +68,7 @@ def test_the_command_takes_dims(tmp_path: Path) -> None:
     call = ["unroll", str(model), "-o", str(out), "--opset", "21", "--verify-budget", "5"]
     done = CliRunner().invoke(app, [*call, "--dim", "T=2", "--dim", "B=1"])
     assert done.exit_code == 0, done.output
-    assert [sizes(one) for one in onnx.load(out).graph.input] == [[1, 2], [2, 1, 2]]
+    assert [sizes(name) for name in onnx.load(out).graph.input] == [[1, 2], [2, 1, 2]]
     assert CliRunner().invoke(app, [*call, "--force", "--dim", "T"]).exit_code == 2
     assert CliRunner().invoke(app, [*call, "--force", "--dim", "U=2"]).exit_code == 2
 
@@ -141,7 +141,7 @@ def test_a_body_that_is_right_says_the_sizes() -> None:
     fixed = passes.hoist(passes.unroll(model, dims={"B": 4}, verify=False).model, verify=False)
     assert "[B" not in onnx.printer.to_text(fixed.model)
     (loop,) = [node for node in fixed.model.graph.node if node.op_type == "Loop"]
-    states = [sizes(one) for one in loop.attribute[0].g.input[2:]]
+    states = [sizes(name) for name in loop.attribute[0].g.input[2:]]
     assert [4, 2] in states
 
 

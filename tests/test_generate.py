@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx
@@ -26,8 +27,15 @@ ROOT = Path(__file__).parent.parent
 SEEDS = range(60)
 
 
+@functools.cache
 def of_seed(seed: int) -> Generated:
     return generate(Choices.of_seed(seed))
+
+
+@functools.cache
+def small(odd: Sequence[str] = ()) -> list[onnx.ModelProto]:
+    """Small models of which some kinds of odd things are asked."""
+    return [generate(Choices.of_seed(seed, small=True), odd).model for seed in range(40)]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -87,8 +95,8 @@ def has(node: onnx.NodeProto, first: int, second: int) -> bool:
     """Whether a Loop declares iteration number and condition of these ranks."""
     if node.op_type != "Loop" or node.domain:
         return False
-    (body,) = (one.g for one in node.attribute if one.name == "body")
-    ranks = [len(one.type.tensor_type.shape.dim) for one in body.input[:2]]
+    (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+    ranks = [len(name.type.tensor_type.shape.dim) for name in body.input[:2]]
     return ranks == [first, second]
 
 
@@ -96,37 +104,39 @@ def ends_unasked(node: onnx.NodeProto) -> bool:
     """Whether a Loop without a condition has a body that does not hand on what it got."""
     if node.op_type != "Loop" or node.domain or node.input[1]:
         return False
-    (body,) = (one.g for one in node.attribute if one.name == "body")
-    makers = {name: one for one in body.node for name in one.output}
-    maker = makers.get(body.output[0].name)
-    return maker is not None and list(maker.input) != [body.input[1].name]
+    (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+    producers = {name: node for node in body.node for name in node.output}
+    producer = producers.get(body.output[0].name)
+    return producer is not None and list(producer.input) != [body.input[1].name]
 
 
 #: What shows that a model has some of a kind.
 SIGNS: dict[str, Callable[[scope.Place], bool]] = {
-    "counters": lambda at: "9223372036854775807" in str(at.node) or at.node.op_type == "Cast",
-    "deep": lambda at: at.path.count(".") > 25,
-    "equal": lambda at: at.node.op_type == "Max",
-    "foreign": lambda at: at.node.domain == "my" and at.node.op_type in ("Add", "Identity", "Less"),
-    "hints": lambda at: any('"Q"' in str(one.g.input) for one in at.node.attribute),
-    "moved": lambda at: at.node.op_type == "Transpose",
-    "negative": lambda at: any(
-        one.name.endswith("_axes") and min(one.ints) < 0 for one in at.node.attribute
+    "counters": lambda it: "9223372036854775807" in str(it.node) or it.node.op_type == "Cast",
+    "deep": lambda it: it.path.count(".") > 25,
+    "equal": lambda it: it.node.op_type == "Max",
+    "foreign": lambda it: it.node.domain == "my" and it.node.op_type in ("Add", "Identity", "Less"),
+    "hints": lambda it: any('"Q"' in str(attribute.g.input) for attribute in it.node.attribute),
+    "moved": lambda it: it.node.op_type == "Transpose",
+    "negative": lambda it: any(
+        attribute.name.endswith("_axes") and min(attribute.ints) < 0
+        for attribute in it.node.attribute
     ),
-    "no-cond": lambda at: ends_unasked(at.node),
-    "ones": lambda at: has(at.node, 1, 1),
-    "rare": lambda at: any(one.name == "to" and one.i in RARE for one in at.node.attribute),
-    "unknown": lambda at: at.node.op_type == "Slice",
+    "no-cond": lambda it: ends_unasked(it.node),
+    "ones": lambda it: has(it.node, 1, 1),
+    "rare": lambda it: any(
+        attribute.name == "to" and attribute.i in RARE for attribute in it.node.attribute
+    ),
+    "unknown": lambda it: it.node.op_type == "Slice",
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_asked_for_is_drawn_more_often(kind: str) -> None:
-    def shown(odd: list[str]) -> int:
-        models = [generate(Choices.of_seed(seed, small=True), odd).model for seed in range(40)]
-        return sum(any(map(SIGNS[kind], scope.walk_model(one))) for one in models)
+    def shown(models: list[onnx.ModelProto]) -> int:
+        return sum(any(map(SIGNS[kind], scope.walk_model(model))) for model in models)
 
-    assert shown([kind]) > shown([])
+    assert shown(small((kind,))) > shown(small())
 
 
 def test_a_model_is_reduced_to_what_matters() -> None:
@@ -135,8 +145,8 @@ def test_a_model_is_reduced_to_what_matters() -> None:
         return any(place.node.op_type == "Scan" and "loop_" in place.path for place in places)
 
     generated = next(one for one in map(of_seed, range(100)) if has_a_scan_in_a_loop(one))
-    small = reduce(generated, has_a_scan_in_a_loop, seconds=30)
-    assert has_a_scan_in_a_loop(small)
-    onnx.checker.check_model(small.model, full_check=True)
-    before, after = (sum(1 for _ in scope.walk_model(one.model)) for one in (generated, small))
+    reduced = reduce(generated, has_a_scan_in_a_loop, seconds=30)
+    assert has_a_scan_in_a_loop(reduced)
+    onnx.checker.check_model(reduced.model, full_check=True)
+    before, after = (sum(1 for _ in scope.walk_model(one.model)) for one in (generated, reduced))
     assert after <= before / 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -13,12 +12,13 @@ from typer.testing import CliRunner
 import passes
 from passes.__main__ import app
 from passes.choices import RuleOptions
-from passes.engine.pipelines import PIPELINES, stages_of
+from passes.engine.fixpoint import Engine
+from passes.engine.pipelines import PIPELINES, Phase, steps_of
 from passes.engine.plugins import UnknownRule
 from passes.engine.rounds import Round
-from passes.engine.stage import Stage
 from passes.ir import scope as scoping
 from passes.ir.model import Model
+from passes.ir.places import is_loop
 from passes.session import Session
 from passes.testing import as_model
 from tests.generate.choices import Choices
@@ -26,22 +26,31 @@ from tests.generate.model import generate
 
 pytestmark = pytest.mark.sampled
 
-LOOPS = """
+
+def loops(rows: str) -> str:
+    """A Loop of four iterations, and a Scan over the rows of what it reads."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[4,2] x, float[2] h0) => (float[2] h, float[4,2] y) <int64 four = {4}, bool yes = {1}> {
+g (float[{rows},2] x, float[2] h0) => (float[2] h, float[{rows},2] y)
+<int64 four = {{4}}, bool yes = {{1}}> {{
    h, unread = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t, float[2] o)
-      <float[2] w = {1, 2}> {
+      <float[2] w = {{1, 2}}> {{
       on = Identity (go) x_t = Gather (x, i) m = Mul (x_t, w) t_1 = Add (s, m) o = Exp (t_1)
-      t = If (yes) <then_branch = a () => (float[2] p) { p = Tanh (t_1) },
-                    else_branch = b () => (float[2] q) { q = Neg (t_1) }> }> (four, "", h0)
-   y = Scan <num_scan_inputs = 1, body = each (float[2] n) => (float[2] o) <float[2] v = {1, 2}> {
-      o = Mul (n, v) }> (x)
-}
+      t = If (yes) <then_branch = a () => (float[2] p) {{ p = Tanh (t_1) }},
+                    else_branch = b () => (float[2] q) {{ q = Neg (t_1) }}> }}> (four, "", h0)
+   y = Scan <num_scan_inputs = 1, body = each (float[2] n) => (float[2] o)
+      <float[2] v = {{1, 2}}> {{
+      o = Mul (n, v) }}> (x)
+}}
 """
 
 
-def names_of(stages: tuple[Stage, ...]) -> list[tuple[str, ...]]:
-    return [stage.rules for stage in stages if not stage.converts]
+LOOPS = loops("4")
+
+
+def names_of(steps: tuple[tuple[Phase, ...], ...]) -> list[tuple[str, ...]]:
+    phases = (phase for step in steps for phase in step)
+    return [phase.rules for phase in phases if not phase.converts]
 
 
 def ops(model: ModelProto) -> set[str]:
@@ -52,37 +61,26 @@ def ops(model: ModelProto) -> set[str]:
 
 
 def test_named_rules_run_in_the_order_of_the_pipeline() -> None:
-    chosen = stages_of("hoist", rules=("hoist-constants", "fold-constants"))
+    chosen = steps_of("hoist", rules=("hoist-constants", "fold-constants"))
     assert names_of(chosen) == [("fold-constants",), ("hoist-constants",)]
 
 
 def test_rules_of_other_commands_run_behind() -> None:
-    chosen = stages_of("simplify", rules=("unroll", "prune-if", "lower-scan"))
+    chosen = steps_of("simplify", rules=("unroll", "prune-if", "lower-scan"))
     assert names_of(chosen) == [("prune-if",), ("unroll",), ("lower-scan",)]
 
 
-def test_skipped_rules_do_not_run_and_empty_stages_go() -> None:
-    chosen = stages_of("hoist", skip=("fold-constants",))
+def test_skipped_rules_do_not_run_and_empty_phases_go() -> None:
+    chosen = steps_of("hoist", skip=("fold-constants",))
     assert names_of(chosen) == [("hoist-invariants",), ("hoist-constants",)]
-    chosen = stages_of("hoist", skip=("hoist-invariants",))
+    chosen = steps_of("hoist", skip=("hoist-invariants",))
     assert names_of(chosen) == [("fold-constants",), ("hoist-constants",)]
-    assert names_of(stages_of("hoist", rules=("fold-constants",), skip=("fold-constants",))) == []
+    assert names_of(steps_of("hoist", rules=("fold-constants",), skip=("fold-constants",))) == []
 
 
 def test_a_scan_8_is_upgraded_whatever_is_named() -> None:
-    assert stages_of("hoist", rules=("fold-constants",))[0] == PIPELINES["hoist"][0]
-
-
-def test_what_runs_behind_a_stage_is_chosen_with_it() -> None:
-    (late,) = (one for one in stages_of("optimize") if one.then and "raise-loop" in one.rules)
-    assert "dissolve-map" in {name for one in late.then for name in one.rules}
-    for chosen in (
-        stages_of("optimize", skip=("dissolve-map",)),
-        stages_of("optimize", rules=("raise-loop", "batch-inputs")),
-    ):
-        assert "dissolve-map" not in {
-            name for one in chosen for then in one.then for name in then.rules
-        }
+    ((upgrade,), _) = steps_of("hoist", rules=("fold-constants",), skip=("hoist-invariants",))
+    assert upgrade.rules == PIPELINES["upgrade"].rules
 
 
 #: Random models with a loop that only what becomes of another one allows to raise.
@@ -92,47 +90,36 @@ def test_a_second_run_finds_nothing_more(seed: int, target: str) -> None:
     model = generate(Choices.of_seed(seed, small=True)).model
     once = passes.optimize(model, target=target, verify=False)
     again = passes.optimize(once.model, target=target, verify=False)
-    assert [one for one in again.report.records if one.outcome == "rewritten"] == []
+    assert [record for record in again.report.records if record.outcome == "rewritten"] == []
 
 
 @pytest.mark.parametrize("name", ["no-such-rule", "opset", "scan-8"])
 def test_a_rule_that_is_not_there_or_needs_an_opset_is_told(name: str) -> None:
     with pytest.raises(UnknownRule, match=name):
-        stages_of("simplify", rules=(name,))
+        steps_of("simplify", rules=(name,))
     with pytest.raises(UnknownRule, match=name):
-        stages_of("simplify", skip=(name,))
+        steps_of("simplify", skip=(name,))
 
 
 def test_two_rules_in_the_wrong_order_are_refused() -> None:
     with pytest.raises(ValueError, match="'lower-scan' must run before 'hoist-constants'"):
-        stages_of("hoist", rules=("hoist-constants", "lower-scan"))
+        steps_of("hoist", rules=("hoist-constants", "lower-scan"))
 
 
-def test_a_stage_finds_nothing_where_one_with_all_its_rules_and_options_found_nothing() -> None:
-    both, one = Stage(("prune-if", "prune-loop")), Stage(("prune-loop",))
-    assert one.is_part_of(both)
-    assert one.is_part_of(one)
-    assert not both.is_part_of(one)
-    assert not replace(one, flags=frozenset({"near"})).is_part_of(both)
-    assert not replace(one, converts=True).is_part_of(both)
-
-
-def test_no_stage_runs_where_it_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_phase_runs_twice_where_none_finds_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[tuple[str, ...]] = []
-    usual = Session._stage
+    usual = Engine.fixpoint
 
-    def noted(
-        self: Session, stage: Stage, model: Model, own_constants: frozenset[str]
-    ) -> list[Round]:
-        ran.append(stage.rules)
-        return usual(self, stage, model, own_constants)
+    def noted(self: Engine, model: Model) -> list[Round]:
+        ran.append(tuple(rule.name for rule in self.rules))
+        return usual(self, model)
 
-    monkeypatch.setattr(Session, "_stage", noted)
+    monkeypatch.setattr(Engine, "fixpoint", noted)
     settled = as_model(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y) { y = Exp (x) }'
     )
     Session("optimize", None, RuleOptions(), None).run(settled)
-    assert len(ran) == len(set(ran)) > 5
+    assert ran == [phase.rules for phase in PIPELINES["optimize"].phases]
 
 
 # -- what becomes of a model ------------------------------------------------------------------
@@ -170,8 +157,17 @@ def test_targets(target: str, gone: set[str], left: set[str]) -> None:
     assert {record.rule for record in result.report.refusals} <= {"dissolve-map"}
     assert result.report.checked is not None
     assert result.report.checked.verdict == "verified"
-    weights = [one for one in result.model.graph.initializer if one.data_type == 1]
+    weights = [tensor for tensor in result.model.graph.initializer if tensor.data_type == 1]
     assert len(weights) == 1, "w and v hold the same"
+
+
+def test_nested_scans_become_one_loop() -> None:
+    model = onnx.load(GOLDEN / "flatten-scan" / "cell.before.onnxtxt")
+    result = passes.optimize(model, target="loop-only", verify_budget=20)
+    loops = [place for place in scoping.walk_model(result.model) if is_loop(place.node)]
+    assert [place.node.op_type for place in loops] == ["Loop"]
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
 
 
 def test_an_unknown_target_is_a_value_error() -> None:
@@ -180,9 +176,8 @@ def test_an_unknown_target_is_a_value_error() -> None:
 
 
 def test_dims_and_the_most_nodes_of_unrolling() -> None:
-    text = LOOPS.replace("float[4,2] x", "float[N,2] x").replace("float[4,2] y", "float[N,2] y")
     result = passes.optimize(
-        as_model(text), target="no-control-flow", dims={"N": 4}, verify_budget=20
+        as_model(loops("N")), target="no-control-flow", dims={"N": 4}, verify_budget=20
     )
     assert ops(result.model).isdisjoint({"Loop", "Scan", "If"})
     result = passes.optimize(as_model(LOOPS), target="no-control-flow", max_nodes=3, verify=False)
@@ -259,7 +254,9 @@ def test_a_second_run_finds_nothing(text: str, command: str) -> None:
 
 def test_hoist_and_simplify() -> None:
     hoisted = passes.hoist(as_model(LOOPS), rules=("hoist-constants",), verify=False).model
-    assert [one.name for one in hoisted.graph.initializer if one.data_type == 1] == ["loop/w"]
+    assert [tensor.name for tensor in hoisted.graph.initializer if tensor.data_type == 1] == [
+        "loop/w"
+    ]
     simple = passes.simplify(as_model(LOOPS), skip=("prune-loop",), verify=False).model
     assert ops(simple) >= {"Loop", "Scan"}
     assert "If" not in ops(simple)
@@ -383,7 +380,7 @@ def test_few_iterations_are_written_out_where_a_scan_takes_longer(
     case: str, trips: int, left: set[str]
 ) -> None:
     model = onnx.load(GOLDEN / "raise" / f"{case}.before.onnxtxt")
-    (count,) = (one for one in model.graph.input if one.name in ("m", "n"))
+    (count,) = (value for value in model.graph.input if value.name in ("m", "n"))
     model.graph.input.remove(count)
     model.graph.initializer.append(onnx.helper.make_tensor(count.name, 7, [], [trips]))
     result = passes.optimize(model, verify_budget=10)

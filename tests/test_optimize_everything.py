@@ -67,7 +67,7 @@ def verifying(path: Path, assume: tuple[str, ...]) -> Verifying:
 
 
 def holds_scan_8(model: ModelProto) -> bool:
-    opset = next((one.version for one in model.opset_import if one.domain == ""), 0)
+    opset = next((entry.version for entry in model.opset_import if entry.domain == ""), 0)
     return opset <= 8 and any(one.node.op_type == "Scan" for one in walk_model(model))
 
 

@@ -10,7 +10,9 @@ import onnx
 import pytest
 
 import passes
+from passes.choices import RuleOptions
 from passes.engine.plugins import UnknownRule
+from passes.testing import options_of
 
 
 @pytest.mark.parametrize(
@@ -77,3 +79,25 @@ def test_rules_that_are_not_there_to_be_skipped() -> None:
         passes.simplify(onnx.ModelProto(), skip=["inline-lop"])
     with pytest.raises(UnknownRule, match=r"'raise-loop' is none of simplify.*inline-loop"):
         passes.simplify(onnx.ModelProto(), skip=["raise-loop"])
+
+
+class TestOptionsOfGoldenModels:
+    """What `passes.testing.options_of` reads."""
+
+    def test_strings(self) -> None:
+        said = {"robust": "no", "flat": "yes", "factor": "3", "assume": "non-empty", "max_trips": 2}
+        assert options_of(said) == RuleOptions(
+            robust=False, flat=True, factor=3, assume=("non-empty",), max_trips=2
+        )
+
+    @pytest.mark.parametrize(
+        ("said", "sentence"),
+        [
+            ({"rule": "opset"}, "there is no option 'rule'; the nearest are rules, "),
+            ({"robust": "maybe"}, "robust is 'maybe', not yes or no"),
+            ({"max_trips": "few"}, "max_trips is 'few', not a whole number"),
+        ],
+    )
+    def test_what_is_none(self, said: dict[str, str], sentence: str) -> None:
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            options_of(said)

@@ -202,7 +202,7 @@ def test_text_of_a_refusal() -> None:
 
 
 def test_text_where_there_was_nothing_to_do() -> None:
-    report = Report("upgrade", "a.onnx", (9, 9), (SIZE, GROWN))
+    report = Report("upgrade", "a.onnx", (9, 9), (SIZE, SIZE))
     assert report.unchanged
     assert report.to_text() == "a.onnx: nothing to do, it is at opset 9"
     assert not Report("upgrade", "a.onnx", (9, 9), (SIZE, GROWN), [rewritten()]).unchanged

@@ -105,7 +105,7 @@ def test_a_right_outcome_is_not_found_fault_with() -> None:
 
 def test_every_pipeline_is_run() -> None:
     model = generate(Choices.of_seed(0)).model
-    assert {one.pipeline for one in commands(model)} == set(PIPELINES)
+    assert {command.pipeline for command in commands(model)} == set(PIPELINES)
 
 
 def test_over_many_seeds_every_command_is_dealt() -> None:

@@ -1,19 +1,26 @@
-"""Steps of Attention."""
+"""Steps of Attention and of what caches and rotates its keys."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TensorProto
 
-from converters.conversion import Conversion
-from converters.steps import adapter
+from converters.steps import adapter, adapter_down, expanded
+from converters.writing.conversion import Conversion
+from converters.writing.expansion import expand
+from converters.writing.replacement import Replacement
+from passes.ir import scope as scoping
+from passes.types.value_types import tensor_type
 
-_MASK, _PAST_KEY = 3, 4
+_MASK, _PAST_KEY, _NONPAD = 3, 4, 6
+
+expanded("Attention", 23)
 
 
 @adapter("Attention", 24)
-def attention_24(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def attention_24(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A mask that is short along its last axis is now padded, a length of 1 too.
 
     Version 23 broadcasts the mask to (batch, heads, queries, keys), so what is not known to have
@@ -21,31 +28,164 @@ def attention_24(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
     """
     inputs = [*node.input, *[""] * (_PAST_KEY + 1)]
     mask, past = inputs[_MASK], inputs[_PAST_KEY]
-    if not mask or _has_length_of_keys(mask, inputs[1], past, at):
+    if not mask or _has_length_of_keys(mask, inputs[1], past, ctx):
         return [node]
-    counts = [at.node("Shape", [name], start=-2, end=-1) for name in (inputs[1], past) if name]
+    counts = [ctx.node("Shape", [name], start=-2, end=-1) for name in (inputs[1], past) if name]
     made, total = list(counts), counts[0].output[0]
     if past:
-        made.append(at.node("Add", [one.output[0] for one in counts]))
+        made.append(ctx.node("Add", [one.output[0] for one in counts]))
         total = made[-1].output[0]
-    wide = at.node("Expand", [mask, total])
+    wide = ctx.node("Expand", [mask, total])
     changed = [wide.output[0] if at_ == _MASK else name for at_, name in enumerate(node.input)]
-    return [*made, wide, at.changed(node, inputs=changed)]
+    return [*made, wide, ctx.changed(node, inputs=changed)]
 
 
-def _has_length_of_keys(mask: str, keys: str, past: str, at: Conversion) -> bool:
-    last = (at.dims_of(mask) or (1,))[-1]
+@adapter_down("Attention", 24, exact=False)
+def attention_23(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """With counts of keys that are no padding, or a mask that may be short: its function body."""
+    inputs = [*node.input, *[""] * (_NONPAD + 1)]
+    mask, past = inputs[_MASK], inputs[_PAST_KEY]
+    if inputs[_NONPAD] or (mask and not _has_length_of_keys(mask, inputs[1], past, ctx)):
+        return expand(node, ctx, 24)
+    return [node]
+
+
+def _has_length_of_keys(mask: str, keys: str, past: str, ctx: Conversion) -> bool:
+    last = (ctx.dims_of(mask) or (1,))[-1]
     if isinstance(last, int):
         return last != 1  # only 1 broadcasts
-    return last is not None and not past and last == (at.dims_of(keys) or (None, None))[-2]
+    return last is not None and not past and last == (ctx.dims_of(keys) or (None, None))[-2]
 
 
 @adapter("Attention", 25)
-def attention_25(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
-    """Windows are new and off by default; for 4-D inputs the numbers of heads must not be said."""
+def attention_25(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Windows are new and off by default; for 4-D inputs the numbers of heads must not be given."""
     heads = {"q_num_heads", "kv_num_heads"}
-    if len(at.dims_of(node.input[0]) or ()) != 4 or not any(
+    if len(ctx.dims_of(node.input[0]) or ()) != 4 or not any(
         a.name in heads for a in node.attribute
     ):
         return [node]
-    return [at.changed(node, without=heads)]
+    return [ctx.changed(node, without=heads)]
+
+
+@adapter_down("Attention", 25, exact=False)
+def attention_24_again(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Windows are written out, as the function body."""
+    windows = [ctx.attribute(node, f"{side}_window_size", -1) for side in ("left", "right")]
+    return [node] if max(windows) < 0 else expand(node, ctx, 25)
+
+
+@adapter_down("TensorScatter", 24)
+def tensor_scatter_23(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a ScatterElements along `axis`, at the write index of a sample and the next ones.
+
+    Past cache (batch, ..., max_sequence_length, ...), update (batch, ..., sequence_length, ...).
+    """
+    cache, update, start = [*node.input, ""][:3]
+    rank = ctx.known_rank(cache)
+    axis = ctx.attribute(node, "axis", -2) % rank
+    new = Replacement(node, ctx.later(13))
+    shape = new.op("Shape", update)
+    length = new.op("Gather", shape, new.ctx.value(np.int64(axis), "axis"))
+    zero, one = (new.ctx.value(np.int64(number), "number") for number in (0, 1))
+    index = new.op("Range", zero, length, one)
+    behind = [-1, *[1] * (rank - 1 - axis)]
+    index = new.op("Reshape", index, new.ints(*behind))
+    if start:
+        first = new.op("Reshape", start, new.ints(-1, *[1] * (rank - 1)))
+        index = new.op("Add", first, index)
+    if ctx.attribute(node, "mode", "linear") == "circular":
+        size = new.op("Gather", new.op("Shape", cache), new.ctx.value(np.int64(axis), "axis"))
+        index = new.op("Mod", index, size)
+    index = new.op("Expand", index, shape)
+    return new.last("ScatterElements", cache, index, update, axis=axis)
+
+
+@adapter_down("RotaryEmbedding", 23, exact=False)
+def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out, with the sizes that are known.
+
+    x (N, heads, S, size) or (N, S, heads * size); the caches (N, S, pairs), or with positions
+    (N, S) those of (positions, pairs). Pairs are neighbours, or an element and that half behind it.
+    """
+    x, cosines, sines, positions = [*node.input, ""][:4]
+    rank, pairs = ctx.known_rank(x), ctx.attribute(node, "rotary_embedding_dim", 0) // 2
+    is_part = bool(pairs)
+    pairs = pairs or (ctx.dims_of(cosines) or (None,))[-1]
+    if not isinstance(pairs, int):
+        raise ctx.refused("unknown-rank", f"the size of {cosines!r} is not known")
+    new = Replacement(node, ctx.later(9))
+    split, heads_axis = x, 1
+    if rank == _WITHOUT_HEADS:
+        heads = ctx.attribute(node, "num_heads", 0)
+        split, heads_axis = new.op("Reshape", x, new.ints(0, 0, heads, -1)), 2
+    turned = new.op("Slice", split, axes=[3], starts=[0], ends=[2 * pairs]) if is_part else split
+    axis = 4 if ctx.attribute(node, "interleaved", 0) else 3
+    both = [pairs, 2] if axis == 4 else [2, pairs]
+    paired = new.op("Reshape", turned, new.ints(0, 0, 0, *both))
+    first, second = (
+        new.op("Gather", paired, ctx.value(np.int64(place), "place"), axis=axis) for place in (0, 1)
+    )
+    cosine, sine = (
+        new.op(
+            "Unsqueeze",
+            new.op("Gather", cache, positions, axis=0) if positions else cache,
+            axes=[heads_axis],
+        )
+        for cache in (cosines, sines)
+    )
+    real = new.op("Sub", new.op("Mul", cosine, first), new.op("Mul", sine, second))
+    imaginary = new.op("Add", new.op("Mul", sine, first), new.op("Mul", cosine, second))
+    columns = [new.op("Unsqueeze", one, axes=[axis]) for one in (real, imaginary)]
+    rotated = new.op("Concat", *columns, axis=axis)
+    if is_part:
+        rotated = new.op("Reshape", rotated, new.ints(0, 0, 0, 2 * pairs))
+        rest = new.op("Slice", split, axes=[3], starts=[2 * pairs], ends=[_END])
+        rotated = new.op("Concat", rotated, rest, axis=3)
+    return new.last("Reshape", rotated, new.op("Shape", x))
+
+
+_WITHOUT_HEADS = 3  # axes, the last of which has the heads, too
+_END = np.iinfo(np.int64).max
+
+
+@adapter_down("LinearAttention", 27, exact=False)
+def linear_attention_26(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes its function body, of which onnxruntime infers no types inside the Scan."""
+    nodes = expand(node, ctx, 27)
+    elem_type = ctx.known_elem_type(node.input[0])
+    for scan in nodes:
+        for _, graph in scoping.subgraphs(scan):
+            for values in (graph.input, graph.output):
+                for place, value in enumerate(values):  # the state comes first
+                    kind, rank = (elem_type, 3) if place else (TensorProto.FLOAT, 4)
+                    value.type.CopyFrom(tensor_type(kind, (None,) * rank))
+                    ctx.made.declare(value.name, value.type)
+    return nodes
+
+
+@adapter_down("CausalConvWithState", 27, exact=False)
+def causal_conv_with_state_26(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a Conv of what has the state, or zeros, in front; the end of that is the state.
+
+    x (N, C, L), weight (C, 1, k), state (N, C, k - 1).
+    """
+    x, weight, bias, past = [*node.input, "", ""][:4]
+    output, present = [*node.output, ""][:2]
+    channels, _, size = ctx.dims_of(weight) or (None, None, None)
+    if not isinstance(channels, int) or not isinstance(size, int):
+        return expand(node, ctx, 27)
+    new = Replacement(node, ctx.later(9))
+    if past:
+        padded = new.op("Concat", past, x, axis=2)
+    else:
+        padded = new.op("Pad", x, pads=[0, 0, size - 1, 0, 0, 0])
+    has_activation = ctx.attribute(node, "activation", "none") != "none"
+    inputs = [padded, weight, *[bias] * bool(bias)]
+    found = new.op("Conv", *inputs, group=channels, outputs=() if has_activation else [output])
+    if has_activation:
+        new.op("Mul", found, new.op("Sigmoid", found), outputs=[output])
+    if present:
+        start = 1 - size if size > 1 else _END
+        new.op("Slice", padded, axes=[2], starts=[start], ends=[_END], outputs=[present])
+    return new.nodes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.steps import identical
+from converters.steps import identical, refusal_down
 
 identical("Conv", 11, 22)
 
@@ -11,3 +11,6 @@ identical("Conv", 11, 22)
 identical("ConvTranspose", 11, 22)
 
 identical("DeformConv", 22)
+refusal_down(
+    "DeformConv", 19, "no-equivalent", "no older op convolves with a kernel that is deformed"
+)

@@ -5,40 +5,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto
 
-from converters.conversion import Conversion
-from converters.steps import adapter, identical
+from converters.steps import adapter, adapter_down, identical
+from converters.writing.conversion import Conversion
 
 
 @adapter("Dropout", 10)
-def dropout_10(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def dropout_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The output `mask` is bool; it had the type of `data`, to which it is cast back."""
-    y, *mask = node.output
-    if not any(mask):
-        return [node]
-    main = at.changed(node, outputs=[y, at.fresh(mask[0])])
-    elem_type = at.known_elem_type(node.input[0])
-    return [main, at.node("Cast", [main.output[1]], mask, to=elem_type)]
+    return _with_mask_cast(node, ctx, ctx.known_elem_type(node.input[0])) if _mask(node) else [node]
+
+
+@adapter_down("Dropout", 10)
+def dropout_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The output `mask` has the type of `data`; it is cast to bool."""
+    return _with_mask_cast(node, ctx, TensorProto.BOOL) if _mask(node) else [node]
+
+
+def _mask(node: NodeProto) -> str:
+    return [*node.output, ""][1]
+
+
+def _with_mask_cast(node: NodeProto, ctx: Conversion, to: int) -> list[NodeProto]:
+    main = ctx.changed(node, outputs=[node.output[0], ctx.fresh(_mask(node))])
+    return [main, ctx.node("Cast", [main.output[1]], [_mask(node)], to=to)]
 
 
 @adapter("Dropout", 12)
-def dropout_12(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def dropout_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `ratio` becomes the second input, a float scalar; nothing asks for training.
 
-    Without training the ratio is ignored, so one that cannot be said is left out. What the mask
-    is then was not said: onnxruntime makes it all false. From 12 on it is all true, so negated.
+    Without training the ratio is ignored, so one that cannot be expressed is left out. What
+    the mask is then was not specified: onnxruntime makes it all false. From 12 on it is all
+    true, so negated.
     """
     y, *mask = node.output
     inputs = [node.input[0]]
-    ratio = next((one for one in node.attribute if one.name == "ratio"), None)
+    ratio = next((attribute for attribute in node.attribute if attribute.name == "ratio"), None)
     if ratio is not None and not ratio.ref_attr_name and 0 <= ratio.f < 1:
-        inputs.append(at.attribute_as_input(node, "ratio", np.float32))
+        inputs.append(ctx.attribute_as_input(node, "ratio", np.float32))
     if not any(mask):
-        return [at.changed(node, inputs=inputs, without=["ratio"])]
-    kept = at.fresh(mask[0])
-    main = at.changed(node, inputs=inputs, outputs=[y, kept], without=["ratio"])
-    return [main, at.node("Not", [kept], mask)]
+        return [ctx.changed(node, inputs=inputs, without=["ratio"])]
+    kept = ctx.fresh(mask[0])
+    main = ctx.changed(node, inputs=inputs, outputs=[y, kept], without=["ratio"])
+    return [main, ctx.node("Not", [kept], mask)]
+
+
+@adapter_down("Dropout", 12)
+def dropout_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """What does not train keeps everything: the mask is all true, and the ratio bears on nothing.
+
+    A ratio that is fixed becomes an attribute again.
+    """
+    x, ratio, training = (*node.input, "", "")[:3]
+    trains, fixed = ctx.constant(training), ctx.constant(ratio)
+    if training and trains is None:
+        raise ctx.refused(
+            "not-constant",
+            f"only {training!r} says, at run time, whether Dropout trains, and Dropout-10 does not",
+        )
+    if trains is not None and trains.any():
+        raise ctx.refused("no-equivalent", "Dropout trains, which Dropout-10 does not")
+    y, *mask = node.output
+    main = ctx.changed(
+        node,
+        inputs=[x],
+        outputs=[y],
+        without=["seed"],
+        ratio=None if fixed is None else float(fixed.item()),
+    )
+    if not any(mask):
+        return [main]
+    some = ctx.node("Cast", [x], to=TensorProto.BOOL)
+    others = ctx.node("Not", some.output)
+    return [main, some, others, ctx.node("Or", [*some.output, *others.output], mask)]
 
 
 identical("Dropout", 13)

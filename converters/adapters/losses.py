@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from converters.steps import identical
+from converters.steps import expanded, identical
 
 identical("NegativeLogLikelihoodLoss", 13, 22)
 identical("SoftmaxCrossEntropyLoss", 13)
+expanded("NegativeLogLikelihoodLoss", 12)
+expanded("SoftmaxCrossEntropyLoss", 12)

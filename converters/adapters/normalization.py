@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from converters.conversion import Conversion
-from converters.steps import adapter, identical
+from converters.steps import adapter, adapter_down, expanded, identical, identical_down
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement
 
 
 @adapter("BatchNormalization", 9)
-def batch_normalization_9(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def batch_normalization_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `spatial` is gone: what it switched off is done on a flat input.
 
     With `spatial = 0` scale, bias, mean and variance are (C x D1 x ... x Dn), one for each
@@ -21,33 +22,41 @@ def batch_normalization_9(node: NodeProto, at: Conversion) -> Sequence[NodeProto
     one cannot be restored, since a 0 in Reshape-5 copies a dim.
     """
     x, scale, *_ = node.input
-    if at.attribute(node, "spatial", 1) or at.known_rank(scale) == 1:
-        return [at.changed(node, without=["spatial"])]
+    if ctx.attribute(node, "spatial", 1) or ctx.known_rank(scale) == 1:
+        return [ctx.changed(node, without=["spatial"])]
     if any(node.output[1:]):
-        raise at.refused(
+        raise ctx.refused(
             "no-equivalent",
             "BatchNormalization-9 has no training outputs of the shape (C x D1 x ... x Dn)",
         )
-    dims = at.dims_of(scale) or ()
+    dims = ctx.dims_of(scale) or ()
     if not all(isinstance(dim, int) and dim > 0 for dim in dims):
-        raise at.refused("unknown-rank", f"the shape of {scale!r} is not known, or empty: {dims}")
-    one_axis = at.value(np.array([-1], np.int64), "one_axis")
-    shape = at.value(np.array([0, *dims], np.int64), "shape")  # 0 keeps N
+        raise ctx.refused("unknown-rank", f"the shape of {scale!r} is not known, or empty: {dims}")
+    one_axis = ctx.value(np.array([-1], np.int64), "one_axis")
+    shape = ctx.value(np.array([0, *dims], np.int64), "shape")  # 0 keeps N
     flat = [
-        at.node("Flatten", [x], axis=1),
-        *(at.node("Reshape", [name, one_axis]) for name in node.input[1:]),
+        ctx.node("Flatten", [x], axis=1),
+        *(ctx.node("Reshape", [name, one_axis]) for name in node.input[1:]),
     ]
-    main = at.changed(
+    main = ctx.changed(
         node,
         inputs=[made.output[0] for made in flat],
-        outputs=[at.fresh(f"{node.output[0]}_flat")],
+        outputs=[ctx.fresh(f"{node.output[0]}_flat")],
         without=["spatial"],
     )
-    return [*flat, main, at.node("Reshape", [main.output[0], shape], [node.output[0]])]
+    return [*flat, main, ctx.node("Reshape", [main.output[0], shape], [node.output[0]])]
+
+
+def _of_one_axis(node: NodeProto, ctx: Conversion) -> str:
+    one_axis = len(ctx.dims_of(node.input[0]) or ()) == 1
+    return "BatchNormalization-7 takes no input (N) without channels" if one_axis else ""
+
+
+identical_down("BatchNormalization", 9, unless=_of_one_axis)
 
 
 @adapter("BatchNormalization", 14)
-def batch_normalization_14(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def batch_normalization_14(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Training is asked for by `training_mode`, no longer by naming outputs; two of those go.
 
     Version 9 trains where outputs 2 to 5 are named: the running mean and variance, which stay,
@@ -56,35 +65,83 @@ def batch_normalization_14(node: NodeProto, at: Conversion) -> Sequence[NodeProt
     """
     y, *training = node.output
     if not any(training):
-        return [at.changed(node, outputs=[y])] if training else [node]
+        return [ctx.changed(node, outputs=[y])] if training else [node]
     mean, var, saved_mean, saved_var = [*training, "", "", ""][:4]
-    outputs = [y, mean or at.fresh(f"{y}_mean"), var or at.fresh(f"{y}_var")]
-    main = at.changed(node, outputs=outputs, training_mode=1)
-    return [main, *_saved_statistics(node, saved_mean, saved_var, at)]
+    outputs = [y, mean or ctx.fresh(f"{y}_mean"), var or ctx.fresh(f"{y}_var")]
+    main = ctx.changed(node, outputs=outputs, training_mode=1)
+    return [main, *_saved_statistics(node, saved_mean, saved_var, ctx)]
 
 
-def _saved_statistics(node: NodeProto, mean: str, var: str, at: Conversion) -> Sequence[NodeProto]:
+def _saved_statistics(node: NodeProto, mean: str, var: str, ctx: Conversion) -> Sequence[NodeProto]:
     """Mean and variance of the batch: what the running ones become when nothing else weighs."""
     if not (mean or var):
         return []
     x, scale, bias, *_ = node.input
-    dtype = helper.tensor_dtype_to_np_dtype(at.known_elem_type(x))
-    shape = at.node("Shape", [scale])
-    zeros = at.node(
+    dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(x))
+    shape = ctx.node("Shape", [scale])
+    zeros = ctx.node(
         "ConstantOfShape", [shape.output[0]], value=numpy_helper.from_array(np.zeros(1, dtype))
     )
     (zero,) = zeros.output
-    outputs = [at.fresh(f"{hint}_{node.output[0]}") for hint in ("again", "mean", "variance")]
+    outputs = [ctx.fresh(f"{hint}_{node.output[0]}") for hint in ("again", "mean", "variance")]
     outputs[1] = mean or outputs[1]
     inputs = [x, scale, bias, zero, zero]
-    batch = at.node("BatchNormalization", inputs, outputs, momentum=0.0, training_mode=1)
+    batch = ctx.node("BatchNormalization", inputs, outputs, momentum=0.0, training_mode=1)
     if not var:
         return [shape, zeros, batch]
-    given = np.float32(at.attribute(node, "epsilon", 1e-5))  # a float, also where x is double
-    epsilon = at.value(np.asarray(given, dtype), "epsilon")
-    total = at.node("Add", [outputs[2], epsilon])
-    inverse = at.node("Reciprocal", [total.output[0]])
-    return [shape, zeros, batch, total, inverse, at.node("Sqrt", [inverse.output[0]], [var])]
+    given = np.float32(ctx.attribute(node, "epsilon", 1e-5))  # a float, also where x is double
+    epsilon = ctx.value(np.asarray(given, dtype), "epsilon")
+    total = ctx.node("Add", [outputs[2], epsilon])
+    inverse = ctx.node("Reciprocal", [total.output[0]])
+    return [shape, zeros, batch, total, inverse, ctx.node("Sqrt", [inverse.output[0]], [var])]
+
+
+@adapter_down("BatchNormalization", 14, exact=False)
+def batch_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Training is written out: what version 9 computes of it, its document leaves open.
+
+    The mean and variance of the batch are those over all axes of x, (N, C, D1, ..., Dn), but the
+    channels; the running ones are weighted by `momentum`. What types differ become the first one.
+    """
+    y, *training = node.output
+    elem_types = [ctx.known_elem_type(name) for name in node.input]
+    if not ctx.attribute(node, "training_mode", 0):
+        if any(training):
+            raise ctx.refused("invalid-node", "only in training there are more outputs than one")
+        if len(set(elem_types)) == 1:
+            return [ctx.changed(node, without=["training_mode"], outputs=[y])]
+        return _of_one_type(ctx.changed(node, without=["training_mode"], outputs=[y]), ctx)
+    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    rank = ctx.known_rank(node.input[0])
+    axes = [axis for axis in range(rank) if axis != 1]
+    kind = _widest(elem_types)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    x, scale, bias, mean, var = (
+        new.cast(name, elem_type, kind)
+        for name, elem_type in zip(node.input, elem_types, strict=True)
+    )
+
+    def each_channel(name: str) -> str:
+        behind = list(range(1, rank - 1))
+        return new.op("Unsqueeze", name, axes=behind) if behind else name
+
+    batch_mean = new.op("ReduceMean", x, axes=axes, keepdims=0)
+    deviation = new.op("Sub", x, each_channel(batch_mean))
+    squares = new.op("Mul", deviation, deviation)
+    batch_var = new.op("ReduceMean", squares, axes=axes, keepdims=0)
+    epsilon = new.fixed(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    spread = new.op("Sqrt", new.op("Add", batch_var, epsilon))
+    normal = new.op("Div", deviation, each_channel(spread))
+    scaled = new.op("Mul", normal, each_channel(scale))
+    biased = new.op("Add", scaled, each_channel(bias))
+    new.cast(biased, kind, elem_types[0], [y])
+    momentum = np.float32(ctx.attribute(node, "momentum", 0.9))
+    for output, before, found in zip(training, (mean, var), (batch_mean, batch_var), strict=False):
+        if output:
+            kept = new.op("Mul", before, new.fixed(momentum, dtype, "momentum"))
+            added = new.op("Mul", found, new.fixed(1 - momentum, dtype, "momentum"))
+            new.cast(new.op("Add", kept, added), kind, elem_types[3], [output])
+    return new.nodes
 
 
 # Scale and bias may differ from x in type. Statistics of float16 are computed in float; version
@@ -92,42 +149,162 @@ def _saved_statistics(node: NodeProto, mean: str, var: str, at: Conversion) -> S
 identical("BatchNormalization", 15)
 
 
+@adapter_down("BatchNormalization", 15, exact=False)
+def batch_normalization_14_again(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Scale and bias have the type of x: where they have not, all take the widest."""
+    x, scale, bias, *_ = (ctx.known_elem_type(name) for name in node.input)
+    return [node] if x == scale == bias else _of_one_type(node, ctx)
+
+
+def _of_one_type(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The node on inputs of the widest of their types, and its outputs in their own."""
+    elem_types = [ctx.known_elem_type(name) for name in node.input]
+    kind = _widest(elem_types)
+    new = Replacement(node, ctx)
+    inputs = [
+        new.cast(name, elem_type, kind)
+        for name, elem_type in zip(node.input, elem_types, strict=True)
+    ]
+    outputs = [ctx.fresh(f"{name}_wide") if name else "" for name in node.output]
+    new.nodes.append(ctx.changed(node, inputs=inputs, outputs=outputs))
+    own = [elem_types[0], *elem_types[3:]]
+    for wide, name, elem_type in zip(outputs, node.output, own, strict=False):
+        if name:
+            new.cast(wide, kind, elem_type, [name])
+    return new.nodes
+
+
+def _widest(elem_types: Sequence[int]) -> int:
+    """The float type that holds what all of these hold."""
+    if len(set(elem_types)) == 1:
+        return elem_types[0]
+    return TensorProto.DOUBLE if TensorProto.DOUBLE in elem_types else TensorProto.FLOAT
+
+
+@adapter_down("LayerNormalization", 17, exact=False)
+def layer_normalization_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out, the variance as the mean of the squares of deviations.
+
+    The document's own body takes the mean of squares less the square of the mean, which loses
+    digits, and reshapes, which an empty x does not allow.
+    """
+    x, scale, bias = [*node.input, ""][:3]
+    elem_type = ctx.known_elem_type(x)
+    kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
+    axes = _last_axes(node, ctx)
+    y, mean, inverse = [*node.output, "", ""][:3]
+    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    wide = new.cast(x, elem_type, kind)
+    mean = new.op("ReduceMean", wide, axes=axes, outputs=[mean] if mean else ())
+    deviation = new.op("Sub", wide, mean)
+    spread = _root_of_mean_square(deviation, axes, kind, node, new)
+    if inverse:
+        new.op("Reciprocal", spread, outputs=[inverse])
+    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
+    scaled = new.op("Mul", normal, scale, outputs=() if bias else [y])
+    if bias:
+        new.op("Add", scaled, bias, outputs=[y])
+    return new.nodes
+
+
+@adapter_down("RMSNormalization", 23, exact=False)
+def rms_normalization_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out; the document's own body counts its axes at run time."""
+    x, scale = node.input
+    kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
+    axes = _last_axes(node, ctx)
+    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    wide = new.cast(x, ctx.known_elem_type(x), kind)
+    spread = _root_of_mean_square(wide, axes, kind, node, new)
+    normal = new.cast(new.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
+    return new.last("Mul", normal, scale)
+
+
+#: The opset in which reductions got them; their axes are attributes then, as those of Unsqueeze.
+_NEGATIVE_AXES = 11
+
+
+def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
+    """The axes from `axis` on."""
+    axis: int = ctx.attribute(node, "axis", -1)
+    return list(range(axis, 0 if axis < 0 else ctx.known_rank(node.input[0])))
+
+
+def _root_of_mean_square(
+    x: str, axes: Sequence[int], kind: int, node: NodeProto, new: Replacement
+) -> str:
+    squares = new.op("ReduceMean", new.op("Mul", x, x), axes=axes)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    epsilon = new.fixed(new.ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    return new.op("Sqrt", new.op("Add", squares, epsilon))
+
+
 @adapter("GroupNormalization", 21)
-def group_normalization_21(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def group_normalization_21(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Scale and bias are given for each channel (C), no longer for each group (num_groups).
 
     What they are multiplied with is now computed in `stash_type`, float by default; version 18
     computes in the type of x.
     """
     x, *parameters = node.input
-    elem_type = at.known_elem_type(x)
+    elem_type = ctx.known_elem_type(x)
     made: list[NodeProto] = []
     for position, name in enumerate(parameters):
-        nodes = _each_channel(name, x, at)
+        nodes = _each_channel(name, x, ctx)
         made.extend(nodes)
         parameters[position] = nodes[-1].output[0] if nodes else name
     stash_type = None if elem_type == TensorProto.FLOAT else elem_type
-    return [*made, at.changed(node, inputs=[x, *parameters], stash_type=stash_type)]
+    return [*made, ctx.changed(node, inputs=[x, *parameters], stash_type=stash_type)]
 
 
-def _each_channel(name: str, x: str, at: Conversion) -> Sequence[NodeProto]:
+def _each_channel(name: str, x: str, ctx: Conversion) -> Sequence[NodeProto]:
     """Nodes that repeat every element of `name`, (groups), up to the channels of `x`."""
-    channels, groups = (at.dims_of(x) or (None, None))[1], (at.dims_of(name) or (None,))[0]
+    channels, groups = (ctx.dims_of(x) or (None, None))[1], (ctx.dims_of(name) or (None,))[0]
     if isinstance(channels, int) and channels == groups:
         return []
-    one, flat = (at.value(np.array([size], np.int64), "size") for size in (1, -1))
+    one, flat = (ctx.value(np.array([size], np.int64), "size") for size in (1, -1))
     made: list[NodeProto] = []
     if isinstance(channels, int) and isinstance(groups, int) and groups:
-        shape = at.value(np.array([1, channels // groups], np.int64), "shape")
+        shape = ctx.value(np.array([1, channels // groups], np.int64), "shape")
     else:
-        count, of = at.node("Shape", [x], start=1, end=2), at.node("Shape", [name])
-        times = at.node("Div", [count.output[0], of.output[0]])
-        wanted = at.node("Concat", [one, times.output[0]], axis=0)
+        count, of = ctx.node("Shape", [x], start=1, end=2), ctx.node("Shape", [name])
+        times = ctx.node("Div", [count.output[0], of.output[0]])
+        wanted = ctx.node("Concat", [one, times.output[0]], axis=0)
         made, shape = [count, of, times, wanted], wanted.output[0]
-    column = at.node("Unsqueeze", [name, one])
-    rows = at.node("Expand", [column.output[0], shape])
-    return [*made, column, rows, at.node("Reshape", [rows.output[0], flat])]
+    column = ctx.node("Unsqueeze", [name, one])
+    rows = ctx.node("Expand", [column.output[0], shape])
+    return [*made, column, rows, ctx.node("Reshape", [rows.output[0], flat])]
 
+
+def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out, on x, (N, C, D1, ..., Dn), as (N, num_groups, C / num_groups * ...).
+
+    Scale and bias are given for each of the groups in version 18, for each channel from 21 on.
+    """
+    x, scale, bias = node.input
+    elem_type = ctx.known_elem_type(x)
+    each_channel = ctx.version == _GROUPS_OF_CHANNELS - 1
+    kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT) if each_channel else elem_type
+    groups = ctx.attribute(node, "num_groups")
+    if 0 in (ctx.dims_of(x) or ()):
+        raise ctx.refused("no-equivalent", f"{x!r} is empty, and cannot be split into groups")
+    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    flat = new.op("Reshape", new.cast(x, elem_type, kind), new.ints(0, groups, -1))
+    mean = new.op("ReduceMean", flat, axes=[2])
+    deviation = new.op("Sub", flat, mean)
+    spread = _root_of_mean_square(deviation, [2], kind, node, new)
+    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
+    shape = new.op("Shape", x)
+    if each_channel:
+        normal = new.op("Reshape", new.op("Reshape", normal, shape), new.ints(0, 0, -1))
+    columns = [new.op("Reshape", name, new.ints(-1, 1)) for name in (scale, bias)]
+    biased = new.op("Add", new.op("Mul", normal, columns[0]), columns[1])
+    return new.last("Reshape", biased, shape)
+
+
+_GROUPS_OF_CHANNELS = 21
+for _version in (18, _GROUPS_OF_CHANNELS):
+    adapter_down("GroupNormalization", _version, exact=False)(group_normalization)
 
 identical("InstanceNormalization", 22)
 identical("LpNormalization", 22)
@@ -135,12 +312,16 @@ identical("LRN", 13)
 
 
 @adapter("MeanVarianceNormalization", 13)
-def mean_variance_normalization_13(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
-    """The attribute `axes` is said where it was left out, as [0, 2, 3]; it means the same.
+def mean_variance_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The attribute `axes` is written where it was left out, as [0, 2, 3]; it means the same.
 
     From opset 18 on onnx's checker rejects the node without it: its function body makes a
     Constant of the attribute, and forgets the default.
     """
-    if any(one.name == "axes" for one in node.attribute):
+    if any(attribute.name == "axes" for attribute in node.attribute):
         return [node]
-    return [at.changed(node, axes=[0, 2, 3])]
+    return [ctx.changed(node, axes=[0, 2, 3])]
+
+
+identical_down("MeanVarianceNormalization", 13)
+expanded("MeanVarianceNormalization", 9)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto, TensorProto
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
 
-from converters.conversion import Conversion
-from converters.steps import adapter, identical
+from converters.steps import adapter, adapter_down, expanded, identical
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement
+from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of
 
 identical("DequantizeLinear", 13, because="axis is new, and a scalar scale has none")
@@ -20,17 +23,17 @@ identical("QuantizeLinear", 13, because="axis is new, and a scalar scale has non
 
 
 @adapter("QuantizeLinear", 19)
-def quantize_linear_19(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def quantize_linear_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The scale has the type of x: an x of int32, whose scale is float, is cast to float."""
     x, *others = node.input
-    elem_type = elem_type_of(at.type_of(x))
+    elem_type = elem_type_of(ctx.type_of(x))
     if elem_type == TensorProto.FLOAT:
         return [node]
     if elem_type:
-        as_float = at.node("Cast", [x], to=TensorProto.FLOAT)
+        as_float = ctx.node("Cast", [x], to=TensorProto.FLOAT)
     else:
-        as_float = at.node("CastLike", [x, others[0]])
-    return [as_float, at.changed(node, inputs=[as_float.output[0], *others])]
+        as_float = ctx.node("CastLike", [x, others[0]])
+    return [as_float, ctx.changed(node, inputs=[as_float.output[0], *others])]
 
 
 identical(
@@ -40,3 +43,322 @@ identical("QuantizeLinear", 23, because="precision is new, by default the type o
 identical("QuantizeLinear", 24, 25, 28)
 
 identical("QLinearMatMul", 21)
+expanded("DynamicQuantizeLinear", 11)
+
+_BYTES = (TensorProto.INT8, TensorProto.UINT8)
+_FLOAT8 = (
+    TensorProto.FLOAT8E4M3FN,
+    TensorProto.FLOAT8E4M3FNUZ,
+    TensorProto.FLOAT8E5M2,
+    TensorProto.FLOAT8E5M2FNUZ,
+)
+_BY_ARITHMETIC = (*_BYTES, TensorProto.INT16, TensorProto.UINT16)
+
+
+@adapter_down("QuantizeLinear", 23, exact=False)
+def quantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """`precision` becomes the type of the scale, and the input gets that type, too."""
+    x, scale, *zero = node.input
+    precision = ctx.attribute(node, "precision", 0) or ctx.known_elem_type(scale)
+    made = [
+        ctx.node("Cast", [name], to=precision) if ctx.known_elem_type(name) != precision else None
+        for name in (x, scale)
+    ]
+    inputs = [cast.output[0] if cast else name for cast, name in zip(made, (x, scale), strict=True)]
+    main = ctx.changed(node, inputs=[*inputs, *zero], without=["precision"])
+    return [*filter(None, made), main]
+
+
+@adapter_down("QuantizeLinear", 21)
+def quantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Blocks, and integers of 16 bits, become arithmetic; `output_dtype` a zero point of 0."""
+    to = _quantized_type(node, ctx)
+    if ctx.attribute(node, "block_size", 0) or to not in (*_BYTES, *_FLOAT8):
+        return _quantize(node, ctx)
+    plain = ctx.changed(node, without=["block_size", "output_dtype"])
+    x, scale, *zero = node.input
+    if any(zero) or to == TensorProto.UINT8:
+        return [plain]
+    none = helper.make_tensor("none", to, [1], [0])
+    shape = ctx.node("Shape", [scale])
+    zeros = ctx.node("ConstantOfShape", shape.output, value=none)
+    return [shape, zeros, ctx.changed(plain, inputs=[x, scale, *zeros.output])]
+
+
+@adapter_down("QuantizeLinear", 19, exact=False)
+def quantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The scale is float, and so is an input of another float type: they are cast."""
+    to = _quantized_type(node, ctx)
+    if to not in _BYTES:
+        name = TensorProto.DataType.Name(to).lower()
+        raise ctx.refused("no-equivalent", f"QuantizeLinear-13 quantizes to no {name}")
+    x, scale, *zero = node.input
+    plain = ctx.changed(node, without=["saturate"])
+    elem_type = ctx.known_elem_type(x)
+    if elem_type == TensorProto.FLOAT:
+        return [plain]
+    casts = [ctx.node("Cast", [scale], to=TensorProto.FLOAT)]
+    if elem_type != TensorProto.INT32:
+        casts = [ctx.node("Cast", [x], to=TensorProto.FLOAT), *casts]
+        x = casts[0].output[0]
+    return [*casts, ctx.changed(plain, inputs=[x, *casts[-1].output, *zero])]
+
+
+@adapter_down("QuantizeLinear", 13)
+def quantize_linear_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Scales along an axis become arithmetic."""
+    return _with_one_scale(node, ctx) or _quantize(node, ctx)
+
+
+@adapter_down("DequantizeLinear", 23, exact=False)
+def dequantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """`output_dtype` becomes the type of the scale."""
+    x, scale, *zero = node.input
+    plain = ctx.changed(node, without=["output_dtype"])
+    to = ctx.attribute(node, "output_dtype", 0)
+    if not to or ctx.known_elem_type(scale) == to:
+        return [plain]
+    cast = ctx.node("Cast", [scale], to=to)
+    return [cast, ctx.changed(plain, inputs=[x, *cast.output, *zero])]
+
+
+@adapter_down("DequantizeLinear", 21)
+def dequantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Blocks, and integers of 16 bits, become arithmetic."""
+    known = (*_BYTES, TensorProto.INT32, *_FLOAT8)
+    if ctx.attribute(node, "block_size", 0) or ctx.known_elem_type(node.input[0]) not in known:
+        return _dequantize(node, ctx)
+    return [ctx.changed(node, without=["block_size"])]
+
+
+@adapter_down("DequantizeLinear", 19)
+def dequantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The scale is float, and so is the result, which is cast to what it was."""
+    x, scale, *zero = node.input
+    elem_type = ctx.known_elem_type(scale)
+    if elem_type == TensorProto.FLOAT:
+        return [node]
+    cast = ctx.node("Cast", [scale], to=TensorProto.FLOAT)
+    wide = ctx.fresh(f"{node.output[0]}_float")
+    main = ctx.changed(node, inputs=[x, *cast.output, *zero], outputs=[wide])
+    return [cast, main, ctx.node("Cast", [wide], node.output, to=elem_type)]
+
+
+@adapter_down("DequantizeLinear", 13)
+def dequantize_linear_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Scales along an axis become arithmetic."""
+    return _with_one_scale(node, ctx) or _dequantize(node, ctx)
+
+
+def _with_one_scale(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The node without an axis, where it has one scale; a vector of one becomes a scalar."""
+    x, *scales = node.input
+    dims = ctx.dims_of(scales[0])
+    plain = ctx.changed(node, without=["axis"])
+    if dims == ():
+        return [plain]
+    if dims != (1,):
+        return []
+    scalar = ctx.value(np.zeros(0, np.int64), "scalar")
+    reshaped = [ctx.node("Reshape", [name, scalar]) for name in scales if name]
+    return [*reshaped, ctx.changed(plain, inputs=[x, *(one.output[0] for one in reshaped)])]
+
+
+def _quantized_type(node: NodeProto, ctx: Conversion) -> int:
+    """The element type that a QuantizeLinear gives."""
+    said: int = ctx.attribute(node, "output_dtype", 0)
+    if said:
+        return said
+    zero = node.input[2] if len(node.input) > 2 else ""
+    return ctx.known_elem_type(zero) if zero else TensorProto.UINT8
+
+
+@adapter_down("QuantizeLinear", 10)
+def quantize_linear_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a division, rounding and a Clip."""
+    return _quantize(node, ctx)
+
+
+@adapter_down("DequantizeLinear", 10)
+def dequantize_linear_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a difference of integers and a product."""
+    return _dequantize(node, ctx)
+
+
+def _quantize(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    to = _quantized_type(node, ctx)
+    new = _Integers(node, ctx)
+    x, scale, *zero = node.input
+    wide = new.op("Cast", x, to=TensorProto.FLOAT)
+    divisor = new.op("Cast", new.spread(scale), to=TensorProto.FLOAT)
+    zero_point = new.spread(zero[0]) if any(zero) else ""
+    return new.saturated(new.op("Div", wide, divisor), zero_point, to)
+
+
+def _dequantize(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    new = _Integers(node, ctx)
+    x, scale, *zero = node.input
+    to = ctx.known_elem_type(scale)
+    wide = TensorProto.FLOAT if ctx.known_elem_type(x) in _FLOAT8 else TensorProto.INT32
+    value = new.op("Cast", x, to=wide)
+    if any(zero):
+        value = new.op("Sub", value, new.op("Cast", new.spread(zero[0]), to=wide))
+    value = new.op("Cast", value, to=TensorProto.FLOAT)
+    factor = new.op("Cast", new.spread(scale), to=TensorProto.FLOAT)
+    return new.last("Cast", new.op("Mul", value, factor), to=to)
+
+
+@adapter_down("MatMulInteger", 10)
+def mat_mul_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a product of int32 matrices, the zero points subtracted before."""
+    new = _Integers(node, ctx)
+    a, b, *zeros = node.input
+    a_zero, b_zero = (*zeros, "", "")[:2]
+    a_shifted = new.shifted(a, new.of_rows(a_zero), TensorProto.INT32)
+    b_shifted = new.shifted(b, b_zero, TensorProto.INT32)
+    return new.last("MatMul", a_shifted, b_shifted)
+
+
+@adapter_down("ConvInteger", 10)
+def conv_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes convolutions in float, which holds each of their sums of integers.
+
+    Numbers of 8 bits whose zero point is subtracted are below 256. Where their products could
+    add up to more than 2**24, they are written as 16 * high + low, each below or equal to 16.
+    """
+    new = _Integers(node, ctx)
+    x, w, *zeros = node.input
+    x_zero, w_zero = (*zeros, "", "")[:2]
+    rank, dims = ctx.known_rank(w), ctx.dims_of(w) or ()
+    terms = 1
+    for dim in dims[1:]:
+        if not isinstance(dim, int):
+            raise ctx.refused("unknown-rank", f"how long the sums of {w!r} are is not known")
+        terms *= dim
+    w_zero = w_zero and (w_zero if ctx.known_rank(w_zero) == 0 else new.along(w_zero, 0, rank))
+    xs = [(new.shifted(x, x_zero, TensorProto.FLOAT), 1)]
+    ws = [(new.shifted(w, w_zero, TensorProto.FLOAT), 1)]
+    if terms * 255 * 255 > _EXACT:
+        xs = new.halves(xs[0][0])
+    if terms * 16 * 255 > _EXACT:
+        ws = new.halves(ws[0][0])
+    if terms * 16 * 16 > _EXACT:
+        raise ctx.refused("no-equivalent", f"a float does not hold sums of {terms} products")
+    parts = [new.product(x_part, w_part, by * w_by) for x_part, by in xs for w_part, w_by in ws]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = new.op("Add", whole, part)
+    return new.last("Identity", whole)
+
+
+@adapter_down("QLinearMatMul", 10, exact=False)
+def q_linear_mat_mul_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a MatMulInteger, whose result is scaled and rounded."""
+    new = _Integers(node, ctx)
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.input
+    whole = new.op("MatMulInteger", a, b, a_zero, b_zero)
+    scale = new.op("Mul", new.of_rows(a_scale), b_scale)
+    return new.rescaled(whole, scale, y_scale, y_zero)
+
+
+@adapter_down("QLinearConv", 10, exact=False)
+def q_linear_conv_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a ConvInteger, to whose result the bias is added, and which is scaled and
+    rounded."""
+    new = _Integers(node, ctx)
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = node.input
+    rank = ctx.known_rank(x)
+    inner = new.copy("ConvInteger", x, w, x_zero, w_zero)
+    if any(bias):
+        inner = new.op("Add", inner, new.along(bias[0], 1, rank))
+    if ctx.known_rank(w_scale):
+        w_scale = new.along(w_scale, 1, rank)
+    return new.rescaled(inner, new.op("Mul", x_scale, w_scale), y_scale, y_zero)
+
+
+class _Integers(Replacement):
+    """Arithmetic in the place of a quantized op, written in opset 11 or later: the nodes take
+    their own steps further down."""
+
+    def __init__(self, node: NodeProto, ctx: Conversion) -> None:
+        super().__init__(node, ctx if ctx.version >= _ROUND else ctx.later(_ROUND))
+
+    def saturated(self, quotient: str, zero: str, to: int) -> list[NodeProto]:
+        """Float (any shape) rounded to even, the zero point added, to integers of type `to`."""
+        if to not in _BY_ARITHMETIC:
+            name = TensorProto.DataType.Name(to).lower()
+            version = self.ctx.version
+            raise self.ctx.refused("no-equivalent", f"opset {version} has no {name} to quantize to")
+        value = self.op("Round", quotient)
+        if zero:
+            value = self.op("Add", value, self.op("Cast", zero, to=TensorProto.FLOAT))
+        range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(to))
+        limits = [self.ctx.value(np.float32(one), "limit") for one in (range_.min, range_.max)]
+        return self.last("Cast", self.op("Clip", value, *limits), to=to)
+
+    def spread(self, scale: str) -> str:
+        """A scale or zero point in a shape that broadcasts to that of the first input.
+
+        It is a scalar, one of an axis (n), or one of blocks along that axis.
+        """
+        ctx, node = self.ctx, self.node
+        if ctx.known_rank(scale) == 0 or ctx.dims_of(scale) == (1,):
+            return scale
+        rank = ctx.known_rank(node.input[0])
+        axis = ctx.attribute(node, "axis", 1)
+        block = ctx.attribute(node, "block_size", 0)
+        if rank == 1 and not block:
+            return scale  # the axis of a vector does not matter
+        if not -rank <= axis < rank:
+            raise ctx.refused(
+                "invalid-node", f"axis {axis} of {op_of(node)} is none of {rank} axes"
+            )
+        axis %= rank
+        if not block:
+            return self.along(scale, axis, rank)
+        size = (ctx.dims_of(node.input[0]) or ())[axis]
+        if not isinstance(size, int):
+            raise ctx.refused(
+                "unknown-rank", f"{op_of(node)} has blocks along an axis of unknown length"
+            )
+        places = ctx.value(np.arange(size) // block, "blocks")
+        return self.op("Gather", scale, places, axis=axis)
+
+    def shifted(self, x: str, zero: str, to: int) -> str:
+        """Numbers of 8 bits less their zero point, in a wider type."""
+        wide = self.op("Cast", x, to=to)
+        return self.op("Sub", wide, self.op("Cast", zero, to=to)) if zero else wide
+
+    def halves(self, x: str) -> list[tuple[str, int]]:
+        """Integers, as float (any shape), that are 16 * high + low, and what each half counts."""
+        high = self.op("Floor", self.op("Mul", x, self.ctx.value(np.float32(1 / 16), "part")))
+        low = self.op("Sub", x, self.op("Mul", high, self.ctx.value(np.float32(16), "part")))
+        return [(high, 16), (low, 1)]
+
+    def product(self, x: str, w: str, by: int) -> str:
+        """The convolution of two tensors of integers, as int32, `by` times."""
+        whole = self.op("Cast", self.copy("Conv", x, w), to=TensorProto.INT32)
+        return whole if by == 1 else self.op("Mul", whole, self.ctx.value(np.int32(by), "by"))
+
+    def rescaled(self, whole: str, scale: str, y_scale: str, y_zero: str) -> list[NodeProto]:
+        """An int32 result (any shape) in the scale of the output."""
+        factor = self.op("Div", scale, y_scale)
+        value = self.op("Mul", self.op("Cast", whole, to=TensorProto.FLOAT), factor)
+        return self.saturated(value, y_zero, self.ctx.known_elem_type(y_zero))
+
+    def of_rows(self, vector: str) -> str:
+        """A scale or zero point of each row of a matrix, (m) as (m, 1); others as they are."""
+        if not vector or self.ctx.known_rank(vector) != 1 or self.ctx.dims_of(vector) == (1,):
+            return vector
+        return self.along(vector, 0, 2)
+
+    def along(self, vector: str, axis: int, rank: int) -> str:
+        """A vector (n) as (n, 1, ..., 1), so that it lies along an axis of a tensor."""
+        if axis == rank - 1:
+            return vector
+        shape = np.array([-1] + [1] * (rank - 1 - axis))
+        return self.op("Reshape", vector, self.ctx.value(shape, "along"))
+
+
+_EXACT = 2**24  # float has all integers up to here
+_ROUND = 11  # the version in which Round came; there, Clip takes its limits as inputs

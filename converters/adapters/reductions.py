@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto, TensorProto
+import numpy as np
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from converters.attribute_inputs import ints_as_input
-from converters.conversion import Conversion
-from converters.steps import adapter, identical
-from converters.through_float import through_float
-from passes.types.value_types import elem_type_of
+from converters.steps import adapter, adapter_down, identical, identical_down
+from converters.writing.attribute_inputs import ints_as_attribute, ints_as_input, non_negative
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement, through_float
+from passes.ir.operators import op_of
+from passes.types.value_types import elem_type_of, tensor_type
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
 
-def reduce_axes(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def reduce_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `axes` becomes the optional second input, int64 (n).
 
     Without axes all are reduced, as before: the new `noop_with_empty_axes` is 0 by default.
     """
-    return ints_as_input(node, at, "axes")
+    return ints_as_input(node, ctx, "axes")
 
 
-def reduce_logarithm_28(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def reduce_logarithm_28(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Integers are no longer allowed: they are reduced in double and rounded towards zero.
 
     Input and output (any shape) of int32, int64, uint32 or uint64. A value of unknown type is
     taken to be a float; an integer would not pass the checker.
     """
-    elem_type = elem_type_of(at.type_of(node.input[0]))
+    elem_type = elem_type_of(ctx.type_of(node.input[0]))
     if elem_type not in _NO_LOGARITHM_28:
         return [node]
-    return through_float(node, at, TensorProto.DOUBLE)
+    return through_float(node, ctx, TensorProto.DOUBLE)
 
 
 _NO_LOGARITHM_28 = (
@@ -42,17 +44,174 @@ _NO_LOGARITHM_28 = (
     TensorProto.UINT64,
 )
 
+
+def reduce_axes_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The input `axes` becomes an attribute again, or goes where it is empty.
+
+    With `noop_with_empty_axes`, and no axes, nothing is reduced: what is squared or made absolute
+    before, or a logarithm behind, is all that is left.
+    """
+    (plain,) = ints_as_attribute(node, ctx, "axes")
+    noop = ctx.attribute(node, "noop_with_empty_axes", 0)
+    axes = ctx.attribute(plain, "axes") or None
+    if axes is None and noop:
+        return _elementwise(node, ctx)
+    return [ctx.changed(plain, axes=axes, without=["noop_with_empty_axes"])]
+
+
+def _elementwise(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    op, x, output = op_of(node), node.input[0], node.output
+    if op in ("ReduceL1", "ReduceL2"):
+        return [ctx.node("Abs", [x], output)]
+    if op == "ReduceSumSquare":
+        return [ctx.node("Mul", [x, x], output)]
+    if op == "ReduceLogSum":
+        return [ctx.node("Log", [x], output)]
+    return [ctx.node("Identity", [x], output)]
+
+
+def negative_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Negative axes are counted from the front."""
+    return [non_negative(node, ctx, "axes", node.input[0])]
+
+
 for _name in _REDUCTIONS:
     identical(f"Reduce{_name}", 11, 13)
     adapter(f"Reduce{_name}", 18)(reduce_axes)
+    adapter_down(f"Reduce{_name}", 18)(reduce_axes_down)
+    adapter_down(f"Reduce{_name}", 11)(negative_axes)
+
+
+def of_booleans_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Booleans are reduced as 0 and 1; of none at all, the result is beyond these."""
+    if ctx.known_elem_type(node.input[0]) != TensorProto.BOOL:
+        return [node]
+    new = Replacement(node, ctx)
+    numbers = new.op("Cast", node.input[0], to=TensorProto.INT32)
+    found = new.copy(None, numbers, *node.input[1:])
+    return new.last("Greater", found, new.number(0, TensorProto.INT32))
+
+
+def of_bytes_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Integers of 8 bits are reduced as float; of none at all, the result is infinite, and cut."""
+    elem_type = ctx.known_elem_type(node.input[0])
+    if elem_type not in (TensorProto.INT8, TensorProto.UINT8):
+        return [node]
+    new = Replacement(node, ctx)
+    range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(elem_type))
+    found = new.copy(None, *new.casts(TensorProto.FLOAT, node.input[0]))
+    limits = [new.number(one, TensorProto.FLOAT) for one in (range_.min, range_.max)]
+    return new.last("Cast", new.op("Clip", found, *limits), to=elem_type)
+
+
 for _name in ("Max", "Min"):
     identical(f"Reduce{_name}", 12, 20)
+    adapter_down(f"Reduce{_name}", 20)(of_booleans_19)
+    adapter_down(f"Reduce{_name}", 12)(of_bytes_11)
 for _name in ("LogSum", "LogSumExp"):
     adapter(f"Reduce{_name}", 28, exact=False)(reduce_logarithm_28)
+    identical_down(f"Reduce{_name}", 28)
 identical("ReduceSum", 11)
 adapter("ReduceSum", 13)(reduce_axes)
+adapter_down("ReduceSum", 13)(reduce_axes_down)
+adapter_down("ReduceSum", 11)(negative_axes)
+
+
+def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """With `select_last_index` it counts from the end of what is turned round."""
+    plain = ctx.changed(node, without=["select_last_index"])
+    if not ctx.attribute(node, "select_last_index", 0):
+        return [plain]
+    x, axis = node.input[0], ctx.attribute(node, "axis", 0)
+    dims = ctx.dims_of(x)
+    size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
+    made: list[NodeProto] = []
+    if isinstance(size, int):
+        last = ctx.value(np.int64(size - 1), "last")
+        made += [ctx.node("Gather", [x, ctx.value(np.arange(size)[::-1], "turned")], axis=axis)]
+    else:
+        place, one = (ctx.value(np.int64(number), "number") for number in (axis, 1))
+        limits = [ctx.value(np.array([one]), "limit") for one in (-1, _FIRST, axis, -1)]
+        shape = ctx.node("Shape", [x])
+        length = ctx.node("Gather", [*shape.output, place])
+        made += [shape, length, ctx.node("Sub", [*length.output, one])]
+        last = made[-1].output[0]
+        made += [ctx.node("Slice", [x, *limits])]
+    main = ctx.changed(
+        plain, inputs=made[-1].output, outputs=[ctx.fresh(f"{node.output[0]}_turned")]
+    )
+    return [*made, main, ctx.node("Sub", [last, *main.output], node.output)]
+
+
+_FIRST = np.iinfo(np.int64).min  # the end of a Slice that goes back to the first element
+_LAST = np.iinfo(np.int64).max  # and of one that goes on to the last
+
+
+def negative_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """A negative axis is counted from the front."""
+    return [non_negative(node, ctx, "axis", node.input[0])]
+
 
 for _op in ("ArgMax", "ArgMin"):
     identical(_op, 11, 13)
     identical(_op, 12, because="select_last_index is new; by default the first one wins, as ever")
+    adapter_down(_op, 12)(select_last_index)
+    adapter_down(_op, 11)(negative_axis)
+
+
+@adapter_down("CumSum", 11)
+@adapter_down("CumProd", 26)
+def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It becomes a Scan along the axis, which is moved first, that carries the sum or product."""
+    (x, axis_name), product = node.input, op_of(node) == "CumProd"
+    fixed = ctx.constant(axis_name)
+    if fixed is None:
+        raise ctx.refused("not-constant", f"the axis of {op_of(node)} is only known at run time")
+    rank, elem_type = ctx.known_rank(x), ctx.known_elem_type(x)
+    new = Replacement(node, ctx)
+    perm = list(range(rank))
+    perm[0], perm[int(fixed.item())] = perm[int(fixed.item())], perm[0]
+    moved = new.op("Transpose", x, perm=perm)
+    others = ctx.value(np.arange(1, rank), "others")
+    neutral = helper.make_tensor("neutral", elem_type, [1], [int(product)])
+    sizes = new.op("Gather", new.op("Shape", moved), others, axis=0)
+    start = new.op("ConstantOfShape", sizes, value=neutral)
+    backwards = int(ctx.attribute(node, "reverse", 0))
+    length = (ctx.dims_of(moved) or (None,))[0]
+    may_be_empty = not (isinstance(length, int) and length)
+    if may_be_empty:  # no onnxruntime scans nothing: a first row goes in front
+        row_sizes = new.op("Concat", ctx.value(np.array([1]), "row"), sizes, axis=0)
+        row = new.op("ConstantOfShape", row_sizes, value=neutral)
+        moved = new.op("Concat", *([moved, row] if backwards else [row, moved]), axis=0)
+    before, one, behind, given = (ctx.fresh(f"{node.output[0]}_{name}") for name in _CARRIED)
+    type_ = tensor_type(elem_type, (None,) * (rank - 1))
+    for name in (before, one):
+        ctx.made.declare(name, type_)
+    step = ctx.node("Mul" if product else "Add", [before, one], [behind])
+    kept = before if ctx.attribute(node, "exclusive", 0) else behind
+    body = helper.make_graph(
+        [step, ctx.node("Identity", [kept], [given])],
+        "cumulative",
+        [ValueInfoProto(name=name, type=type_) for name in (before, one)],
+        [ValueInfoProto(name=name, type=type_) for name in (behind, given)],
+    )
+    end, found = (ctx.fresh(f"{node.output[0]}_{name}") for name in ("end", "moved"))
+    scan = ctx.node(
+        "Scan",
+        [start, moved],
+        [end, found],
+        body=body,
+        num_scan_inputs=1,
+        scan_input_directions=[backwards],
+        scan_output_directions=[backwards],
+    )
+    ctx.made.expanded.add(end)
+    new.nodes.append(scan)
+    if may_be_empty:
+        limits = (0, -1, 0) if backwards else (1, _LAST, 0)
+        found = new.op("Slice", found, *(ctx.value(np.array([one]), "limit") for one in limits))
+    return new.last("Transpose", found, perm=perm)
+
+
+_CARRIED = ("before", "one", "behind", "given")  # what the body of the Scan reads and gives
 identical("CumSum", 14)

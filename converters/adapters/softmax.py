@@ -2,56 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, ValueInfoProto, helper
 
-from converters.conversion import Conversion
-from converters.steps import adapter, identical
+from converters.steps import adapter, adapter_down, identical
+from converters.writing.attribute_inputs import non_negative
+from converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
+from passes.types.value_types import Dims
 
 _OPS = ("Softmax", "LogSoftmax", "Hardmax")
 
 
-def one_axis(node: NodeProto, at: Conversion) -> Sequence[NodeProto]:
+def one_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It runs along `axis` only, where it ran over all axes from `axis` on; the default moved.
 
     Version 11 sees the input as a matrix (d_0*...*d_axis-1, d_axis*...*d_n) and takes its rows.
     One axis is enough where all others of a row have size 1; else the input really becomes that
-    matrix, and its shape is restored, whatever its rank.
+    matrix, and its shape is restored, whatever its rank. Before opset 14 a Reshape cannot restore
+    an empty axis: there an If hands on what may be empty.
     """
-    axis = _only_axis(node, at)
+    axis = _only_axis(node, ctx)
     if axis is not None:
-        return [at.changed(node, axis=axis)]
+        return [ctx.changed(node, axis=axis)]
+    if ctx.site.target >= ZERO_IS_A_SIZE or _has_elements(ctx.dims_of(node.input[0])):
+        return _by_rows(node, ctx, node.output[0])
+    return _unless_empty(node, ctx, lambda output: _by_rows(node, ctx, output))
+
+
+def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It runs over all axes from `axis` on, seen as one: what has more to it moves that axis last.
+
+    Where the rank is unknown, the input becomes (before, axis, behind) in between, and what may be
+    empty is handed on by an If, as no Reshape before opset 14 can restore an empty axis.
+    """
+    axis: int = ctx.attribute(node, "axis", -1)
+    dims = ctx.dims_of(node.input[0])
+    if dims is None:
+        if axis == -1:
+            return [ctx.changed(node, axis=-1)]
+        return _unless_empty(node, ctx, lambda output: _in_the_middle(node, ctx, axis, output))
+    if not -len(dims) <= axis < len(dims):
+        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
+    axis %= len(dims)
+    if all(dim == 1 for dim in dims[axis + 1 :]):
+        return [ctx.changed(node, axis=axis)]
+    order = list(range(len(dims)))
+    order[axis], order[-1] = order[-1], axis
+    there = ctx.node("Transpose", [node.input[0]], perm=order)
+    last = ctx.fresh(f"{node.output[0]}_last")
+    main = ctx.changed(node, inputs=there.output, outputs=[last], axis=len(dims) - 1)
+    return [there, main, ctx.node("Transpose", [last], node.output, perm=order)]
+
+
+def axis_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """A negative axis is counted from the front."""
+    return [non_negative(node, ctx, "axis", node.input[0])]
+
+
+def _in_the_middle(node: NodeProto, ctx: Conversion, axis: int, output: str) -> list[NodeProto]:
+    """The op along an axis of a value of unknown rank, which is not empty."""
     x = node.input[0]
-    matrix = at.node("Flatten", [x])
-    matrix.attribute.extend(one for one in node.attribute if one.name == "axis")
-    main = at.changed(
+    shape = ctx.node("Shape", [x])
+    size = ctx.node("Gather", [*shape.output, ctx.value(np.array([axis]), "axis")])
+    zero, rest = (ctx.value(np.array([one]), "size") for one in (0, -1))
+    matrix = ctx.node("Flatten", [x], axis=axis)
+    parts = ctx.node("Concat", [zero, *size.output, rest], axis=0)
+    parted = ctx.node("Reshape", [*matrix.output, *parts.output])
+    there = ctx.node("Transpose", parted.output, perm=[0, 2, 1])
+    main = ctx.changed(node, inputs=there.output, outputs=[ctx.fresh(f"{output}_last")], axis=2)
+    back = ctx.node("Transpose", main.output, perm=[0, 2, 1])
+    restored = ctx.node("Reshape", [*back.output, *shape.output], [output])
+    return [shape, size, matrix, parts, parted, there, main, back, restored]
+
+
+def _by_rows(node: NodeProto, ctx: Conversion, output: str) -> list[NodeProto]:
+    """The op on the rows of the matrix that its input becomes, in the shape of its input."""
+    x = node.input[0]
+    matrix = ctx.node("Flatten", [x])
+    matrix.attribute.extend(attribute for attribute in node.attribute if attribute.name == "axis")
+    main = ctx.changed(
         node,
         inputs=[matrix.output[0]],
-        outputs=[at.fresh(f"{node.output[0]}_rows")],
+        outputs=[ctx.fresh(f"{node.output[0]}_rows")],
         axis=-1,
     )
-    shape = at.node("Shape", [x])
-    return [matrix, main, shape, _reshape(at, main.output[0], shape.output[0], node.output[0])]
+    shape = ctx.node("Shape", [x])
+    return [matrix, main, shape, _reshape(ctx, main.output[0], shape.output[0], output)]
+
+
+def _unless_empty(
+    node: NodeProto, ctx: Conversion, some_of: Callable[[str], list[NodeProto]]
+) -> list[NodeProto]:
+    """What writes a name where there are elements; without any, the input is the output."""
+    x, output = node.input[0], node.output[0]
+    rows, empty = ctx.fresh(f"{output}_some"), ctx.fresh(f"{output}_none")
+    size = ctx.node("Size", [x])
+    some = ctx.node("Greater", [size.output[0], ctx.value(np.int64(0), "zero")])
+    known = ValueInfoProto(type=ctx.type_of(x))
+    branches = {}
+    for branch, name, nodes in (
+        ("then_branch", rows, some_of(rows)),
+        ("else_branch", empty, [ctx.node("Identity", [x], [empty])]),
+    ):
+        graph = helper.make_graph(nodes, branch, [], [known])
+        graph.output[0].name = name
+        branches[branch] = graph
+    ctx.made.expanded.add(output)
+    return [size, some, ctx.node("If", [some.output[0]], [output], **branches)]
 
 
 for _op in _OPS:
     identical(_op, 11)  # a negative axis is new
     adapter(_op, 13)(one_axis)
+    adapter_down(_op, 13)(all_axes)
+    adapter_down(_op, 11)(axis_10)
 
 
-def _only_axis(node: NodeProto, at: Conversion) -> int | None:
+def _only_axis(node: NodeProto, ctx: Conversion) -> int | None:
     """The one axis along which a row of the matrix runs, None where there may be several."""
-    if at.refers(node, "axis"):
+    if ctx.refers(node, "axis"):
         return None
-    axis: int = at.attribute(node, "axis", 1)
-    dims = at.dims_of(node.input[0])
+    axis: int = ctx.attribute(node, "axis", 1)
+    dims = ctx.dims_of(node.input[0])
     if dims is None:
         return -1 if axis == -1 else None
     if not -len(dims) <= axis < len(dims):
-        raise at.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
+        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
     first = axis % len(dims)
     wide = [one for one in range(first, len(dims)) if dims[one] != 1]
     if len(wide) > 1:
@@ -59,8 +139,13 @@ def _only_axis(node: NodeProto, at: Conversion) -> int | None:
     return axis if not wide or wide == [first] else wide[0]
 
 
-def _reshape(at: Conversion, x: str, shape: str, output: str) -> NodeProto:
+def _has_elements(dims: Dims | None) -> bool:
+    """Whether no axis may be empty."""
+    return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
+
+
+def _reshape(ctx: Conversion, x: str, shape: str, output: str) -> NodeProto:
     """A Reshape to exactly `shape`: from version 14 on, a 0 in it can mean an empty axis."""
-    if at.site.target >= ZERO_IS_A_SIZE:
-        return at.later(ZERO_IS_A_SIZE).node("Reshape", [x, shape], [output], allowzero=1)
-    return at.node("Reshape", [x, shape], [output])
+    if ctx.site.target >= ZERO_IS_A_SIZE:
+        return ctx.later(ZERO_IS_A_SIZE).node("Reshape", [x, shape], [output], allowzero=1)
+    return ctx.node("Reshape", [x, shape], [output])

@@ -23,9 +23,13 @@ class RowType:
     elem_type: int
     dims: Dims
 
+    def type(self, *leading: Dim) -> TypeProto:
+        """The type, with more axes in front."""
+        return tensor_type(self.elem_type, (*leading, *self.dims))
+
     def value_info(self, name: str, *leading: Dim) -> ValueInfoProto:
         """The value called `name`, with more axes in front."""
-        return helper.make_value_info(name, tensor_type(self.elem_type, (*leading, *self.dims)))
+        return ValueInfoProto(name=name, type=self.type(*leading))
 
     @property
     def is_static(self) -> bool:
@@ -57,29 +61,29 @@ class BatchedScan:
 
     @property
     def batch(self) -> int | None:
-        """The size of the batch, where some input tells it."""
+        """The size of the batch, if some input declares it."""
         return _known(self.batches)
 
     @property
     def time(self) -> int | None:
-        """The number of steps, where some input tells it."""
+        """The number of steps, if some input declares it."""
         return _known(self.times)
 
     @property
     def sequence_types(self) -> list[int]:
         """The element types of the scanned tensors; 0 where unknown."""
         types = {value.name: elem_type_of(value.type) for value in self.body.input}
-        return [types[one.body_input] for one in self.form.scanned]
+        return [types[scanned.body_input] for scanned in self.form.scanned]
 
     @property
     def initials(self) -> list[str]:
         """The initial states, [batch, ...]."""
-        return [one.initial for one in self.form.carried]
+        return [carried.initial for carried in self.form.carried]
 
     @property
     def sequences(self) -> list[str]:
         """The scanned tensors, [batch, time, ...]."""
-        return [one.tensor for one in self.form.scanned]
+        return [scanned.tensor for scanned in self.form.scanned]
 
     def reading(self, replaced: Mapping[str, str]) -> BatchedScan:
         """The same, scanning other tensors in the place of some."""
@@ -97,15 +101,15 @@ class BatchedScan:
                 or a collected value of one row looks like.
         """
         form = LoopForm.from_node(site.node, site.opset)
-        states = tuple(_row_type(site, (one.body_output, one.body_input)) for one in form.carried)
-        elements = tuple(_row_type(site, (one.body_output,)) for one in form.collected)
-        sequences = [one.tensor for one in form.scanned]
-        initials = [one.initial for one in form.carried]
+        states = tuple(row_type(site, (one.body_output, one.body_input)) for one in form.carried)
+        elements = tuple(row_type(site, (collected.body_output,)) for collected in form.collected)
+        sequences = [scanned.tensor for scanned in form.scanned]
+        initials = [carried.initial for carried in form.carried]
         lengths = [form.lengths] if form.lengths else []
         integers = Integers(site)
         return cls(
             form=form,
-            body=_ready_body(site, form, (*states, *elements)),
+            body=ready_body(site, form, (*states, *elements)),
             states=states,
             elements=elements,
             batches=_different(integers, [*sequences, *initials, *lengths], 0),
@@ -127,7 +131,7 @@ def _known(sizes: Sequence[int | str]) -> int | None:
     return next((size for size in sizes if isinstance(size, int)), None)
 
 
-def _row_type(site: Site, names: Sequence[str]) -> RowType:
+def row_type(site: Site, names: Sequence[str]) -> RowType:
     """The type of a body value; of several that must agree, the one that says most."""
     types = [site.body_type_of("body", name) for name in names]
     elem_type = next((elem_type_of(one) for one in types if elem_type_of(one)), 0)
@@ -148,7 +152,7 @@ def _row_type(site: Site, names: Sequence[str]) -> RowType:
     return RowType(elem_type, max(shapes, key=lambda dims: sum(dim is not None for dim in dims)))
 
 
-def _ready_body(site: Site, form: LoopForm, types: Sequence[RowType]) -> GraphProto:
+def ready_body(site: Site, form: LoopForm, types: Sequence[RowType]) -> GraphProto:
     """The body with typed outputs that are nodes' outputs, each listed once.
 
     onnxruntime gives uninitialised memory for a body output that is directly a body input, an

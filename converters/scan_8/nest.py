@@ -56,7 +56,7 @@ class _Inputs:
 
     def add(self, tensor: str, hint: str, info: ValueInfoProto) -> str:
         """Scan a tensor over axis 0; answers with the name of its row."""
-        known = next((one for one in self.scanned if one.tensor == tensor), None)
+        known = next((scanned for scanned in self.scanned if scanned.tensor == tensor), None)
         if known is not None:
             return known.body_input
         info.name = self._inner.fresh(hint)

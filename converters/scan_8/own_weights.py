@@ -13,7 +13,6 @@ from dataclasses import replace
 from onnx import GraphProto, TensorProto
 
 from converters.scan_8.batched_scan import BatchedScan
-from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.rule import Site
@@ -25,8 +24,7 @@ def with_own_weights(site: Site, scan: BatchedScan) -> BatchedScan | None:
     """The Scan with the weights that it captures in its body.
 
     None where a large one cannot move: another node reads it, too, a caller may override it, its
-    data is external, or it is defined further out. Whoever writes the Edit sees to it that it
-    `tidies`: the initializers around the site go.
+    data is external, or it is defined further out.
     """
     weights = {name: _weight(site, name) for name in scoping.captures(scan.body)}
     own = {name: one for name, one in weights.items() if one is not None and _is_own(site, name)}
@@ -45,7 +43,7 @@ def with_own_weights(site: Site, scan: BatchedScan) -> BatchedScan | None:
 
 def _weight(site: Site, name: str) -> TensorProto | None:
     """The initializer that a captured name stands for, wherever it is defined."""
-    found = (site.model.initializer(at.owner, name) for at in site.scope.chain())
+    found = (site.model.index(scope.owner).initializers.get(name) for scope in site.scope.chain())
     return next((tensor for tensor in found if tensor is not None), None)
 
 
@@ -54,13 +52,13 @@ def _is_large(tensor: TensorProto) -> bool:
 
 
 def _is_own(site: Site, name: str) -> bool:
-    """Whether it may move: only this node reads it, and nobody can say what else it is."""
+    """Whether it may move: only this node reads it, and no caller can override it."""
     owner = site.scope.owner
-    tensor = site.model.initializer(owner, name)
+    tensor = site.model.index(owner).initializers.get(name)
     if tensor is None or not isinstance(owner, GraphProto):
         return False
-    annotated = any(one.tensor_name == name for one in owner.quantization_annotation)
-    default = site.model.proto.ir_version >= 4 and name in site.model.input_names(owner)
-    alone = list(readers_around(site).get(name, ())) == [site.place.index]
+    annotated = any(annotation.tensor_name == name for annotation in owner.quantization_annotation)
+    default = site.model.proto.ir_version >= 4 and name in site.model.index(owner).inputs
+    alone = list(site.graph.readers.get(name, ())) == [site.place.index]
     inline = tensor.data_location != TensorProto.EXTERNAL
     return alone and inline and not default and not annotated

@@ -30,7 +30,7 @@ class Ragged:
     """A Scan-8 with lengths. `safe`: every op of the body may run on any values."""
 
     author: Author
-    at: Vectorizer
+    ctx: Vectorizer
     scan: BatchedScan
     lengths: Lengths
     safe: bool
@@ -71,8 +71,8 @@ class Ragged:
         """The mask of one iteration, shaped for a state of this rank."""
         if rank == self._state_rank:
             return mask
-        axes = self.at.author.ints(*range(1 + rank, 1 + self._state_rank))
-        return self.at.author.op("Squeeze", mask, axes)
+        axes = self.ctx.author.ints(*range(1 + rank, 1 + self._state_rank))
+        return self.ctx.author.op("Squeeze", mask, axes)
 
     @cached_property
     def _mask(self) -> str:
@@ -117,7 +117,7 @@ class Ragged:
     def _slice_rank(self, index: int) -> int:
         """The rank of one element of a scanned tensor, without batch and time."""
         position = len(self.scan.states) + index
-        return self.at.rank(self.at.rows.graph.input[position].name)
+        return self.ctx.rank(self.ctx.rows.graph.input[position].name)
 
     def _borrowed(self, value: str) -> str:
         """For each row the row that it runs on; GatherND is right for strings, too."""
@@ -126,13 +126,13 @@ class Ragged:
 
     def body(self) -> GraphProto:
         """The body for the whole batch, with one more input: which rows have ended."""
-        inner = self.at.author
+        inner = self.ctx.author
         graph = GraphProto()
-        graph.CopyFrom(self.at.rows.graph)
+        graph.CopyFrom(self.ctx.rows.graph)
         mask = inner.fresh("ended")
         carried = [value.name for value in graph.input[: len(self.scan.states)]]
         old = carried if self.safe else self._feed_first(carried, mask)
-        body = self.at.whole(graph, [value.name for value in graph.output]).graph
+        body = self.ctx.whole(graph, [value.name for value in graph.output]).graph
         outputs = [value.name for value in body.output]
         for position, (name, state) in enumerate(zip(old, self.scan.states, strict=True)):
             shaped = self._for_rank(mask, len(state.dims))
@@ -144,7 +144,7 @@ class Ragged:
         self, body: GraphProto, old: list[str], outputs: list[str], mask: str
     ) -> GraphProto:
         """The body with the nodes written since, the kept states and the mask as an input."""
-        inner = self.at.author
+        inner = self.ctx.author
         inputs = list(body.input)
         for position, name in enumerate(old):
             inputs[position].name = name
@@ -157,7 +157,7 @@ class Ragged:
 
     def _feed_first(self, carried: list[str], mask: str) -> list[str]:
         """Feed finished rows their initial state; answers with the names of the kept states."""
-        inner = self.at.author
+        inner = self.ctx.author
         kept = []
         for name, initial, state in zip(carried, self.scan.initials, self.scan.states, strict=True):
             own = inner.fresh(f"{name}/kept")

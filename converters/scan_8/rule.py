@@ -129,7 +129,6 @@ def _edit(
         tuple(author.constants),
         note=note,
         exact=exact,
-        tidies=True,
         extras=author.extras(nodes),
     )
 

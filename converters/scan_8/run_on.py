@@ -16,7 +16,7 @@ from converters.scan_8.batched_scan import BatchedScan, RowType
 from converters.scan_8.ragged_batch import Ragged
 from converters.scan_8.ragged_rows import Final
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.graph_index import GraphIndex
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 
@@ -45,8 +45,8 @@ class RunOn:
         author, count = ragged.author, len(ragged.scan.states)
         collected = ragged.scan.elements
         fed = ragged.sequences()
-        graph, histories = self._with_histories(ragged.at.rows.graph)
-        body = ragged.at.whole(graph, scoping.output_names(graph)).graph
+        graph, histories = self._with_histories(ragged.ctx.rows.graph)
+        body = ragged.ctx.whole(graph, scoping.output_names(graph)).graph
         inputs, results = scoping.input_names(body), scoping.output_names(body)
         raw = [author.fresh(f"{result}/run") for result in results[count:]]
         form = LoopForm(
@@ -74,11 +74,12 @@ class RunOn:
             if finals.setdefault(history, final) is not final:  # two states that are the same
                 ragged.rows.write(raw[history], ragged.scan.states[index], final=final)
         of_states = [
-            ragged.scan.states[histories.index(at)] for at in range(len(collected), len(raw))
+            ragged.scan.states[histories.index(position)]
+            for position in range(len(collected), len(raw))
         ]
-        for at, element in enumerate([*collected, *of_states]):
-            output = outputs[count + at] if at < len(collected) else ""
-            ragged.rows.write(raw[at], element, output, finals.get(at))
+        for position, element in enumerate([*collected, *of_states]):
+            output = outputs[count + position] if position < len(collected) else ""
+            ragged.rows.write(raw[position], element, output, finals.get(position))
 
     def _with_histories(self, body: GraphProto) -> tuple[GraphProto, list[int]]:
         """The body, with every state collected, too, and where among the collected values.
@@ -88,13 +89,7 @@ class RunOn:
         graph = GraphProto()
         graph.CopyFrom(body)
         count = len(self.ragged.scan.states)
-        producers = {name: node for node in body.node for name in node.output}
-
-        def source(name: str) -> str:
-            while name in producers and op_of(producers[name]) == "Identity":
-                name = producers[name].input[0]
-            return name
-
+        source = GraphIndex(body).source
         collected = [source(value.name) for value in body.output[count:]]
         places = []
         for value in body.output[:count]:
@@ -102,7 +97,7 @@ class RunOn:
                 collected.append(source(value.name))
                 own = graph.output.add()
                 own.CopyFrom(value)
-                own.name = self.ragged.at.author.fresh(f"{value.name}/history")
+                own.name = self.ragged.ctx.author.fresh(f"{value.name}/history")
                 graph.node.append(helper.make_node("Identity", [value.name], [own.name]))
             places.append(collected.index(source(value.name)))
         return graph, places

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from converters.scan_8.batched_scan import BatchedScan
 from passes.rule import Site
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_LENGTHS, GUARD_SIZES, HANDLE_LENGTH_0, HANDLE_NOTHING
 
@@ -82,7 +82,7 @@ def time_of(author: Author, scan: BatchedScan) -> str:
 def guarded_ends(author: Author, ends: str, lengths: str, time: str) -> str:
     """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time."""
     with author.serving(GUARD_LENGTHS):
-        return spelling.must_all(author, ends, _in_range(author, lengths, time))
+        return guards.must_all(author, ends, _in_range(author, lengths, time))
 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:

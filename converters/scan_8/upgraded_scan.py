@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-
-from onnx import GraphProto
+from functools import cached_property, partial
 
 from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.idle_scan import has_elements, idle_outputs
 from converters.scan_8.nest import nest
 from converters.scan_8.own_weights import with_own_weights
 from converters.scan_8.sequence_lens import (
@@ -23,12 +20,32 @@ from converters.scan_8.sequence_lens import (
 )
 from converters.scan_8.unroll import unroll
 from converters.scan_8.vectorize import runs_on, vectorize
-from passes.analysis.bodies.readers import readers_around
 from passes.rule import Site
-from passes.types.value_types import Dims
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
+from passes.writing.branches import Branch, Results, either
+from passes.writing.element_sizes import sizes_of
 from passes.writing.purposes import GUARD_SIZES, HANDLE_NOTHING
+
+
+def has_elements(author: Author, scan: BatchedScan, axes: Sequence[int]) -> str:
+    """Whether there is a batch (axis 0), a time (axis 1) or both, a scalar bool."""
+    with author.serving(HANDLE_NOTHING):
+        sizes = [spelling.scalar_size(author, scan.sequences[0], axis) for axis in axes]
+        return spelling.both(author, [author.op("Greater", size, author.int(0)) for size in sizes])
+
+
+def idle_outputs(idle: Author, site: Site, scan: BatchedScan) -> list[str]:
+    """The final states and collected values: the initial states, and zeros."""
+    sizes = [spelling.size_of_axis(idle, scan.sequences[0], axis) for axis in (0, 1)]
+    states = [idle.op("Identity", value) for value in scan.initials]
+    collected = []
+    for one, element in zip(scan.form.collected, scan.elements, strict=True):
+        found = sizes_of(idle, site, scan.form, one.body_output, element.dims)
+        dims = [size or idle.ints(0) for size in found]
+        shape = idle.once(("shape", *dims), partial(idle.op, "Concat", *sizes, *dims, axis=0))
+        collected.append(spelling.zeros(idle, shape, element.elem_type))
+    return [*states, *collected]
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ class UpgradedScan:
 
         A Scan over nothing is one for `--robust` to avoid: onnxruntime fails on it, as it does on a
         Scan-8 with an empty batch or a length of 0. Only over no time steps its Scan-8 does answer,
-        with final states that are uninitialised memory: where nobody reads these, it is right.
+        with final states that are uninitialised memory: where these are not read, it is right.
         """
         sizes = self.scan.batch, self.scan.time
         open_axes = [axis for axis in (0, 1) if not sizes[axis]]
@@ -89,7 +106,7 @@ class UpgradedScan:
     @property
     def _answers_states(self) -> bool:
         """Whether somebody reads a final state."""
-        readers = readers_around(self.site)
+        readers = self.site.graph.readers
         return any(one.final and readers.get(one.final) for one in self.scan.form.carried)
 
     @property
@@ -122,9 +139,9 @@ class UpgradedScan:
         with author.serving(GUARD_SIZES):
             agree = spelling.both(author, conditions)
             if self.strategy == "unroll" and scan.batch == 1:  # a Squeeze will read it
-                known = spelling.guarded(author, first, agree, scan.sequence_types[0])
+                known = guards.guarded(author, first, agree, scan.sequence_types[0])
             else:
-                known = spelling.must(author, first, agree)
+                known = guards.must(author, first, agree)
         return scan.reading({first: known})
 
     def _lengths(self, scan: BatchedScan, known: KnownLengths) -> Lengths:
@@ -155,25 +172,30 @@ class UpgradedScan:
             condition = has_elements(self.author, scan, axes)
         else:
             condition = any_row_runs(self.author, lengths.ends)
-        running = self.author.inside(f"{self.author.prefix}/some")
-        results = [running.fresh(output) for output in self.outputs]
-        if lengths is not None:
-            lengths = replace(lengths, may_all_be_zero=False)
-            if scan.batch == 1:  # "some row runs" is "the row runs"
-                lengths = replace(lengths, may_be_zero=False)
-            elif lengths.may_be_zero and self._borrows:
-                lengths = self._borrowing(running, lengths)
-        self._rows(running, self._owning(scan), lengths, results)
-        with self.author.serving(HANDLE_NOTHING):
-            idle = self.author.inside(f"{self.author.prefix}/none")
-            untouched = idle_outputs(idle, self.site, scan)
-            self.author.op(
-                "If",
-                condition,
-                outputs=self.outputs,
-                then_branch=_branch(running, scan, results),
-                else_branch=_branch(idle, scan, untouched),
-            )
+
+        def some(inner: Author) -> Results:
+            results = [inner.fresh(output) for output in self.outputs]
+            self._rows(inner, self._owning(scan), self._where_some_run(inner, lengths), results)
+            return Results(results)
+
+        def none(inner: Author) -> Results:
+            return Results(idle_outputs(inner, self.site, scan))
+
+        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
+        types = [state.type(scan.batch) for state in scan.states]
+        types += [element.type(scan.batch, scan.time) for element in scan.elements]
+        either(self.author, condition, branches, self.outputs, types, purpose=HANDLE_NOTHING)
+
+    def _where_some_run(self, author: Author, lengths: Lengths | None) -> Lengths | None:
+        """The lengths, not all of which are 0."""
+        if lengths is None:
+            return None
+        lengths = replace(lengths, may_all_be_zero=False)
+        if self.scan.batch == 1:  # "some row runs" is "the row runs"
+            return replace(lengths, may_be_zero=False)
+        if lengths.may_be_zero and self._borrows:
+            return self._borrowing(author, lengths)
+        return lengths
 
     def _rows(
         self,
@@ -194,14 +216,3 @@ class UpgradedScan:
             unroll(author, scan, lengths, scan.batch, outputs, name)
         else:
             nest(author, scan, lengths, outputs, name)
-
-
-def _branch(writer: Author, scan: BatchedScan, names: Sequence[str]) -> GraphProto:
-    """What was written, as a branch of the If, its outputs typed."""
-    row_types = (*scan.states, *scan.elements)
-    leading: list[Dims] = [(scan.batch,)] * len(scan.states)
-    leading += [(scan.batch, scan.time)] * len(scan.elements)
-    typed = zip(row_types, names, leading, strict=True)
-    return writer.graph(
-        writer.prefix, [], [row.value_info(name, *front) for row, name, front in typed]
-    )

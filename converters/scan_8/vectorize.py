@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import FunctionProto, ModelProto, NodeProto
 
 from converters.scan_8.batched_scan import BatchedScan
 from converters.scan_8.called_functions import called_functions
 from converters.scan_8.ragged_batch import Ragged
 from converters.scan_8.run_on import RunOn, may_run_on
 from converters.scan_8.sequence_lens import Lengths
-from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import fits, is_known_to_need
-from passes.analysis.safety.speculation import speculatable
+from passes.analysis.safety.may_fail import failing_on_other_values, may_run_unreached
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
-from passes.analysis.trip_count import facts
+from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
-from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.operator_traits import Values, traits_of
+from passes.ir.operators import is_onnx_domain
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
-from passes.types.value_types import dims_of
 from passes.vectorize import Axis, Captured, NeedsRows, Rows, Vectorizer, prepare
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -64,41 +62,41 @@ def vectorize(
     )
     inner = author.inside(f"{author.prefix}/batch")
     carrying = set(scoping.input_names(rows.graph))
-    at = Vectorizer(rows, axis, inner, carrying, site.path)
+    ctx = Vectorizer(rows, axis, inner, carrying, site.path)
     if lengths is None:
-        _write(author, at, scan, outputs, name)
+        _write(author, ctx, scan, outputs, name)
     else:
-        ragged = Ragged(author, at, scan, lengths, safe)
+        ragged = Ragged(author, ctx, scan, lengths, safe)
         if safe and may_run_on(scan):
             RunOn(ragged).write(outputs, name)
         else:
             _write_ragged(ragged, outputs, name)
-    if may_be_empty and any(_may_fail_alone(site, at, node) for node in rows.graph.node):
+    known = rows.known(site.target)
+    if may_be_empty and not all(
+        may_run_unreached(node, known) for node in _rowless(ctx, rows.graph.node, ())
+    ):
         raise NeedsRows
 
 
-def _may_fail_alone(site: Site, at: Vectorizer, node: NodeProto) -> bool:
-    """Whether a node that reads no row may fail; sizes of one symbol are equal."""
-    if any(map(at.carries, scoping.free_names(node))):
-        return False
-    types, constants = at.rows.types, at.rows.constants
-    reading = Reading(site.target, lambda name: dims_of(types.get(name)), constants.get, True)
-
-    def may_fail(one: NodeProto) -> bool:
-        if op_of(one) == "If" or (op_of(one) == "Loop" and one.input[0]):  # it ends
-            return any(may_fail(inner) for _, body in scoping.subgraphs(one) for inner in body.node)
-        if op_of(one) == "Gather" and fits(one, reading):  # at a place that is there
-            return False
-        alone = GraphProto(node=[one])
-        return bool(speculatable(alone, constants, types)) or is_known_to_need(one, reading)
-
-    return may_fail(node)
+def _rowless(
+    ctx: Vectorizer, nodes: Iterable[NodeProto], rows: Collection[str]
+) -> Iterator[NodeProto]:
+    """The nodes that read nothing of a row, in bodies too; `rows` are values around that do."""
+    carried = set(rows)
+    for node in nodes:
+        if not any(name in carried or ctx.carries(name) for name in scoping.free_names(node)):
+            yield node
+            continue
+        if traits_of(node).values is not Values.SIZES:
+            carried.update(node.output)
+        for _, graph in scoping.subgraphs(node):
+            yield from _rowless(ctx, graph.node, carried.union(scoping.input_names(graph)))
 
 
 def runs_on(site: Site, scan: BatchedScan) -> bool:
     """Whether every op of the body may run on any values, so that rows may run on."""
     rows = _rows(site, scan)
-    return not speculatable(rows.graph, rows.constants, rows.types)
+    return not failing_on_other_values(rows.graph, rows.known(site.target))
 
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
@@ -132,16 +130,19 @@ def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> Non
 
 
 def _symbol(site: Site, rows: Rows) -> str | None:
-    """What the model calls the size of the batch of what is scanned first."""
+    """What the model calls the size of the batch of what is scanned first; else a symbol of its
+    own, so that what the body is fed tells the size of what it returns where it never runs."""
     first, *_ = LoopForm.from_node(site.node, site.opset).scanned
-    return symbol_of_rows(facts.scanned_size(site, first.tensor, 0), rows.types)
+    symbol = symbol_of_rows(declared_size(site, first.tensor, 0), rows.types)
+    own = f"{site.node.name or 'scan'}_batch".replace("/", "_")
+    return symbol or symbol_of_rows(site.fresh(own), rows.types)
 
 
 def _write(
-    author: Author, at: Vectorizer, scan: BatchedScan, outputs: Sequence[str], name: str
+    author: Author, ctx: Vectorizer, scan: BatchedScan, outputs: Sequence[str], name: str
 ) -> None:
     """All rows run to the end."""
-    body = at.whole(at.rows.graph, scoping.output_names(at.rows.graph)).graph
+    body = ctx.whole(ctx.rows.graph, scoping.output_names(ctx.rows.graph)).graph
     inputs, results = scoping.input_names(body), scoping.output_names(body)
     count = len(scan.states)
     form = LoopForm(

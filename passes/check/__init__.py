@@ -6,7 +6,7 @@ import os
 
 from onnx import ModelProto
 
-from passes.check import backstop, functions, header, leniency, names, operators, signature, tensors
+from passes.check import backstop, functions, header, leniency, names, operators, tensors
 from passes.check.as_meant import as_meant
 from passes.check.control_flow import nodes as loops
 from passes.check.control_flow.site import Site
@@ -23,8 +23,8 @@ __all__ = ["Survey", "check", "check_outcome", "load_checked"]
 def load_checked(source: ModelProto | str | os.PathLike[str]) -> tuple[Model, Survey]:
     """A valid model from a file or a proto, and what was found in it.
 
-    One that onnxruntime runs, though it is invalid by the letter, is mended in a copy, with a note
-    in the survey.
+    One that onnxruntime runs, though it is invalid by the specification, is mended in a copy, with
+    a note in the survey.
 
     Raises:
         BadModel: it cannot be read, or is invalid.
@@ -46,9 +46,9 @@ def load_checked(source: ModelProto | str | os.PathLike[str]) -> tuple[Model, Su
 
 
 def check_outcome(model: Model) -> None:
-    """See that a model which was valid before it was rewritten still is.
+    """Check that a model that was valid before it was rewritten still is.
 
-    Only onnx's checker is asked, for speed; `check` says where and why if it complains.
+    Only onnx's checker runs, for speed; `check` says where and why if it complains.
 
     Raises:
         BadModel: the model is invalid.
@@ -58,12 +58,12 @@ def check_outcome(model: Model) -> None:
 
 
 def check(model: Model) -> Survey:
-    """See that a model is valid ONNX, as far as that shows without running it.
+    """Check that a model is valid ONNX, as far as that is possible without running it.
 
     What is cheap and what onnx's own checker does not see comes first, then that checker; only
-    where it complains are names and order looked into, to say where and why. The types of loops
-    come last: inference may be trusted with a model whose form is right, and with no other.
-    Answers with what was found on the way.
+    where it complains, names and order are examined, to say where and why. The types of loops
+    come last: inference may be trusted with a model whose form is valid, and with no other.
+    Returns what was found on the way.
 
     Raises:
         BadModel: the model is invalid; the sentence names the place and both sides.
@@ -80,7 +80,7 @@ def check(model: Model) -> Survey:
 
 
 def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
-    """All that needs no types; answers with the loops and branches, and what their graphs say."""
+    """All that needs no types; returns the loops and branches, and the graphs' declarations."""
     places = found.places
     operators.check_operators(model, places)
     functions.check_functions(model.proto, places)
@@ -93,11 +93,11 @@ def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
 
 
 def _run_checker(model: Model, places: list[NodeInScope]) -> None:
-    """onnx's checker, and our own diagnosis where it complains or cannot be asked."""
+    """onnx's checker, and our own diagnosis where it complains or cannot run."""
     complaint = backstop.complaint(leniency.light(model.proto))
     if complaint is None:
         return
-    signature.check_signature(model.proto)
+    header.check_signature(model.proto)
     names.check_names(model.proto)
     operators.check_arity(model)
     functions.check_function_opsets(model)

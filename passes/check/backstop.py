@@ -1,4 +1,4 @@
-"""onnx's own checker as a backstop, its complaints told in one sentence with a node path."""
+"""onnx's own checker as a backstop, its complaints in one sentence with a node path."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NODE = re.compile(r"Name: (.*?) ?OpType: (\S*)", re.DOTALL)
 
 
 def complaint(model: ModelProto) -> str | None:
-    """What the checker says against a model; None: nothing; empty: it cannot be asked.
+    """The checker's complaint about a model; None: there is none; empty: it cannot run.
 
-    It cannot where the model serializes to more than 2 GB.
+    It cannot on a model that serializes to more than 2 GB.
     """
     try:
         content = model.SerializeToString()
@@ -51,7 +51,7 @@ def _condensed(message: str) -> str:
 
 
 def _path(message: str, model: ModelProto) -> str:
-    """The path of the node that a message speaks of, where it can be told."""
+    """The path of the node that a message speaks of, where it is known."""
     found = _NODE.search(message.partition(_CONTEXT)[2])
     if found is None:
         return ""
@@ -68,13 +68,13 @@ def _path(message: str, model: ModelProto) -> str:
 
 
 def _below(place: Place) -> Iterator[Place]:
-    """The nodes in the bodies of a node: the checker names the outermost node only."""
+    """The nodes in the bodies of a node: the checker names only the outermost node."""
     for inner in place.scope.inner(place.index):
         yield from scoping.walk(inner)
 
 
 def _failing(places: list[Place], message: str, model: ModelProto) -> Iterator[Place]:
-    """Those of several like nodes that the checker complains about in the same words."""
+    """Those of several similar nodes about which the checker complains in the same words."""
     for place in places:
         try:
             onnx.checker.check_node(place.node, _context(place, model))

@@ -1,4 +1,4 @@
-"""Finding a circle in a graph of numbered things."""
+"""Finds a cycle in a graph of numbered nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _SHOWN = 8
 
 
 def find_cycle(start: int, successors: Callable[[int], Iterable[int]]) -> list[int] | None:
-    """A circle that can be reached from `start`, in the order of its steps; None: there is none.
+    """A cycle that can be reached from `start`, in the order of its steps; None: there is none.
 
     Without recursion: a chain may be 100,000 long.
     """

@@ -1,4 +1,4 @@
-"""Model-local functions: each one once, none inside itself, called with what it takes."""
+"""Model-local functions: unique, not recursive, called with as many values as they take."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_functions(model: ModelProto, places: Iterable[Place]) -> None:
 
 
 def check_function_opsets(model: Model) -> None:
-    """A function of another opset than the model uses only what is the same in both."""
+    """A function of another opset than the model uses only operators that are the same in both."""
     outer = model.opset()
     for scope in scoping.scopes(model.proto):
         inner = model.opset(scope.owner)
@@ -76,23 +76,24 @@ def _positions(model: ModelProto) -> dict[FunctionKey, int]:
 
 def _check_call(place: Place, function: FunctionProto) -> None:
     label = scoping.function_label(function)
-    given, taken = len(place.node.input), len(function.input)
-    if given > taken:
+    passed, taken = len(place.node.input), len(function.input)
+    if passed > taken:
         raise BadModel(
-            f"the call has {count(given, 'input')}, but function {label} takes {taken or 'none'}",
+            f"the call has {count(passed, 'input')}, but function {label} takes {taken or 'none'}",
             path=place.path,
         )
-    wanted, made = len(place.node.output), len(function.output)
-    if wanted > made:
+    used, returned = len(place.node.output), len(function.output)
+    if used > returned:
         raise BadModel(
-            f"the call has {count(wanted, 'output')}, but function {label} gives {made or 'none'}",
+            f"the call has {count(used, 'output')}, but function {label} gives "
+            f"{returned or 'none'}",
             path=place.path,
         )
 
 
 def _check_recursion(model: ModelProto, calls: dict[int, set[int]]) -> None:
     for start in calls:
-        cycle = find_cycle(start, lambda at: sorted(calls.get(at, ())))
+        cycle = find_cycle(start, lambda caller: sorted(calls.get(caller, ())))
         if cycle is not None:
             labels = [scoping.function_label(model.functions[position]) for position in cycle]
             raise BadModel(f"functions call each other in a circle: {circle(labels)}")

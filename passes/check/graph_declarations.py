@@ -1,4 +1,4 @@
-"""What graphs say of themselves: what they take and return, and what they declare it as."""
+"""What graphs declare: their inputs and outputs, and the types of values."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _MOST = 1 << 40  # elements
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a declared type says.
+    """The content of a declared type.
 
-    `kind`: the type in words, without the shape, empty where it is not told. `dims`: the shape,
-    None where the rank or a size is not told. `odd`: no tensor can be like that.
+    `kind`: the type in words, without the shape, empty if it is unknown. `dims`: the shape,
+    None if the rank or a size is unknown. `odd`: no tensor can have this type.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class GraphDeclarations:
 
     `taken`: the inputs that the caller feeds, which name no initializer. `returned`: the outputs.
     `kinds`: the types of what is declared, in words, without the shape, and of what the bodies of
-    nodes return; empty: not told.
+    nodes return; empty: unknown.
     """
 
     taken: Sequence[str]
@@ -58,7 +58,8 @@ class GraphDeclarations:
     _constants: Mapping[str, TensorProto | SparseTensorProto]
 
     def returned_kind(self, position: int) -> str:
-        """The type of what is returned at a position; empty where nothing is, or it is not told."""
+        """The type of what is returned at a position; empty where there is none, or it is
+        unknown."""
         if position >= len(self.returned):
             return ""
         return self.kinds.get(self.returned[position], "")
@@ -95,8 +96,8 @@ def _add_returned(
     """Add the types of a node's outputs that are not declared, but that all its bodies declare."""
     for position, name in enumerate(outputs, first):
         if name and not kinds.get(name):
-            told = {body.returned_kind(position) for body in bodies}
-            kinds[name] = told.pop() if len(told) == 1 else ""
+            known = {body.returned_kind(position) for body in bodies}
+            kinds[name] = known.pop() if len(known) == 1 else ""
 
 
 def _read(scope: Scope) -> GraphDeclarations:
@@ -104,7 +105,7 @@ def _read(scope: Scope) -> GraphDeclarations:
     if isinstance(graph, FunctionProto):
         return GraphDeclarations(graph.input[:], graph.output[:], {}, {}, {})
     declared: dict[str, Declaration] = {}
-    # of a name that is declared twice the first one that tells a type counts
+    # if a name is declared twice, the first declaration with a type counts
     taken = _list("input", graph.input, declared, scope)
     returned = _list("output", graph.output, declared, scope)
     _list("value", graph.value_info, declared, scope)
@@ -133,7 +134,7 @@ def _element(tensor: TensorProto | SparseTensorProto) -> str:
 def _list(
     what: str, values: Sequence[ValueInfoProto], declared: dict[str, Declaration], scope: Scope
 ) -> list[str]:
-    """The names of these values; adds what they are declared as."""
+    """The names of these values; adds their declarations."""
     names = []
     for value in values[:]:
         name = value.name
@@ -148,12 +149,12 @@ def _list(
 
 @lru_cache(1 << 14)
 def _declaration(content: bytes) -> Declaration:
-    """What a type says; by its bytes, for most values of a model have the type of another one."""
+    """The declaration of a type; by its bytes, since most values share their type with others."""
     kind = TypeProto.FromString(content)
     dims = dims_of(kind)
-    told = None if dims is None or any(isinstance(dim, str | None) for dim in dims) else dims
+    known = None if dims is None or any(isinstance(dim, str | None) for dim in dims) else dims
     odd = bool(_unknown_element(kind)) or _elements(kind) > _MOST
-    return Declaration(describe(kind), told, odd)
+    return Declaration(describe(kind), known, odd)
 
 
 def _complain(what: str, value: ValueInfoProto, scope: Scope) -> None:

@@ -1,4 +1,4 @@
-"""The versions that a model is stamped with."""
+"""What a model declares first: its versions, and the types of its inputs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import onnx
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
 
+from passes.check.wording import describe
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
@@ -71,3 +72,13 @@ def _check_unused(owner: Owner, path: str) -> None:
                 f"there is no opset import for the default domain, which {op_of(node)} belongs to",
                 path=f"{path}/{scoping.label(node, index)}",
             )
+
+
+def check_signature(model: ModelProto) -> None:
+    """Every input has a type; an output without one gets it from inference."""
+    constants = scoping.initializer_names(model.graph)
+    for value in model.graph.input:
+        if value.name in constants or describe(value.type):
+            continue
+        if value.type.WhichOneof("value") in (None, "tensor_type"):
+            raise BadModel(f"input {value.name!r} has no type", path=scoping.MAIN)

@@ -1,7 +1,7 @@
 """Copies of a model for onnx's checker: without its weights, and without legal oddities.
 
-The checker is stricter than what runs, and than what this project holds for valid. `mended` takes
-out everything it is known to reject without need, so that what is left of its complaints counts.
+The checker is stricter than runtimes, and than what this project holds for valid. `mended`
+removes everything that it is known to reject without need, so that its other complaints count.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from passes.ir.scope import Owner
 
 #: The opsets of GroupNormalization-18.
 _DEPRECATED_GROUPS = range(18, 21)
-_LARGE = 1 << 18  # elements; small ones are as quickly serialized as replaced
+_LARGE = 1 << 18  # elements; small ones are as fast to serialize as to replace
 
 
 def light(model: ModelProto) -> ModelProto:
     """The model for the checker: itself, or a copy without the main graph's large weights.
 
-    The checker serializes what it gets, which above 2 GB fails; and it looks for external data
+    The checker serializes what it gets, which fails above 2 GB; and it looks for external data
     in the working directory.
     """
     if not any(map(_is_heavy, model.graph.initializer)):
@@ -50,7 +50,7 @@ def mended(model: ModelProto) -> ModelProto:
     # at IR 1 and 2, which came before them
     copy.ir_version = max(copy.ir_version, 4)
     for tensor in external_tensors(copy):
-        _stub(tensor, tensor)  # found at load; the checker knows no folder
+        _stub(tensor, tensor)  # checked when the model was loaded; the checker knows no folder
     _give_types(copy.graph)
     for _, owner in scoping.owners(copy):
         deprecated = Model(copy).opset(owner) in _DEPRECATED_GROUPS
@@ -89,7 +89,7 @@ def _stub(tensor: TensorProto, into: TensorProto) -> None:
 
 
 def _give_types(graph: GraphProto) -> None:
-    """Values of an unknown rank, and outputs whose type is left to inference."""
+    """Declare shapes of unknown rank, and types that are left to inference."""
     for value in (*graph.input, *graph.output):
         if value.type.WhichOneof("value") is None:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
@@ -103,7 +103,7 @@ def _give_shape(kind: TypeProto) -> None:
 
 
 def _normalize(owner: Owner) -> None:
-    """A graph without a name; the default domain under its other name."""
+    """Name an unnamed graph; write the default domain as the empty name."""
     if not owner.name:
         owner.name = "graph"
     for node in owner.node:
@@ -112,18 +112,18 @@ def _normalize(owner: Owner) -> None:
 
 
 def _normalize_instances(owner: Owner) -> None:
-    """GroupNormalization-18, which is deprecated but all there is in its opsets: as another op
-    of the same signature."""
+    """Replace GroupNormalization-18, which is deprecated but the only one in its opsets, by another
+    op of the same signature."""
     for node in owner.node:
         if op_of(node) == "GroupNormalization" and node.domain == "":
             node.op_type = "InstanceNormalization"
-            kept = [one for one in node.attribute if one.name != "num_groups"]
+            kept = [attribute for attribute in node.attribute if attribute.name != "num_groups"]
             del node.attribute[:]
             node.attribute.extend(kept)
 
 
 def _return_own_values(owner: Owner, outer: Set[str]) -> None:
-    """A body that returns an outer value as it is: an Identity between.
+    """Put an Identity between an outer value and an output of a body that is that value.
 
     The name of the value stays what it was outside; the body's output gets a new one.
     """

@@ -18,9 +18,9 @@ from passes.types.value_types import Dim, Dims, dims_of
 
 @dataclass(frozen=True)
 class DeclaredTypes:
-    """What the graphs of a model say of their values.
+    """The declarations of values in the graphs of a model.
 
-    To ask this first is worth it: where all loops are declared, as exporters do, the model need
+    They are consulted first: where all loops are declared, as exporters do, the model need
     not be inferred to be checked.
     """
 
@@ -28,24 +28,26 @@ class DeclaredTypes:
     headings: Headings
 
     def kind(self, scope: Scope, name: str) -> str:
-        """The type of a value in words, without the shape; empty where it is not told."""
-        at: Scope | None = scope
-        while at is not None and isinstance(at.owner, GraphProto):  # a function declares nothing
-            kind = self.headings[at.key].kinds.get(name)
+        """The type of a value in words, without the shape; empty if it is unknown."""
+        current: Scope | None = scope
+        while current is not None and isinstance(
+            current.owner, GraphProto
+        ):  # a function declares nothing
+            kind = self.headings[current.key].kinds.get(name)
             if kind:
                 return kind
-            if kind is not None or self.model.producer(at.owner, name) is not None:
+            if kind is not None or self.model.producer(current.owner, name) is not None:
                 return ""
-            at = at.outer
+            current = current.outer
         return ""
 
     def dims(self, scope: Scope, name: str) -> Dims | None:
         """The shape that a value is declared with, where all its sizes are static; else None."""
-        for at in scope.chain():
-            heading = self.headings[at.key]
+        for enclosing in scope.chain():
+            heading = self.headings[enclosing.key]
             if name in heading.kinds:
                 return heading.dims(name)
-            if self.model.producer(at.owner, name) is not None:
+            if self.model.producer(enclosing.owner, name) is not None:
                 return None
         return None
 
@@ -55,32 +57,34 @@ _LONGEST = 1 << 20  # entries; no batch is larger
 
 @dataclass(frozen=True)
 class Lookup:
-    """What is known of the values of a model."""
+    """What is known about the values of a model."""
 
     model: Model
     headings: Headings
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """The type of what `name` means in `scope`, None where it is not known.
+        """The type of what `name` means in `scope`; None where it is unknown.
 
-        A body's input that hides an outer value is never taken for that value.
+        A body's input that shadows an outer value is never taken for that value.
         """
-        for at in scope.chain():
-            found = self.model.types.within(at, name)
+        for enclosing in scope.chain():
+            found = self.model.types.within(enclosing, name)
             if found is not None:
                 return found
-            if at.outer is not None and name in self.model.input_names(at.owner):
+            if enclosing.outer is not None and name in self.model.index(enclosing.owner).inputs:
                 return None
         return None
 
     def kind(self, scope: Scope, name: str) -> str:
-        """Its type in words, without the shape; empty where it is not known."""
-        declared = self.headings[scope.key].kinds.get(name)  # nearly always: the quickest first
-        return declared or self._told.kind(scope, name) or describe(self.type(scope, name))
+        """Its type in words, without the shape; empty where it is unknown."""
+        declared = self.headings[scope.key].kinds.get(name)  # nearly always: the fastest first
+        return (
+            declared or self._declared_types.kind(scope, name) or describe(self.type(scope, name))
+        )
 
     def no_tensor(self, scope: Scope, name: str) -> str:
-        """The type in words of what is known to be no tensor; else empty."""
-        kind = self._told.kind(scope, name)
+        """The type in words of what is known not to be a tensor; else empty."""
+        kind = self._declared_types.kind(scope, name)
         if kind:
             return kind if "(" in kind else ""
         known = self.type(scope, name)
@@ -88,20 +92,20 @@ class Lookup:
         return "" if form in (None, "tensor_type") else describe(known) or str(form)
 
     def dims(self, scope: Scope, name: str) -> tuple[Dim, ...] | None:
-        """Its shape, None where the rank is not known."""
-        declared = self._told.dims(scope, name)
+        """Its shape; None where the rank is unknown."""
+        declared = self._declared_types.dims(scope, name)
         return dims_of(self.type(scope, name)) if declared is None else declared
 
     def declared(self, scope: Scope, name: str) -> str:
-        """What this very graph declares a value as, in words; empty where it does not."""
+        """The type that this very graph declares, in words; empty where there is none."""
         return self.headings[scope.key].kinds.get(name, "")
 
     @cached_property
-    def _told(self) -> DeclaredTypes:
+    def _declared_types(self) -> DeclaredTypes:
         return DeclaredTypes(self.model, self.headings)
 
     def constant(self, scope: Scope, name: str) -> list[int] | None:
-        """The integers of a value that is the same in every run and small; else None."""
+        """The integers of a small constant; else None."""
         tensor = self._constant_tensor(scope, name)
         if tensor is None or math.prod(tensor.dims) > _LONGEST:
             return None
@@ -110,14 +114,14 @@ class Lookup:
         return [int(value) for value in self.model.read(tensor).ravel()]
 
     def _constant_tensor(self, scope: Scope, name: str) -> TensorProto | None:
-        for at in scope.chain():
-            tensor = self.model.initializer(at.owner, name)
-            if name in self.model.input_names(at.owner):
+        for enclosing in scope.chain():
+            tensor = self.model.index(enclosing.owner).initializers.get(name)
+            if name in self.model.index(enclosing.owner).inputs:
                 # from IR 4 on such an initializer is a default that the caller may override
                 return tensor if self.model.proto.ir_version <= 3 else None
             if tensor is not None:
                 return tensor
-            producer = self.model.producer(at.owner, name)
+            producer = self.model.producer(enclosing.owner, name)
             if producer is not None:
                 return _constant_of(producer)
         return None

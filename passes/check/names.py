@@ -1,6 +1,6 @@
 """Does every name mean one value, defined before it is used?
 
-Slow and thorough; asked only where onnx's checker has complained, to say where and why.
+Slow and thorough; used only where onnx's checker has complained, to say where and why.
 """
 
 from __future__ import annotations
@@ -13,50 +13,47 @@ from onnx import FunctionProto, ModelProto
 from passes.check.cycles import circle, find_cycle
 from passes.errors import BadModel
 from passes.ir import scope as scoping
-from passes.ir.scope import Owner, Place, Scope
+from passes.ir.graph_index import GraphIndex
+from passes.ir.scope import Place, Scope
 
 
 def unresolved(place: Place, name: str, model: ModelProto) -> BadModel:
-    """The error for a node that uses a name nobody has defined before it."""
-    for at in place.scope.chain():
-        makers = _makers(at.owner)
-        if name in makers:
-            return _out_of_order(place, name, at, makers)
+    """The error for a node that uses a name that is not defined before it."""
+    for enclosing in place.scope.chain():
+        producers = GraphIndex(enclosing.owner).positions
+        if name in producers:
+            return _out_of_order(place, name, enclosing, producers)
     return BadModel(f"{name!r} is defined nowhere{_hint(place, name, model)}", path=place.path)
 
 
-def _out_of_order(place: Place, name: str, at: Scope, makers: dict[str, int]) -> BadModel:
-    nodes = at.owner.node
+def _out_of_order(place: Place, name: str, home: Scope, producers: dict[str, int]) -> BadModel:
+    nodes = home.owner.node
 
     def read_by(index: int) -> Iterator[int]:
-        return (makers[one] for one in scoping.free_names(nodes[index]) if one in makers)
+        return (producers[read] for read in scoping.free_names(nodes[index]) if read in producers)
 
-    cycle = find_cycle(_index_in(place, at), read_by)
-    if cycle is not None:  # found against the flow of data; told along it
+    cycle = find_cycle(_index_in(place, home), read_by)
+    if cycle is not None:  # found against the flow of data; reported along it
         labels = [scoping.label(nodes[index], index) for index in reversed(cycle)]
-        return BadModel(f"the nodes form a cycle: {circle(labels)}", path=at.path)
-    maker = Place(nodes[makers[name]], makers[name], at)
+        return BadModel(f"the nodes form a cycle: {circle(labels)}", path=home.path)
+    producer = Place(nodes[producers[name]], producers[name], home)
     return BadModel(
-        f"{name!r} is used before {maker.path} defines it; the nodes are not in order",
+        f"{name!r} is used before {producer.path} defines it; the nodes are not in order",
         path=place.path,
     )
 
 
-def _makers(owner: Owner) -> dict[str, int]:
-    return {name: at for at, node in enumerate(owner.node) for name in node.output if name}
-
-
-def _index_in(place: Place, at: Scope) -> int:
-    """The position in `at` of the node that is `place`, or that holds it."""
-    if at is place.scope:
+def _index_in(place: Place, home: Scope) -> int:
+    """The position in `home` of the node that is `place`, or that holds it."""
+    if home is place.scope:
         return place.index
-    position = place.scope.key[len(at.key)]
+    position = place.scope.key[len(home.key)]
     assert isinstance(position, int)
     return position
 
 
 def _hint(place: Place, name: str, model: ModelProto) -> str:
-    """Where else the name has a meaning."""
+    """Where else the name is defined."""
     *_, outermost = place.scope.chain()
     if isinstance(outermost.owner, FunctionProto):
         if name in scoping.defined(model.graph):
@@ -77,17 +74,17 @@ def _below(scope: Scope) -> Iterator[Scope]:
 
 @dataclass(frozen=True)
 class _Known:
-    """Names that mean something at one place of a graph, and what defines each."""
+    """The names that are defined at one place of a graph, and what defines each."""
 
     outer: _Known | None
     own: dict[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> str | None:
-        at: _Known | None = self
-        while at is not None:
-            if name in at.own:
-                return at.own[name]
-            at = at.outer
+        level: _Known | None = self
+        while level is not None:
+            if name in level.own:
+                return level.own[name]
+            level = level.outer
         return None
 
 
@@ -156,7 +153,8 @@ def _add_output(place: Place, name: str, known: _Known) -> None:
 
 
 def _check_outputs(scope: Scope, known: _Known) -> None:
-    """An outer value may be returned as it is; onnx's checker and onnxruntime know no such body."""
+    """An outer value may be returned as it is; onnx's checker and onnxruntime reject such
+    bodies."""
     for name in scoping.output_names(scope.owner):
         if not name:
             raise BadModel("an output has no name", path=scope.path)

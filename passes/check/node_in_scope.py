@@ -1,4 +1,4 @@
-"""A node that is worth a look."""
+"""A node that is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an operator known, in this opset, and is it fed as many values as it takes?"""
+"""Is an operator in this opset, and is it fed as many values as it takes?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Version:
 def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
     """Every operator of the default domain is in the opset, every other domain is imported.
 
-    `places` must list every node that is no plain operator.
+    `places` must list every node that is not a plain operator.
     """
     own = {function_key(function)[:2] for function in model.proto.functions}
     for place in places:
@@ -50,7 +50,7 @@ def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
 
 
 def check_arity(model: Model) -> None:
-    """Every operator of the default domain has the inputs and outputs that it must have."""
+    """Every operator of the default domain has as many inputs and outputs as it must have."""
     for scope in scoping.scopes(model.proto):
         opset = model.opset(scope.owner)
         for place in scoping.walk(scope):
@@ -61,7 +61,7 @@ def check_arity(model: Model) -> None:
 
 @cache
 def plain_operators(opset: int) -> frozenset[str]:
-    """Operators of an opset that hold no graph and no tensor: nothing to look into."""
+    """Operators of an opset that hold no graph and no tensor: nothing to check in them."""
     known = (
         name
         for name, versions in _history().items()
@@ -83,7 +83,7 @@ def _history() -> dict[str, list[_Version]]:
     table: dict[str, list[_Version]] = {}
     for schema in defs.get_all_schemas_with_history():
         if is_onnx_domain(schema.domain):
-            holds_graph = any(one.type in _GRAPHS for one in schema.attributes.values())
+            holds_graph = any(attribute.type in _GRAPHS for attribute in schema.attributes.values())
             version = _Version(schema.since_version, schema.deprecated, holds_graph)
             table.setdefault(schema.name, []).append(version)
     for versions in table.values():
@@ -92,7 +92,7 @@ def _history() -> dict[str, list[_Version]]:
 
 
 def _version_at(versions: list[_Version], opset: int) -> _Version | None:
-    return next((one for one in reversed(versions) if one.since <= opset), None)
+    return next((version for version in reversed(versions) if version.since <= opset), None)
 
 
 def _check_version(place: Place, opset: int) -> None:

@@ -1,4 +1,4 @@
-"""One cheap pass over a model that finds the few nodes worth a look."""
+"""One cheap pass over a model that finds the few nodes that need checks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ DEEPEST = 32
 class Survey:
     """What a pass over a model found.
 
-    `places`: every node that holds a graph, is a Constant, calls a function, or is no known
+    `places`: every node that holds a graph, is a Constant, calls a function, or is not a known
     operator, outer nodes before what their bodies hold. `scopes`: every graph and function.
-    `notes`: what was taken as it is meant, though the operator document rules it out.
+    `notes`: what is accepted, though the operator document rules it out.
     """
 
     places: list[NodeInScope] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Survey:
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are, at any depth."""
+        """The number of nodes, at any depth."""
         return sum(len(scope.owner.node) for scope in self.scopes)
 
     def visit(self, scope: Scope, opset: int, plain: Set[str], depth: int = 1) -> None:
@@ -52,10 +52,10 @@ class Survey:
 
 
 def survey(model: Model) -> Survey:
-    """Every graph, and every node worth a look.
+    """Every graph, and every node that needs checks.
 
-    The rest, which is nearly everything in a large model, costs one look at its op_type; a node
-    of another domain that borrows the name of a plain operator is therefore not listed.
+    The others, which is nearly all in a large model, cost one look at their op_type; a node
+    of another domain that has the name of a plain operator is therefore not listed.
 
     Raises:
         BadModel: the bodies are nested deeper than a file can hold.

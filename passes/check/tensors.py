@@ -1,4 +1,4 @@
-"""Do tensors hold what their dims and dtype say?"""
+"""Do tensors hold what their dims and dtype require?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PACKED: dict[int, int] = {
 def check_tensors(model: ModelProto, places: Iterable[NodeInScope]) -> None:
     """Initializers of every graph, and the tensors of the nodes at `places`.
 
-    External data was measured when the model was loaded; only its dims and dtype are looked at.
+    External data was measured when the model was loaded; only its dims and dtype are checked.
     """
     _check_initializers(model.graph, scoping.MAIN)
     for place in places:
@@ -74,25 +74,25 @@ def _check_size(tensor: TensorProto, what: str, path: str) -> None:
         return
     if tensor.data_type == TensorProto.STRING:
         raise BadModel(f"{what} holds strings as raw data", path=path)
-    found, wanted = len(tensor.raw_data), byte_size(tensor)
-    if found != wanted:
+    found, expected = len(tensor.raw_data), byte_size(tensor)
+    if found != expected:
         raise BadModel(
-            f"{what} holds {count(found, 'byte')}, but dims {dims} of {dtype} take {wanted}",
+            f"{what} holds {count(found, 'byte')}, but dims {dims} of {dtype} take {expected}",
             path=path,
         )
 
 
 def _check_count(tensor: TensorProto, what: str, path: str) -> None:
-    wanted = math.prod(tensor.dims)
+    expected = math.prod(tensor.dims)
     if tensor.data_type in _COMPLEX:
-        wanted *= 2
+        expected *= 2
     elif tensor.data_type in _PACKED:
-        wanted = -(-wanted // _PACKED[tensor.data_type])
+        expected = -(-expected // _PACKED[tensor.data_type])
     name = helper.tensor_dtype_to_field(tensor.data_type)
     found = len(getattr(tensor, name))
-    if found != wanted:
+    if found != expected:
         raise BadModel(
             f"{what} holds {count(found, 'value')} in {name}, but dims {list(tensor.dims)} of "
-            f"{element(tensor.data_type)} take {wanted}",
+            f"{element(tensor.data_type)} take {expected}",
             path=path,
         )

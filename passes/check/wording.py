@@ -16,7 +16,7 @@ def count(number: int, noun: str) -> str:
 
 @cache
 def element(elem_type: int) -> str:
-    """The name of an element type, as `float`; empty where it is not known."""
+    """The name of an element type, as `float`; empty where it is unknown."""
     if not elem_type or elem_type not in TensorProto.DataType.values():
         return ""
     return str(TensorProto.DataType.Name(elem_type)).lower()

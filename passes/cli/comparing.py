@@ -26,7 +26,7 @@ def compare_files(
     *,
     exact: bool = False,
 ) -> tuple[tuple[ModelProto, ModelProto], Verification, Report]:
-    """Load, check and execute two models; answers with both, the verdict and its report.
+    """Load, check and execute two models; returns both, the verdict and its report.
 
     Raises:
         BadModel: one of them is no valid model.

@@ -6,17 +6,21 @@ import sys
 from pathlib import Path
 
 from passes.cli.explanation import SESSION_CODES
-from passes.engine.pipelines import PIPELINES
+from passes.engine.pipelines import PIPELINES, Phase
 from passes.engine.plugins import load_rules
-from passes.engine.stage import Stage
 from passes.rule import Rule
 
-_SHOWN = 3  # so many stages that run once more are written out
 _HEAD = """# The rules
 
 Made by `python -m passes.cli.document docs/rules.md` from the rules' docstrings; `python -m passes
 explain NAME` shows the same text.
 """
+_ORDER = """\
+A phase is a rule, or a few that run together until none of them finds anything to do; what a rule
+left unread is dropped behind each round. Of the phases of a command, the first that may find
+something to do runs next, until none does: what stands in front sees each change first. All but
+`upgrade` and `hoist-invariants` begin with the upgrade where the model holds a Scan-8, or with
+`--opset`. `optimize` with a target other than onnxruntime is `optimize-TARGET` here."""
 
 
 def document() -> str:
@@ -29,24 +33,20 @@ def document() -> str:
 
 
 def _pipelines() -> str:
-    lines = ["## Commands", "", "| command | stages |", "|---|---|"]
-    for name, stages in PIPELINES.items():
-        lines.append(f"| `{name}` | {'; then '.join(map(_stage, stages))} |")
+    """The phases with more than one rule, then the commands in terms of them."""
+    phases = dict.fromkeys(phase for pipeline in PIPELINES.values() for phase in pipeline.phases)
+    lines = ["## Commands", "", _ORDER, "", "| phase | rules |", "|---|---|"]
+    for phase in phases:
+        if len(phase.rules) > 1:
+            lines.append(f"| {phase.name} | {', '.join(f'`{rule}`' for rule in phase.rules)} |")
+    lines += ["", "| command | phases |", "|---|---|"]
+    for name, pipeline in PIPELINES.items():
+        lines.append(f"| `{name}` | {', '.join(map(_named, pipeline.phases))} |")
     return "\n".join(lines)
 
 
-def _stage(stage: Stage) -> str:
-    """The rules of a stage, and when others follow it."""
-    shown = ", ".join(f"`{rule}`" for rule in stage.rules)
-    if stage.as_needed:
-        shown += " (for a Scan-8, or with `--opset`)"
-    if stage.then:
-        again = ", ".join(_stage(one) for one in stage.then)
-        if len(stage.then) > _SHOWN:
-            first = stage.then[0].rules[0]
-            again = f"the {len(stage.then)} stages in front of it, from `{first}` on"
-        shown += f" (where they find something, once more {again})"
-    return shown
+def _named(phase: Phase) -> str:
+    return phase.name if len(phase.rules) > 1 else f"`{phase.name}`"
 
 
 def _rule(rule: Rule) -> str:

@@ -15,6 +15,18 @@ SESSION_CODES = {
         "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "
         "of messages, which are some 31 bodies"
     ),
+    "ir-version": (
+        "the model holds something that the IR version does not know: functions came with 8, "
+        "defaults of their attributes with 9, overloads with 10, optional types with 8, sparse "
+        "tensors with 6, quantization annotations with 5, training information with 7, bfloat16 "
+        "with 4, float8 with 9, int4 and uint4 with 10, float4 with 11, float8e8m0 with 12, int2 "
+        "and uint2 with 13, float6 with 14; below 4 an input with a default is a constant"
+    ),
+    "ir-metadata": (
+        "the model holds what says nothing of what it computes, and the IR version does not know: "
+        "metadata_props (10), types of values in functions (10), device configurations (11); "
+        "--drop-metadata drops it"
+    ),
     "not-verified": (
         "no case of a rewrite could be executed on both sides, so nothing vouches for it: one that "
         "only improves is left out, for another one nothing is written; "

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from onnx import ModelProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 from rich.table import Table
 from rich.text import Text
 
-from passes.analysis.trip_count import facts
+from passes.analysis.bodies import body_facts
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.check import load_checked
 from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine
-from passes.engine.pipelines import PIPELINES
-from passes.engine.plugins import load_rules, rule
+from passes.engine.pipelines import PIPELINES, UPGRADE
+from passes.engine.plugins import load_rules
 from passes.engine.rounds import Round
-from passes.engine.stage import rules_of
 from passes.engine.target_opset import check_known, check_reachable, target_opset
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
+from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
@@ -31,11 +32,19 @@ from passes.ir.scope import Key, Place
 from passes.loops.form import Kind, LoopForm
 from passes.onnxruntime.releases import Release
 from passes.rule import Site
+from passes.types.likeness import digest_up_to_names
+
+#: Bytes of a constant beyond which its elements make no difference to what rules answer.
+_SMALL = 1 << 12
 
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop as `inspect` shows it. `rules` says what each rule that considers it would do."""
+    """A loop as `inspect` shows it. `rules` says what each rule that considers it would do.
+
+    `equal_to` is the path of a loop of the same graph that differs in names at most, as do the
+    types and small constants of what both read: the rules are asked about that one alone.
+    """
 
     path: str
     op: str
@@ -47,6 +56,7 @@ class Loop:
     recurrences: Sequence[Sequence[str]]
     invariant_nodes: int
     rules: Sequence[str]
+    equal_to: str = ""
 
 
 def inspect_model(
@@ -59,7 +69,7 @@ def inspect_model(
 
     Raises:
         BadModel: the input is no valid model.
-        UnknownOpset: the installed onnx does not know the opset that was asked for.
+        UnknownOpset: the installed onnx does not know the requested opset.
         TooNew: the model is newer than that, or than what the release loads.
     """
     check_known(asked)
@@ -68,42 +78,98 @@ def inspect_model(
     if not any(is_loop(place.node) for place in found.places):
         return []
     places = [place for place in scoping.walk_model(model.proto) if is_loop(place.node)]
-    said = _by_place(_rounds(model, target_opset(model, asked), options))
-    return [_loop(model, place, said[(*place.scope.key, place.index)]) for place in places]
+    firsts: dict[Hashable, Place] = {}
+    likes = [firsts.setdefault(_likeness(model, place), place) for place in places]
+    declared = _by_place(_asked(model, list(firsts.values()), target_opset(model, asked), options))
+    bodies: dict[Key, _Body] = {}
+    return [
+        _loop(model, place, like, declared, bodies)
+        for place, like in zip(places, likes, strict=True)
+    ]
 
 
-def _rounds(model: Model, target: int, options: RuleOptions) -> list[Round]:
+def _likeness(model: Model, place: Place) -> Hashable:
+    """The same for loops of one graph that differ in names at most."""
+    names = scoping.free_names(place.node)
+    graph = GraphProto(node=[place.node])
+    constants = Constants(model, place.scope)
+    for name in names:
+        value = graph.input.add(name=name)
+        known = model.types.of(place.scope, name)
+        if known is not None:
+            value.type.CopyFrom(known)
+        tensor = constants.tensor(name)
+        if tensor is not None and tensor.ByteSize() <= _SMALL:
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = name
+    graph.output.extend(ValueInfoProto(name=name) for name in place.node.output if name)
+    return place.scope.key, digest_up_to_names(ModelProto(graph=graph))
+
+
+def _asked(model: Model, places: Sequence[Place], target: int, options: RuleOptions) -> list[Round]:
     """What the upgrade, and every rule about loops by itself, would do."""
-    stages = [stage for pipeline in PIPELINES.values() for stage in pipeline]
-    alone = dict.fromkeys(name for stage in stages if not stage.converts for name in stage.rules)
-    (upgrade,) = PIPELINES["upgrade"]
-    engines = [Engine(rules_of(upgrade), target, options)]
-    engines += [Engine([rule(name)], None, options) for name in alone if name in load_rules()]
-    return [engine.round(model) for engine in engines]
+    known = load_rules()
+    alone = dict.fromkeys(name for pipeline in PIPELINES.values() for name in pipeline.rules)
+    rules = [known[name] for name in alone if name in known and name not in UPGRADE.rules]
+    upgrades = [known[name] for name in UPGRADE.rules]
+    upgraded = Engine(upgrades, target, options).round(model)
+    return [upgraded, Engine(rules, None, options).ask(model, places)]
 
 
-def _loop(model: Model, place: Place, said: Sequence[str]) -> Loop:
+@dataclass(frozen=True)
+class _Body:
+    """What loops share whose bodies differ in names at most: the positions of carried values that
+    feed each other, and how many nodes are invariant."""
+
+    recurrences: Sequence[Sequence[int]]
+    invariant_nodes: int
+
+    @classmethod
+    def of(cls, form: LoopForm) -> _Body:
+        position = {carried.body_input: position for position, carried in enumerate(form.carried)}
+        groups = [[position[name] for name in group] for group in body_facts.recurrences(form)]
+        return cls(groups, len(body_facts.invariant_nodes(form)))
+
+
+def _loop(
+    model: Model,
+    place: Place,
+    like: Place,
+    rules_by_site: Mapping[Key, Sequence[str]],
+    bodies: dict[Key, _Body],
+) -> Loop:
     *_, outermost = place.scope.chain()
     opset = model.opset(outermost.owner)
+    key = (*like.scope.key, like.index)
+    rules = rules_by_site.get(key, []) if like is place else []
     try:
         form = LoopForm.from_node(place.node, opset)
     except ChosenByCaller as error:
         op = f"{op_of(place.node)} (opset {opset})"
-        return Loop(place.path, op, [], [], [], "?", [], [], 0, [*said, error.sentence])
+        return Loop(place.path, op, [], [], [], "?", [], [], 0, [*rules, error.sentence])
     except BadModel as error:
         raise error.at(path=place.path, file=model.file) from error
     site = Site(model, place, opset, opset, Names(), model.types)
+    if key not in bodies:
+        bodies[key] = _Body.of(form)
+    carried = [state.body_input for state in form.carried]
     return Loop(
         path=place.path,
         op=_op(form, opset),
-        carried=[one.body_input for one in form.carried],
-        scanned=[_scanned(one.body_input, one.axis, one.reversed) for one in form.scanned],
-        collected=[_scanned(one.body_output, one.axis, one.reversed) for one in form.collected],
-        trip_count=str(facts.trip_count(site, form)),
+        carried=carried,
+        scanned=[
+            _scanned(scanned.body_input, scanned.axis, scanned.reversed) for scanned in form.scanned
+        ],
+        collected=[
+            _scanned(collected.body_output, collected.axis, collected.reversed)
+            for collected in form.collected
+        ],
+        trip_count=str(TripCount(site, form)),
         captured=form.captured,
-        recurrences=[sorted(group) for group in facts.recurrences(form)],
-        invariant_nodes=len(facts.invariant_nodes(form)),
-        rules=said or ["stays as it is"],
+        recurrences=[sorted(carried[at] for at in group) for group in bodies[key].recurrences],
+        invariant_nodes=bodies[key].invariant_nodes,
+        rules=[] if like is not place else rules or ["stays as it is"],
+        equal_to="" if like is place else like.path,
     )
 
 
@@ -119,14 +185,16 @@ def _scanned(name: str, axis: int, backwards: bool) -> str:
 
 def _by_place(rounds: Sequence[Round]) -> dict[Key, list[str]]:
     """What the rules say of each node, by where it stands."""
-    said: dict[Key, list[str]] = defaultdict(list)
+    declared: dict[Key, list[str]] = defaultdict(list)
     for round_ in rounds:
         for done in round_.rewritten:
-            said[(*done.scope.key, done.index)].append(f"{done.rule.name}: {done.edit.note}")
-        for one in round_.refused:
-            sentence = f"{one.rule.name}: refuses, {one.reason.sentence} [{one.reason.code}]"
-            said[(*one.place.scope.key, one.place.index)].append(sentence)
-    return said
+            declared[(*done.scope.key, done.index)].append(f"{done.rule.name}: {done.edit.note}")
+        for refusal in round_.refused:
+            sentence = (
+                f"{refusal.rule.name}: refuses, {refusal.reason.sentence} [{refusal.reason.code}]"
+            )
+            declared[(*refusal.place.scope.key, refusal.place.index)].append(sentence)
+    return declared
 
 
 def to_json(loops: Sequence[Loop]) -> str:
@@ -139,10 +207,15 @@ def to_table(loops: Sequence[Loop]) -> Table:
     table = Table(show_lines=True)
     for title in ("loop", "op", "trips", "carried", "scanned", "collected", "captured", "rules"):
         table.add_column(title, overflow="fold")
+    equal = Counter(loop.equal_to for loop in loops)
     for loop in loops:
+        if loop.equal_to:
+            continue
+        others = equal[loop.path]
+        path = f"{loop.path}\n(and {others} equal to it)" if others else loop.path
         table.add_row(
             # as Text: in a plain string, square brackets are markup
-            *map(Text, (loop.path, loop.op, loop.trip_count)),
+            *map(Text, (path, loop.op, loop.trip_count)),
             *(Text("\n".join(cell)) for cell in (loop.carried, loop.scanned, loop.collected)),
             *(Text("\n".join(cell)) for cell in (loop.captured, loop.rules)),
         )

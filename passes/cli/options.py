@@ -1,4 +1,4 @@
-"""The options of the command line, each said once."""
+"""The options of the command line, each defined once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Opset = Annotated[
     int | None,
     typer.Option(
         "--opset",
-        min=9,
+        min=7,
         help=f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
         "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
     ),
@@ -168,6 +168,40 @@ Only = Annotated[
     ),
 ]
 
+IrVersion = Annotated[
+    int | None,
+    typer.Option(
+        min=3,
+        help="The IR version. By default the model's, or what a newer opset needs; on the way to "
+        "an older opset the smallest that this and the content of the model need.",
+        metavar="V",
+    ),
+]
+Inline = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Which model-local functions become the nodes that they stand for: `all`, "
+        "`unsupported` by the IR version (the default), or one by its name, as `my::gelu`; "
+        "repeatable.",
+        metavar="NAME",
+    ),
+]
+DropMetadata = Annotated[
+    bool,
+    typer.Option(
+        "--drop-metadata",
+        help="Drop metadata that the IR version cannot hold, and say so, instead of refusing it.",
+    ),
+]
+LowestOption = Annotated[
+    bool,
+    typer.Option(
+        "--lowest",
+        help="Write no model: report for each opset down to 7 whether the model goes there, and "
+        "what stops it.",
+    ),
+]
+
 TargetOption = Annotated[
     Target,
     typer.Option(
@@ -190,10 +224,10 @@ Skip = Annotated[
 
 
 def refuse_both(opset: int | None, for_: str | None) -> None:
-    """See that the opset is said once.
+    """See that the opset is given once.
 
     Raises:
-        typer.BadParameter: it is said twice.
+        typer.BadParameter: it is given twice.
     """
     if opset is not None and for_ is not None:
         raise typer.BadParameter("does not go together with --opset", param_hint="--for")
@@ -243,7 +277,7 @@ class CommonOptions:
             "verify_budget": self.verify_budget,
             "seed": self.seed,
             "allow_unverified": self.allow_unverified,
-            "assume": [one.value for one in self.assume or []],
+            "assume": [assumption.value for assumption in self.assume or []],
             "robust": self.robust,
             "progress": progress,
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import typer
 
@@ -15,7 +15,11 @@ from passes.cli.options import (
     BoundedOption,
     CheckOutput,
     Dims,
+    DropMetadata,
     Factor,
+    Inline,
+    IrVersion,
+    LowestOption,
     MaxBytes,
     MaxNodes,
     MaxTrips,
@@ -27,8 +31,10 @@ from passes.cli.options import (
     TargetOption,
     sizes_of,
 )
+from passes.cli.running import check_report, exit_code_of, fail, tell, write
 
 if TYPE_CHECKING:
+    from passes.cli.options import CommonOptions
     from passes.options import WithOpset
     from passes.session import Result
 
@@ -49,6 +55,68 @@ def upgrade(
     from passes import api
 
     return api.upgrade(model, batch=batch.value, **common)
+
+
+def _lowest(model: Path, output: Path | None, common: CommonOptions, mine: dict[str, Any]) -> bool:
+    """Report how far down a model goes, where that is what was asked for."""
+    if not mine.pop("lowest"):
+        return False
+    named = {
+        "--opset": common.opset,
+        "--for": common.for_,
+        "--ir-version": mine["ir_version"],
+        "--output": output,
+    }
+    for option, value in named.items():
+        if value is not None:
+            raise typer.BadParameter(f"does not go together with {option}", param_hint="--lowest")
+    from passes import api
+    from passes.errors import PassesError
+
+    check_report(common.json, (model,))
+    try:
+        found = api.lowest_opset(model, inline=mine["inline"] or ())
+    except PassesError as error:
+        fail(f"{error}", exit_code_of(error))
+    tell(found.to_text(verbose=common.verbose))
+    if common.json is not None:
+        write(common.json, found.to_json())
+    return True
+
+
+@rewriting(
+    app,
+    "convert",
+    short_help="Bring a model to another opset, up or down.",
+    suffix="opset{opset}",
+    suffix_without_opset="converted",
+    instead=_lowest,
+)
+def convert(
+    model: Path,
+    *,
+    ir_version: IrVersion = None,
+    inline: Inline = None,
+    drop_metadata: DropMetadata = False,
+    lowest: LowestOption = False,
+    **common: Unpack[WithOpset],
+) -> Result:
+    """Bring a model to another opset, a newer or an older one, from 7 on, or to an IR version.
+
+    Nothing is written unless every node got there and every rewrite was verified; what cannot be
+    said in the older opset is reported, and exits with 3.
+    """
+    from passes import api
+    from passes.options import check_converting
+
+    named = inline or ()
+    try:
+        check_converting(common["opset"], common.get("for_"), ir_version, named)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}") from error
+    return api.convert(
+        model, ir_version=ir_version, inline=named, drop_metadata=drop_metadata, **common
+    )
 
 
 @rewriting(app, "lower", short_help="Turn every Scan into a Loop.", suffix="lowered")

@@ -14,10 +14,10 @@ from typing import IO, TYPE_CHECKING, NoReturn
 import typer
 
 from passes.choices import DEFAULT_OPSET
-from passes.ir.operators import op_of
 
 if TYPE_CHECKING:
     from passes.cli.options import CommonOptions
+    from passes.errors import PassesError
     from passes.not_produced import Disagreement
     from passes.report import Report
     from passes.session import Progress, Result
@@ -30,7 +30,7 @@ class Task:
     """What a rewriting command is to do: `run` it on `model` and write `output`.
 
     Without an `output` it goes beside the model, under `suffix`, which may name the opset, and a
-    model that was left as it is is not written. `named` are the rules that were asked for by name.
+    model that was left as it is is not written. `named` are the rules that were requested by name.
     """
 
     model: Path
@@ -47,12 +47,8 @@ class Task:
 
 
 def rewrite(task: Task) -> None:
-    """Do it, and leave with the exit code that tells how it went."""
+    """Do it, and exit with the code of the outcome."""
     from passes import session
-    from passes.check_output import NameTaken
-    from passes.dims import UnknownDim
-    from passes.engine.plugins import UnknownRule
-    from passes.engine.selection import NothingMatches
     from passes.errors import PassesError
     from passes.ir.save import check_target
     from passes.onnxruntime.releases import UnknownRelease
@@ -79,10 +75,21 @@ def rewrite(task: Task) -> None:
         with suppress(typer.Exit):
             show(error.report, report, verbose=task.common.verbose)
         fail(f"{error}", NOT_PRODUCED)
-    except (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches) as error:
-        fail(f"{error}", USAGE)
     except PassesError as error:
-        fail(f"{error}", FAILED)
+        fail(f"{error}", exit_code_of(error))
+
+
+def exit_code_of(error: PassesError) -> int:
+    """The exit code of an error that leaves nothing to report."""
+    from passes import session
+    from passes.check_output import NameTaken
+    from passes.dims import UnknownDim
+    from passes.engine.plugins import UnknownRule
+    from passes.engine.selection import NothingMatches
+    from passes.rules.inline_function.chosen import UnknownFunction
+
+    usage = (session.UnknownOpset, UnknownDim, UnknownRule, NameTaken, NothingMatches)
+    return USAGE if isinstance(error, (*usage, UnknownFunction)) else FAILED
 
 
 def _run_and_write(task: Task) -> None:
@@ -113,18 +120,19 @@ def _refused(result: Result, named: Sequence[str]) -> str:
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
     from passes.engine.pipelines import aims_of
+    from passes.ir.operators import op_of
     from passes.ir.scope import walk_model
 
     report = result.report
-    unverified = [one for one in report.refusals if one.code == "not-verified"]
+    unverified = [refusal for refusal in report.refusals if refusal.code == "not-verified"]
     if unverified:
         more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
         return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
     aims = aims_of(report.command, named)
     left = {op_of(place.node) for place in walk_model(result.model)}
-    meant = {one.path for one in report.refusals if one.code == "few-iterations"}
-    stay = [one for one in report.refusals if one.rule in aims and one.op in left]
-    stay = [one for one in stay if one.path not in meant]
+    meant = {refusal.path for refusal in report.refusals if refusal.code == "few-iterations"}
+    stay = [refusal for refusal in report.refusals if refusal.rule in aims and refusal.op in left]
+    stay = [refusal for refusal in stay if refusal.path not in meant]
     if not stay:
         return ""
     more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
@@ -167,11 +175,11 @@ def check_report(json: Path | None, others: Sequence[Path]) -> None:
         fail(f"{json}: cannot be written ({error.strerror})", FAILED)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same(left: Path, right: Path) -> bool:
     """Whether two paths lead to one file, which need not exist yet."""
-    if os.path.realpath(one) == os.path.realpath(other):
+    if os.path.realpath(left) == os.path.realpath(right):
         return True
-    return one.exists() and other.exists() and one.samefile(other)
+    return left.exists() and right.exists() and left.samefile(right)
 
 
 def show(report: Report, json: Path | None, last: str = "", *, verbose: bool = False) -> None:

@@ -39,9 +39,6 @@ from passes.cli.running import (
 app = typer.Typer()
 
 
-Exact = Annotated[bool, typer.Option("--exact", help="Floats must be equal to the bit.")]
-
-
 @app.command(short_help="Execute two models on the same inputs and compare them.")
 def verify(
     before: Annotated[Path, typer.Argument(help="The original.")],

@@ -1,3 +1,3 @@
-"""Applies rules: matching, rounds, stages, pipelines, what is spliced in."""
+"""Applies rules: matching, rounds, phases, pipelines, what is spliced in."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The last touch to an outcome: nothing that nobody reads stays, and new nodes have names."""
+"""Finishes an outcome after the rules: dead nodes go, and new nodes get names."""
 
 from __future__ import annotations
 
@@ -9,75 +9,124 @@ from functools import cached_property
 
 from onnx import GraphProto, ModelProto, NodeProto
 
-from passes.analysis.safety.speculation import SPECULATABLE
+from passes.analysis.safety.may_fail import may_go
+from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
 from passes.ir import scope as scoping
+from passes.ir.live import live
 from passes.ir.names import Names
 from passes.ir.operators import called_key, op_of
 from passes.ir.repeated import replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.writing.splicing import drop_unread
-
-#: A string may be no number, and an operand may not fit another one.
-_MAY_FAIL = ("Cast", "CastLike")
 
 
-def finish(model: ModelProto, original: ModelProto, rounds: Sequence[Round]) -> None:
-    """Drop, in place, what nobody reads any more and cannot fail, and name the nodes without a name
-    that are new. What the original has like that stays as it is."""
-    finishing = _Finishing(original, rounds)
-    listed = model.ir_version < FREE_INITIALIZERS
-    tops = [owner for _, owner in scoping.owners(model)]
-    for owner in tops:
-        finishing.clean(owner, listed)
-    names = Names(node.name for owner in tops for node in _all_nodes(owner))
-    for owner in tops:
-        for node in _all_nodes(owner):
-            if not node.name and finishing.is_new(node):
-                node.name = names.fresh(finishing.name_of(node))
+def name_nodes(model: ModelProto, original: ModelProto, rounds: Sequence[Round]) -> None:
+    """Name, in place, the nodes without a name that are new."""
+    naming = _Naming(original, rounds)
+    nodes = [node for _, owner in scoping.owners(model) for node in _all_nodes(owner)]
+    names = Names(node.name for node in nodes)
+    for node in nodes:
+        if not node.name and naming.is_new(node):
+            node.name = names.fresh(naming.name_of(node))
 
 
 @dataclass(frozen=True)
-class _Finishing:
-    original: ModelProto
-    rounds: Sequence[Round]
+class Cleaner:
+    """Drops what is unused and cannot fail; what was unused in the original stays."""
 
-    def clean(self, owner: Owner, listed: bool) -> None:
-        """Drop dead nodes and initializers of a graph, those in its bodies first."""
+    original: ModelProto
+
+    def clean(self, model: ModelProto) -> None:
+        """Drop dead nodes and initializers, in place."""
+        listed = model.ir_version < FREE_INITIALIZERS
+        for _, owner in scoping.owners(model):
+            self._clean(owner, listed)
+
+    def _clean(self, owner: Owner, listed: bool) -> None:
+        """The same for a graph, its bodies first."""
         for node in owner.node:
             for _, graph in scoping.subgraphs(node):
-                self.clean(graph, listed)
+                self._clean(graph, listed)
         nodes = list(owner.node)
         kept = self._kept(owner, nodes)
         if len(kept) < len(nodes):
             replace_all(owner.node, kept)
             defined = scoping.defined(owner)
-            replace_all(owner.value_info, [one for one in owner.value_info if one.name in defined])
+            replace_all(
+                owner.value_info, [value for value in owner.value_info if value.name in defined]
+            )
         if isinstance(owner, GraphProto):
-            drop_unread(owner, scoping.initializer_names(owner) - self._unread, listed)
+            _drop_unread(owner, scoping.initializer_names(owner) - self._unread, listed)
 
     def _kept(self, owner: Owner, nodes: Sequence[NodeProto]) -> list[NodeProto]:
-        """Those that somebody reads, or may, or that may fail."""
-        read = set(scoping.output_names(owner))
-        if isinstance(owner, GraphProto):
-            for annotation in owner.quantization_annotation:
-                read.update(one.value for one in annotation.quant_parameter_tensor_names)
-        kept = []
-        for node in reversed(nodes):
+        """The nodes that are read, may be read, or may fail."""
+
+        nothing = Known.nothing()
+
+        def stays(node: NodeProto) -> bool:
             outputs = [name for name in node.output if name]
-            live = not outputs or any(name in read or name in self._unread for name in outputs)
-            if live or not _cannot_fail(node):
-                read.update(scoping.free_names(node))
-                kept.append(node)
-        return kept[::-1]
+            return not self._unread.isdisjoint(outputs) or not outputs or not may_go(node, nothing)
+
+        return live(nodes, _ends(owner), scoping.free_names, stays)[0]
+
+    @cached_property
+    def _unread(self) -> set[str]:
+        """The values that nothing reads in some graph of the original that defines them."""
+        found: set[str] = set()
+        for _, top in scoping.owners(self.original):
+            for owner in scoping.graphs_below(top):
+                found |= scoping.defined(owner) - _ends(owner) - scoping.all_reads(owner.node)
+        return found
+
+
+def _ends(owner: Owner) -> set[str]:
+    """What is read other than by nodes: the outputs, and quantization parameters."""
+    read = set(scoping.output_names(owner))
+    if isinstance(owner, GraphProto):
+        for declared in owner.quantization_annotation:
+            read.update(entry.value for entry in declared.quant_parameter_tensor_names)
+    return read
+
+
+def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
+    """Drop those of the named initializers that nothing reads, and that no caller can feed.
+
+    `listed`: the graph is of IR 3, where initializers are inputs too, but constant.
+    """
+    if not names:
+        return
+    unread = names - scoping.all_reads(graph.node) - set(scoping.output_names(graph))
+    if not listed:
+        unread.difference_update(scoping.input_names(graph))
+    for declared in graph.quantization_annotation:
+        if declared.tensor_name not in unread:
+            unread.difference_update(entry.value for entry in declared.quant_parameter_tensor_names)
+    if unread:
+        replace_all(graph.input, [value for value in graph.input if value.name not in unread])
+        kept = [tensor for tensor in graph.initializer if tensor.name not in unread]
+        replace_all(graph.initializer, kept)
+        sparse = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in unread]
+        replace_all(graph.sparse_initializer, sparse)
+        annotations = graph.quantization_annotation
+        replace_all(
+            annotations,
+            [annotation for annotation in annotations if annotation.tensor_name not in unread],
+        )
+
+
+@dataclass(frozen=True)
+class _Naming:
+    original: ModelProto
+    rounds: Sequence[Round]
 
     def is_new(self, node: NodeProto) -> bool:
         """Whether the original has no such node."""
         return (op_of(node), *node.output[:1]) not in self._known
 
     def name_of(self, node: NodeProto) -> str:
-        """What to call a new node: as its first output, or by the site whose output it writes."""
+        """The name of a new node: its first output, or one made of the site whose output it
+        writes."""
         output = next(filter(None, node.output), "")
         site = self._sites.get(output)
         plain = _kind(node)
@@ -88,25 +137,13 @@ class _Finishing:
         return {(op_of(node), *node.output[:1]) for node in self._nodes}
 
     @cached_property
-    def _unread(self) -> set[str]:
-        """What nobody reads in some graph of the original that defines it."""
-        found: set[str] = set()
-        for _, top in scoping.owners(self.original):
-            for owner in scoping.graphs_below(top):
-                read = set(scoping.output_names(owner))
-                for node in owner.node:
-                    read.update(scoping.free_names(node))
-                found |= scoping.defined(owner) - read
-        return found
-
-    @cached_property
     def _sites(self) -> dict[str, str]:
-        """For the outputs of what was rewritten, how new values of that site begin."""
+        """The prefix of the names of new values, by the outputs that were rewritten."""
         found: dict[str, str] = {}
         for round_ in self.rounds:
-            for one in round_.rewritten:
-                label = one.node.name or _kind(one.node)
-                for name in one.node.output:
+            for rewrite in round_.rewritten:
+                label = rewrite.node.name or _kind(rewrite.node)
+                for name in rewrite.node.output:
                     found.setdefault(name, label)
         return found
 
@@ -122,18 +159,12 @@ def _all_nodes(owner: Owner) -> Iterator[NodeProto]:
 
 
 def is_given_name(node: NodeProto) -> bool:
-    """Whether a node is called as new nodes are."""
+    """Whether a node's name is like those that new nodes get."""
     hints = [re.escape(output) for output in node.output[:1]]
     hints.append(f".*/{re.escape(_kind(node))}")
     return re.fullmatch(rf"({'|'.join(hints)})(_\d+)?", node.name) is not None
 
 
 def _kind(node: NodeProto) -> str:
-    """The operator as names of values begin with it."""
+    """The operator, as names of values begin with it."""
     return called_key(node)[1].lower()
-
-
-def _cannot_fail(node: NodeProto) -> bool:
-    """Whether a node gives a result whatever it reads: it has no second operand to fit."""
-    op = op_of(node)
-    return len(node.input) < 2 and op in SPECULATABLE and op not in _MAY_FAIL

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from onnx import ModelProto
 
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
+from passes.engine.pipelines import Phase
 from passes.engine.rounds import Round
 from passes.engine.sweep import Sweep
-from passes.engine.template import Template
+from passes.engine.template import Templates
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.scope import Place
 from passes.rule import Rule
 
 _MOST_ROUNDS = 32
@@ -27,71 +30,141 @@ class NotConverging(PassesError):
 
 @dataclass(frozen=True)
 class Engine:
-    """Rules, the opset their Edits are written in (None: the model's own), and their options."""
+    """Rules, the opset their Edits are written in (None: the model's own), and their options.
+
+    `clean` drops dead nodes from an outcome, so that no rule counts them as readers.
+    """
 
     rules: Sequence[Rule]
     target: int | None = None
     options: RuleOptions = field(default_factory=RuleOptions)
     progress: Callable[[str], None] | None = None
+    clean: Callable[[ModelProto], None] | None = None
 
     def fixpoint(self, model: Model) -> list[Round]:
-        """Apply until nothing changes; with a target opset one round is all there is.
+        """Apply until nothing changes; with a target opset, in a single round.
 
         Raises:
-            NotConverging: the rules still change the model after 32 rounds, and one for each node
-                with bodies: what one loop does in vain may only show once the next one is gone.
+            NotConverging: the rules undo each other's work.
         """
         rounds: list[Round] = []
         first = model
-        while len(rounds) < _MOST_ROUNDS or len(rounds) < _MOST_ROUNDS + _holders(first):
+        while not _too_often(len(rounds), first):
             rounds.append(self.round(model))
             if self.target is not None or not rounds[-1].rewritten:
                 return rounds
-            model = Model(rounds[-1].proto, model.path)
+            if self.clean is not None:
+                self.clean(rounds[-1].proto)
+            model = rounds[-1].after
         rules = ", ".join(rule.name for rule in self.rules)
         raise NotConverging(f"the rules {rules} still change the model after {len(rounds)} rounds")
 
     def round(self, model: Model) -> Round:
         """Consider every site once, innermost first."""
-        stage = tuple(rule.name for rule in self.rules)
-        outcome = Round(model, model.types, model.proto, stage)
-        if not self._any_considered(model):
+        tried = tuple(rule.name for rule in self.rules)
+        outcome = Round(model, model.types, model.proto, tried)
+        target = self.target or model.opset()
+        rules = list(_closer(self.rules, model, target))
+        if not self._any_considered(model, rules):
             return outcome
         copy = ModelProto()
         copy.CopyFrom(model.proto)
         names = Names(scoping.all_names(owner for _, owner in scoping.owners(copy)))
         memory = Memory()
-        templates: dict[Hashable, Template] = {}
+        templates = Templates()
         for scope, (_, owner) in zip(
             scoping.scopes(model.proto), scoping.owners(copy), strict=True
         ):
             opset = model.opset(scope.owner)
-            Sweep(
-                rules=self.rules,
-                options=self.options,
-                converting=self.target is not None,
-                outcome=outcome,
-                names=names,
-                memory=memory,
-                opset=opset,
-                target=self.target or opset,
-                templates=templates,
-            ).rewrite(scope, owner)
+            sweep = self._sweep(outcome, names, memory, templates, opset, rules)
+            sweep.rewrite(scope, owner)
         if outcome.rewritten:
             outcome.proto = copy
         return outcome
 
-    def _any_considered(self, model: Model) -> bool:
+    def _sweep(
+        self,
+        outcome: Round,
+        names: Names,
+        memory: Memory,
+        templates: Templates,
+        opset: int,
+        rules: Sequence[Rule],
+    ) -> Sweep:
+        return Sweep(
+            rules=rules,
+            options=self.options,
+            converting=self.target is not None,
+            outcome=outcome,
+            names=names,
+            memory=memory,
+            opset=opset,
+            target=self.target or opset,
+            templates=templates,
+        )
+
+    def ask(self, model: Model, places: Sequence[Place]) -> Round:
+        """What each rule by itself would do at some sites, with the model unchanged."""
+        outcome = Round(model, model.types, model.proto, tuple(rule.name for rule in self.rules))
+        names = Names(scoping.all_names(owner for _, owner in scoping.owners(model.proto)))
+        for rule in self.rules:
+            memory = Memory()
+            for place in places:
+                opset = model.opset(place.scope.owner)
+                self._sweep(outcome, names, memory, Templates(), opset, (rule,)).ask(place)
+        return outcome
+
+    def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:
         for _, owner in scoping.owners(model.proto):
             opset = model.opset(owner)
             target = self.target or opset
             for graph in scoping.graphs_below(owner):
                 nodes = graph.node[:]
-                if any(one.considers(node, opset, target) for node in nodes for one in self.rules):
+                if any(rule.considers(node, opset, target) for node in nodes for rule in rules):
                     return True
         return False
 
 
-def _holders(model: Model) -> int:
-    """How many nodes have bodies."""
-    return sum(scoping.holds_graphs(one.node) for one in scoping.walk_model(model.proto))
+def _closer(rules: Sequence[Rule], model: Model, target: int) -> Iterator[Rule]:
+    """The rules that may have something to say of a model, knowing of which nodes."""
+    for rule in rules:
+        if rule.closer is None:
+            yield rule
+        elif considers := rule.closer(model, target):
+            yield replace(rule, considers=considers)
+
+
+def settle(
+    phases: Sequence[Phase], model: Model, run: Callable[[Phase, Model], list[Round]]
+) -> list[Round]:
+    """Run the first phase that may find something to do, until none does.
+
+    A phase may if another one changed the model since it ran.
+
+    Raises:
+        NotConverging: the phases undo each other's work.
+    """
+    rounds: list[Round] = []
+    first = model
+    changes: Counter[Phase] = Counter()
+    settled: set[Phase] = set()
+    while phase := next((candidate for candidate in phases if candidate not in settled), None):
+        settled.add(phase)
+        new_rounds = run(phase, model)
+        rounds += new_rounds
+        if new_rounds and new_rounds[-1].proto is not model.proto:
+            settled = {phase}
+            model = new_rounds[-1].after
+            changes[phase] += 1
+            if _too_often(changes[phase], first):
+                raise NotConverging(f"the phase {phase.name!r} still changes the model")
+    return rounds
+
+
+def _too_often(times: int, model: Model) -> bool:
+    """Whether the same rules changed a model more often than 32 times, and once for each node with
+    bodies: what one loop does without use may only show once the next one is gone."""
+    if times < _MOST_ROUNDS:
+        return False
+    holders = sum(scoping.holds_graphs(place.node) for place in scoping.walk_model(model.proto))
+    return times >= _MOST_ROUNDS + holders

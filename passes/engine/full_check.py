@@ -1,4 +1,4 @@
-"""onnx's whole check of an outcome, types and shapes included, and the rewrite that fails it."""
+"""onnx's full check of an outcome, types and shapes included, and the rewrite that fails it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def full_objection(model: ModelProto) -> str:
 
 
 def invalidated(original: ModelProto, rounds: Sequence[Round], proto: ModelProto) -> str:
-    """A sentence with the rewrite that is to blame where the original passes and the outcome
-    does not; "" elsewhere."""
+    """A sentence with the rewrite that is to blame if the original passes and the outcome
+    does not; else ""."""
     sentence = full_objection(proto)
     if not sentence or full_objection(original):
         return ""
@@ -40,4 +40,4 @@ def _culprit(rounds: Sequence[Round]) -> str:
                 return f"{rewritten.place.path}: after the rule {rewritten.rule.name} "
         rules = dict.fromkeys(rewritten.rule.name for rewritten in round_.rewritten)
         return f"after the rule {', '.join(rules)} "
-    return "with its dims fixed, "  # nothing else happens in front of the rules
+    return "with its dims fixed, "  # nothing else happens before the rules

@@ -1,151 +1,146 @@
-"""Named lists of stages, and the rules of each in the order in which they are tried."""
+"""Phases, a few rules that run together, and pipelines, the phases of each command."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, replace
+from typing import Literal
 
+from onnx import ModelProto
+
+from passes.choices import Flag
 from passes.engine.plugins import UnknownRule, rule
-from passes.engine.stage import Stage
 from passes.errors import nearest
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_8
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Rules that run together, round after round, until none of them finds anything to do.
+
+    On each site they are tried in their order. `converts`: they bring the whole model to a target
+    opset, in one round. `when`: always, only where an opset was `asked` for, or as `needed`: there,
+    and where the model holds a Scan-8, which the other rules do not support.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    converts: bool = False
+    when: Literal["always", "asked", "needed"] = "always"
+
+    def applies_to(self, model: Model, *, asked: bool) -> bool:
+        """Whether the phase has anything to do with a model.
+
+        `asked`: the user requested an opset.
+        """
+        match self.when:
+            case "asked":
+                return asked
+            case "needed":
+                return asked or (model.opset() <= SCAN_8 and _holds_scan(model.proto))
+        return True
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Phases of which the first that may find something to do runs next, until none does.
+
+    So earlier phases see each change first, and a second run finds nothing to do.
+
+    `upgrades`: a Scan-8 is brought to a newer opset first, and any model if that was requested.
+    `down`: the target may be older than the model. `flags` are options of the rules that are always
+    on. `aims` are the rules that do what the pipeline is for, where the others only help; if none
+    is named, all do.
+    """
+
+    phases: tuple[Phase, ...]
+    flags: tuple[Flag, ...] = ()
+    aims: tuple[str, ...] = ()
+    upgrades: bool = True
+    down: bool = False
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules of all phases, in order."""
+        return tuple(name for phase in self.phases for name in phase.rules)
+
+
+def _alone(name: str) -> Phase:
+    return Phase(name, (name,))
+
 
 # `scan-8` first: `opset` leaves a Scan of version 8 to it.
-_UPGRADE = Stage(("scan-8", "opset"), converts=True)
-_UPGRADE_FIRST = Stage(_UPGRADE.rules, converts=True, as_needed=True)
+UPGRADE = Phase("upgrade", ("scan-8", "opset"), converts=True)
+CONVERT = Phase("convert", ("scan-8", "opset", "element-types"), converts=True, when="asked")
+_UPGRADE_FIRST = replace(UPGRADE, when="needed")
 
-_RAISE = Stage(("count-loop", "raise-loop"))
-_SIMPLIFY = Stage(
+_SIMPLIFY = Phase(
+    "simplify",
     (
         *("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"),
         *("drop-reshapes", "drop-empty-branch"),
-    )
+    ),
 )
-_BATCH = (Stage(("dissolve-map",)), Stage(("batch-outputs",)), Stage(("batch-inputs",)))
-#: Behind what dissolves, and in front of cells, of which one then does the work of all rows.
-_FLATTEN = Stage(("flatten-scan",))
-_FOLD = Stage(("fold-constants",))
-_HOIST = (_FOLD, Stage(("hoist-invariants",)), _FOLD, Stage(("hoist-constants",)))
-#: Equal constants of the main graph, too, which no loop reads.
-_HOIST_ALL = replace(_HOIST[-1], flags=frozenset({"all_constants"}))
-_CELLS = Stage(("recognize-cell",))
-_REGROUP = Stage(("regroup-sum",))  # what is no cell then has less to do in the loop
-_NO_BRANCHES = frozenset({"no_branches"})  # where an If is no better than the loop
-_CELLS_ALONE = replace(_CELLS, flags=_NO_BRANCHES)
-_HOIST_ALONE = replace(_HOIST[1], flags=_NO_BRANCHES)
-_HOIST_NEAR = replace(_HOIST[-1], flags=frozenset({"near"}))  # onnxruntime finds its weights
-_SHARE = Stage(("share-subexpressions",))  # once more, for what reads the same constants now
-#: What is folded fixes conditions; in what goes then, loops may dissolve that did not before.
-_AGAIN = (_FOLD, Stage(("dissolve-map", *_SIMPLIFY.rules)))
-#: Without loops and branches; what is moved out of them may tell how often others run.
-_FLAT = (Stage(("unroll", "inline-if")), _FOLD, _SIMPLIFY)
-#: From whatever there is to few and small bodies; sizes that are known are no work for a loop.
-_OPTIMIZE = (_SIMPLIFY, _RAISE, _FOLD, _SIMPLIFY, _BATCH[0], _FLATTEN, *_BATCH[1:], *_AGAIN)
-#: Without what was moved out of them, loops may dissolve or go that could not before.
-_MOVED = (
-    *(_HOIST[1], _AGAIN[1], *_BATCH[1:]),
-    *(replace(_HOIST[1], then=(_FOLD, _HOIST[1])), _FOLD),
-)
-_LAST = (_HOIST[-1], _SIMPLIFY)
-#: What is quicker may only show when the model runs; a Loop of a few iterations may be as it is.
-_BY_SIZE, _QUICKER = frozenset({"by_size"}), frozenset({"quicker"})
+_FOLD = _alone("fold-constants")
+#: Folding fixes conditions and trip counts, so that more can be simplified.
+_CLEAN = Phase("clean", (*_FOLD.rules, *_SIMPLIFY.rules))
+_RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
+#: A loop around a cell goes first: the cell then does the work of all rows.
+_APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
+#: While the products of a cell still stand in the body.
+_FORMS = Phase("choose forms", ("recognize-cell", "regroup-sum"))
+_BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
+_HOIST = _alone("hoist-invariants")
+_CONSTANTS = _alone("hoist-constants")
+#: In front of the steps: what a call gives an attribute may be what they depend on.
+_INLINE = Phase("inline", ("inline-function",))
 
-
-def _timed(stage: Stage) -> Stage:
-    """A stage whose rules ask what takes less time in onnxruntime."""
-    flags = _BY_SIZE if "dissolve-map" in stage.rules else frozenset()
-    if not {"raise-loop", "inline-loop"}.isdisjoint(stage.rules):
-        flags |= _QUICKER
-    return replace(stage, flags=flags)
-
-
-_OPTIMIZE_SIZED = tuple(map(_timed, (*_OPTIMIZE, *_MOVED)))
-_AT_CELLS = _OPTIMIZE_SIZED.index(_BATCH[-1])  # products still stand in the body
-_ONNXRUNTIME = (
-    *_OPTIMIZE_SIZED[:_AT_CELLS],
-    _CELLS,
-    _REGROUP,
-    *_OPTIMIZE_SIZED[_AT_CELLS:],
-)
-
-
-def _once_more(stage: Stage, stages: tuple[Stage, ...]) -> Stage:
-    """A stage of some for what only what became of other loops allows to, such as to raise them,
-    and what the stages behind it make of that."""
-    return replace(stage, then=stages[stages.index(stage) + 1 :])
-
-
-PIPELINES: dict[str, tuple[Stage, ...]] = {
-    "upgrade": (_UPGRADE,),
-    "lower": (_UPGRADE_FIRST, Stage(("lower-scan",))),
-    "raise": (_UPGRADE_FIRST, _RAISE),
-    "unroll": (_UPGRADE_FIRST, Stage(("unroll",))),
-    "peel": (_UPGRADE_FIRST, Stage(("peel",))),
-    "hoist": (_UPGRADE_FIRST, *_HOIST[:-1], _HOIST_ALL),
-    "simplify": (_UPGRADE_FIRST, _SIMPLIFY),
-    "optimize": (
-        _UPGRADE_FIRST,
-        *_ONNXRUNTIME,
-        _once_more(_timed(_RAISE), _ONNXRUNTIME),
-        _once_more(_FLATTEN, _ONNXRUNTIME),
-        _HOIST_NEAR,
-        _timed(_SIMPLIFY),
-        Stage(("sink-weights",)),
+PIPELINES: dict[str, Pipeline] = {
+    "upgrade": Pipeline((UPGRADE,), upgrades=False),
+    "convert": Pipeline((_INLINE, CONVERT), upgrades=False, down=True),
+    "lower": Pipeline((_alone("lower-scan"),)),
+    "raise": Pipeline((_RAISE,), aims=("raise-loop",)),
+    "unroll": Pipeline((_alone("unroll"),)),
+    "peel": Pipeline((_alone("peel"),)),
+    # equal constants of the main graph, too, which no loop reads
+    "hoist": Pipeline((_FOLD, _HOIST, _CONSTANTS), flags=("all_constants",)),
+    "simplify": Pipeline((_SIMPLIFY,)),
+    # what is faster may only show at run time; weights stay where onnxruntime packs them
+    "optimize": Pipeline(
+        (_CLEAN, _RAISE, _APART, _FORMS, _BATCH, _HOIST, _CONSTANTS, _alone("sink-weights")),
+        flags=("dispatch_on_size", "quicker", "near"),
+        aims=("raise-loop",),
     ),
-    "optimize-scan-only": (
-        _UPGRADE_FIRST,
-        *_OPTIMIZE,
-        *_MOVED,
-        _once_more(_RAISE, (*_OPTIMIZE, *_MOVED)),
-        _once_more(_FLATTEN, (*_OPTIMIZE, *_MOVED)),
-        *_LAST,
+    "optimize-scan-only": Pipeline(
+        (_CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS), aims=("raise-loop",)
     ),
-    "optimize-loop-only": (
-        _UPGRADE_FIRST,
-        _SIMPLIFY,
-        *_BATCH,
-        *_AGAIN,
-        Stage(("lower-scan",)),
-        _FOLD,
-        _SIMPLIFY,
-        _HOIST[1],
-        _BATCH[1],  # what a Loop costs is another matter
-        *_MOVED,
-        *_LAST,
+    # what moves out of a Loop is guarded by its trip count, which is computed in front of it anyway
+    "optimize-loop-only": Pipeline(
+        (_CLEAN, _APART, _BATCH, _alone("lower-scan"), _HOIST, _CONSTANTS), aims=("lower-scan",)
     ),
-    "optimize-no-control-flow": (
-        _UPGRADE_FIRST,
-        _SIMPLIFY,
-        _CELLS_ALONE,
-        *_FLAT,
-        _HOIST_ALONE,
-        *_FLAT,
-        _HOIST_ALONE,
-        *_HOIST[2:],
-        _SHARE,
+    # what moves out of a loop may be the trip count of another; an If is no better than a loop
+    "optimize-no-control-flow": Pipeline(
+        (_CLEAN, _alone("recognize-cell"), _alone("unroll"), _HOIST, _CONSTANTS),
+        flags=("no_branches",),
+        aims=("unroll", "inline-if"),
     ),
-    "hoist-invariants": (Stage(("hoist-invariants",)),),
-    "batch-inputs": (_UPGRADE_FIRST, Stage(("batch-inputs",))),
-    "batch-outputs": (_UPGRADE_FIRST, Stage(("batch-outputs",))),
-    "dissolve-map": (_UPGRADE_FIRST, Stage(("dissolve-map",))),
-    "flatten-scan": (_UPGRADE_FIRST, Stage(("flatten-scan",))),
-    "recognize-cell": (_UPGRADE_FIRST, Stage(("recognize-cell",))),
-    "regroup-sum": (_UPGRADE_FIRST, Stage(("regroup-sum",))),
-    "unroll-partial": (_UPGRADE_FIRST, Stage(("lower-scan",)), Stage(("unroll-partial",))),
+    "hoist-invariants": Pipeline((_HOIST,), upgrades=False),
+    **{
+        name: Pipeline((_alone(name),))
+        for name in (
+            *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
+            *("recognize-cell", "regroup-sum"),
+        )
+    },
+    "unroll-partial": Pipeline((_alone("lower-scan"), _alone("unroll-partial"))),
 }
 
-#: What a pipeline sets out to do, where its other rules only help.
-_AIMS = {
-    "raise": ("raise-loop",),
-    "optimize": ("raise-loop",),
-    "optimize-scan-only": ("raise-loop",),
-    "optimize-loop-only": ("lower-scan",),
-    "optimize-no-control-flow": ("unroll", "inline-if"),
-}
-
-#: (earlier, later): a pipeline that holds both must have the one in front of the other: loops are
-#: recognized as they were written, work moves out of Scans that carry and compute nothing in vain,
-#: and constants go last, for in a body they tell more of the shapes there.
+#: (earlier, later): a pipeline that holds both must have them in this order: loops are
+#: recognized as they were written, work moves out of Scans without unused values and nodes,
+#: and constants go last, since in a body they tell more about the shapes there.
 _ORDER = (
     ("scan-8", "opset"),
     ("count-loop", "raise-loop"),
@@ -173,14 +168,15 @@ _ORDER = (
 )
 
 
-def stages_of(
+def steps_of(
     pipeline: str, rules: Sequence[str] = (), skip: Sequence[str] = ()
-) -> tuple[Stage, ...]:
-    """The stages of a pipeline.
+) -> tuple[tuple[Phase, ...], ...]:
+    """The steps of a pipeline, in order, each of phases that run until none finds
+    anything to do.
 
-    Of `rules`, where some are named, those of the pipeline run in its order, and the others, each
-    a stage of its own, behind them; those in `skip` do not run. What brings a Scan-8 to a newer
-    opset runs in any case.
+    Of `rules`, if some are named, those of the pipeline run in its order, and the others, each
+    in a step of its own, after them; those in `skip` do not run. A Scan-8 is brought to a newer
+    opset in any case.
 
     Raises:
         UnknownRule: there is no rule of a name, only `upgrade` can run it, or one that is to be
@@ -188,41 +184,51 @@ def stages_of(
         ValueError: two rules stand in an order that does not work.
     """
     for name in (*rules, *skip):
-        if rule(name).name in _UPGRADE.rules:
+        if rule(name).name in UPGRADE.rules:
             raise UnknownRule(f"the rule {name!r} belongs to the command upgrade")
-    stages = PIPELINES[pipeline]
-    own = {name for stage in stages for name in stage.rules}
+    own = PIPELINES[pipeline]
     for name in skip:
-        if name not in own and name not in rules:
-            known = sorted({*own, *rules}.difference(_UPGRADE.rules))
+        if name not in own.rules and name not in rules:
+            known = sorted({*own.rules, *rules}.difference(UPGRADE.rules))
             raise UnknownRule(
                 f"the rule {name!r} is none of {pipeline}, which cannot skip it; "
                 f"{nearest(name, known)}"
             )
-    chosen = tuple(_chosen(stage, rules, skip) for stage in stages)
-    others = tuple(Stage((name,)) for name in dict.fromkeys(rules) if name not in {*own, *skip})
-    left = (stage for stage in (*chosen, *others) if stage.rules)
-    chosen = tuple(stage for stage, _ in groupby(left))  # what lay between two may be gone
-    check_order([name for stage in chosen for name in stage.rules])
-    return chosen
+    chosen = tuple(_chosen(phase, rules, skip) for phase in own.phases)
+    others = [name for name in dict.fromkeys(rules) if name not in {*own.rules, *skip}]
+    steps = [
+        (_UPGRADE_FIRST,) if own.upgrades else (),
+        tuple(phase for phase in chosen if phase.rules),
+        *((_alone(name),) for name in others),
+    ]
+    check_order([name for step in steps for phase in step for name in phase.rules])
+    return tuple(step for step in steps if step)
 
 
 def aims_of(pipeline: str, rules: Sequence[str] = ()) -> frozenset[str]:
     """The rules of a pipeline, or of those that were named, that must not refuse under --strict."""
-    own = tuple(name for stage in PIPELINES[pipeline] for name in stage.rules)
-    return frozenset(rules or _AIMS.get(pipeline, own))
+    own = PIPELINES[pipeline]
+    return frozenset(rules or own.aims or own.rules)
 
 
-def _chosen(stage: Stage, rules: Sequence[str], skip: Sequence[str]) -> Stage:
-    if stage.converts:
-        return stage
-    kept = [name for name in stage.rules if name not in skip and (not rules or name in rules)]
-    then = tuple(_chosen(one, rules, skip) for one in stage.then)
-    return replace(stage, rules=tuple(kept), then=tuple(one for one in then if one.rules))
+def _chosen(phase: Phase, rules: Sequence[str], skip: Sequence[str]) -> Phase:
+    if phase.converts:
+        return phase
+    kept = [name for name in phase.rules if name not in skip and (not rules or name in rules)]
+    return replace(phase, rules=tuple(kept))
 
 
 def check_order(names: Sequence[str]) -> None:
-    """See that rules which depend on each other stand in the order that works."""
+    """Check that rules which depend on each other stand in the order that works."""
     for earlier, later in _ORDER:
         if {earlier, later} <= set(names) and names.index(earlier) > names.index(later):
             raise ValueError(f"the rule {earlier!r} must run before {later!r}")
+
+
+def _holds_scan(model: ModelProto) -> bool:
+    return any(
+        op_of(node) == "Scan"
+        for _, owner in scoping.owners(model)
+        for graph in scoping.graphs_below(owner)
+        for node in graph.node
+    )

@@ -10,7 +10,7 @@ from passes.errors import PassesError, nearest
 from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
-# Loaded the way third parties are, even from a checkout that nobody installed.
+# Loaded the way third parties are, even from a checkout that is not installed.
 _BUILT_IN = ("converters.rules", "passes.rules")
 
 

@@ -10,14 +10,15 @@ from onnx import ModelProto, NodeProto
 from passes.engine.template import Filled
 from passes.ir import scope as scoping
 from passes.ir.model import Model
+from passes.ir.operators import op_of
 from passes.ir.scope import Place, Scope
-from passes.rule import Edit, Refused, Rule
+from passes.rule import Edit, Limit, Refused, Rule
 from passes.types.inference import ValueTypes
 
 
 @dataclass(frozen=True)
 class Rewritten:
-    """A site that a rule rewrote: where it was in the model as it was read, and the Edit, or the
+    """A site that a rule rewrote: where it was in the original model, and the Edit, or the
     template that was written in its place."""
 
     rule: Rule
@@ -27,13 +28,18 @@ class Rewritten:
 
     @property
     def node(self) -> NodeProto:
-        """The site's node, as it was read."""
+        """The site's node in the original model."""
         return self.scope.owner.node[self.index]
 
     @property
     def place(self) -> Place:
         """Where the site was."""
         return Place(self.node, self.index, self.scope)
+
+    @property
+    def limit(self) -> Limit | None:
+        """The limit, where the loop may run another number of times than the Edit."""
+        return self.edit.claim.limit
 
     @cached_property
     def edit(self) -> Edit:
@@ -44,23 +50,38 @@ class Rewritten:
         new = NodeProto()
         new.CopyFrom(self.place.node)
         written.write(new)
-        return Edit((new,), written.tensors, note=written.note, exact=written.template.exact)
+        return Edit((new,), written.tensors, note=written.note, exact=written.exact)
+
+    @property
+    def releases(self) -> bool:
+        """Whether something that the replaced nodes read or computed may be dead now."""
+        if isinstance(self.written, Filled):
+            return not self.written.template.appends or self.written.template.outputs < len(
+                self.node.output
+            )
+        return True
+
+    @property
+    def renews(self) -> bool:
+        """Whether there are nodes that were not there before: not the site's own, changed."""
+        written = self.written
+        return not isinstance(written, Filled) or written.template.op != op_of(self.node)
 
     @property
     def replaced(self) -> list[NodeProto]:
-        """The nodes that the Edit takes the place of, in their order."""
+        """The nodes that the Edit replaces, in their order."""
         positions = sorted({self.index, *self.edit.covered})
         return [self.scope.owner.node[position] for position in positions]
 
     @property
     def context(self) -> list[NodeProto]:
-        """The nodes in front of them that stay, and on which the rewrite rests."""
+        """The nodes before them that stay, and on which the rewrite depends."""
         gone = {name for node in self.replaced for name in node.output if name}
         return [node for node in self.edit.context if gone.isdisjoint(node.output)]
 
     @property
     def reads(self) -> list[str]:
-        """What all these nodes read from their surroundings, in order of first use."""
+        """What all these nodes read from outside, in order of first use."""
         nodes = [*self.context, *self.replaced]
         names = (name for node in nodes for name in scoping.free_names(node))
         inner = {name for node in nodes for name in node.output}
@@ -68,10 +89,8 @@ class Rewritten:
 
     @property
     def writes(self) -> list[str]:
-        """What those nodes define and the Edit defines in their place."""
+        """What those nodes define and the Edit defines anew."""
         names = [name for node in self.replaced for name in node.output if name]
-        if not self.edit.tidies:
-            return names
         made = {name for node in self.edit.nodes for name in node.output}
         return [name for name in names if name in made]
 
@@ -92,6 +111,12 @@ class Round:
     model: Model
     types: ValueTypes
     proto: ModelProto
-    stage: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     rewritten: list[Rewritten] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
+
+    @cached_property
+    def after(self) -> Model:
+        """The outcome, which must not change any more."""
+        same = self.proto is self.model.proto
+        return self.model if same else Model(self.proto, self.model.path)

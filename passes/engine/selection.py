@@ -1,10 +1,10 @@
-"""Which sites `--only` means, also once rules have rewritten, moved or copied them.
+"""Which sites `--only` selects, also once rules have rewritten, moved or copied them.
 
-The patterns are matched once, against the paths and names of the nodes of the model as it was
-read: paths count the nodes, so each rewrite changes those behind it. From then on every node says
-in its metadata whether it is meant. That goes where the node goes, into the copies of a body too,
-and what a rule writes anew is meant where its site was. Before the model is written, the marks are
-taken off.
+The patterns are matched once, against the paths and names of the nodes of the original model:
+paths count the nodes, so each rewrite changes those after it. From then on the metadata of every
+node says whether it is selected. That goes where the node goes, into the copies of a body too,
+and what a rule writes anew is selected if its site was. Before the model is written, the marks
+are removed.
 """
 
 from __future__ import annotations
@@ -55,27 +55,27 @@ def _matches(pattern: str, names: Sequence[str]) -> bool:
 
 
 def is_meant(node: NodeProto) -> bool:
-    """Whether a node of a marked model is meant, or is new: a site was meant where it stands."""
-    return all(one.key != _KEY or one.value == _MEANT for one in node.metadata_props)
+    """Whether a node of a marked model is selected, or is new: then its site was selected."""
+    return all(entry.key != _KEY or entry.value == _MEANT for entry in node.metadata_props)
 
 
 def hand_on(site: NodeProto, nodes: Iterable[NodeProto]) -> None:
-    """Mark, in place, what takes the place of a node that is not meant; it has marks of its own
-    where it stood in a body of that node."""
+    """Mark, in place, what replaces a node that is not selected; nodes that stood in a body of
+    that node have marks of their own."""
     if is_meant(site):
         return
     for node in _below(nodes):
-        if all(one.key != _KEY for one in node.metadata_props):
+        if all(entry.key != _KEY for entry in node.metadata_props):
             node.metadata_props.add(key=_KEY, value=_NOT_MEANT)
 
 
 def unmark(model: ModelProto) -> None:
-    """Take the marks off, in place."""
+    """Remove the marks, in place."""
     for _, owner in scoping.owners(model):
         for node in _below(owner.node):
-            for at in reversed(range(len(node.metadata_props))):
-                if node.metadata_props[at].key == _KEY:
-                    del node.metadata_props[at]
+            for position in reversed(range(len(node.metadata_props))):
+                if node.metadata_props[position].key == _KEY:
+                    del node.metadata_props[position]
 
 
 def _below(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:

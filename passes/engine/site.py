@@ -1,4 +1,4 @@
-"""Where a rule looks: a node in its model, and what is known of the values around it."""
+"""Where a rule looks: a node in its model, and what is known about the values around it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
+from passes.ir.graph_index import GraphIndex
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.scope import Place, Scope
@@ -25,7 +26,7 @@ class Site:
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
     Bodies of the node have been brought to `target` already; `types` still knows every name of
-    the model as it was read. `memory` is that of the round.
+    the original model. `memory` is that of the round.
     """
 
     model: Model
@@ -49,8 +50,13 @@ class Site:
     def scope(self) -> Scope:
         return self.place.scope
 
+    @property
+    def graph(self) -> GraphIndex:
+        """The definitions and readers in the graph around the node, in the original model."""
+        return self.model.index(self.scope.owner)
+
     def assumes(self, assumption: str) -> bool:
-        """Whether the user lets rewrites take this for granted."""
+        """Whether the user lets rewrites assume this."""
         return assumption in self.options.assume
 
     @property
@@ -64,24 +70,28 @@ class Site:
         return self.names.fresh(hint)
 
     def is_visible(self, name: str) -> bool:
-        """Whether a name already means something where the site is: a node must not write it."""
-        return any(self.model.defines(at.owner, name) for at in self.scope.chain())
+        """Whether a name already means something at the site, so that a node must not write it."""
+        return self.model.home(self.scope, name) is not None
 
     def type_of(self, name: str) -> TypeProto | None:
-        """The type of a value as seen from the site, None where nothing tells it."""
+        """The type of a value as seen from the site; None if it is unknown."""
         return self.types.of(self.scope, name) if name else None
 
     def body_type_of(self, attribute: str, name: str) -> TypeProto | None:
         """The type of a value inside a body of the site's node."""
+        return self.types.of(self.body_scope(attribute), name)
+
+    def body_scope(self, attribute: str) -> Scope:
+        """A body of the site's node, as seen from inside."""
         key = (*self.scope.key, self.place.index, attribute)
         graph = next(graph for part, graph in scoping.subgraphs(self.node) if part == attribute)
-        return self.types.of(Scope("", key, graph, self.scope), name)
+        return Scope("", key, graph, self.scope)
 
     def constant(self, name: str) -> npt.NDArray[Any] | None:
-        """The value of `name` where it is fixed now and small, else None.
+        """The value of `name` if it is a small constant, else None.
 
-        Fixed are Constant nodes and initializers that no caller can override. A referenced
-        attribute is no constant.
+        Constants are Constant nodes and initializers that no caller can override, but not
+        attribute references.
         """
         return self._constants.value(name)
 

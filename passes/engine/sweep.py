@@ -8,34 +8,36 @@ from dataclasses import dataclass, field, replace
 from google.protobuf.message import DecodeError
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto
 
+from passes.analysis.bodies.context import held_to_declared
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.engine.rounds import Refusal, Rewritten, Round
 from passes.engine.selection import hand_on, is_meant
-from passes.engine.template import Filled, Template, likeness
+from passes.engine.template import Filled, Templated, Templates
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.dequantized import with_dequantized_apart
+from passes.onnxruntime.explicit_conditions import with_explicit_conditions
 from passes.onnxruntime.fitting_types import with_fitting_types
 from passes.onnxruntime.nesting import fitting_depth, too_deep
 from passes.onnxruntime.own_strings import with_own_strings
-from passes.onnxruntime.said_conditions import with_conditions_said
 from passes.rule import Edit, NothingToDo, Refused, Rule, Site
-from passes.writing.splicing import drop_unread, list_initializers, splice
+from passes.writing.splicing import list_initializers, splice
 
-_TRAPS = (with_own_strings, with_dequantized_apart, with_conditions_said, with_fitting_types)
-_MANY = 64  # nodes of an Edit, of which there should not be two copies
+_TRAPS = (with_own_strings, with_dequantized_apart, with_explicit_conditions, with_fitting_types)
+_MANY = 64  # nodes of an Edit that should not exist twice
 
 
 @dataclass
 class _Found:
-    """What becomes of the nodes of one graph, which `scope` shows as it was read.
+    """The rewrites of the nodes of one graph, which `scope` shows as it was originally.
 
-    `edits` are by the index of their nodes, `large` says where the large ones are recorded.
-    `constants`: Edits that share one each bring it along. `filled` are the templates in use.
+    `edits` are by the index of their nodes, `large` maps the indices of large ones to their
+    records. `constants`: Edits that share one each bring it along. `filled` are the templates in
+    use.
     """
 
     scope: Scope
@@ -52,9 +54,9 @@ class _Found:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One round over the main graph or one function, whose outcome is noted in `outcome`.
+    """One round over the main graph or one function, which is recorded in `outcome`.
 
-    `converting`: to the opset `target`, the model as a whole.
+    `converting`: the model as a whole, to the opset `target`.
     """
 
     rules: Sequence[Rule]
@@ -65,92 +67,131 @@ class Sweep:
     names: Names
     opset: int
     target: int
-    templates: dict[Hashable, Template]
+    templates: Templates
 
-    def rewrite(self, scope: Scope, owner: Owner) -> set[str]:
-        """Rewrite `owner`, the copy of what `scope` shows as it was read.
-
-        Answers with what is read less often now, by Edits that tidy: it may be unread outside.
-        """
+    def rewrite(self, scope: Scope, owner: Owner) -> None:
+        """Rewrite `owner`, the copy of what `scope` shows as it was originally."""
         found = _Found(scope)
-        spare = self._collect(owner, found)
+        self._collect(owner, found)
         starts: dict[int, int] = {}
         if found.edits:
-            read, starts = splice(owner, found.edits, found.constants)
-            spare |= read
-            found.edits.clear()  # they hold copies of what stands in the graph now
+            starts = splice(owner, found.edits, found.constants)
+            found.edits.clear()  # they hold copies of what is in the graph now
             for index, position in found.large.items():
                 self._share(position, owner, starts[index])
         elif found.constants and isinstance(owner, GraphProto):
             owner.initializer.extend(found.constants.values())
         listed = self.outcome.proto.ir_version < FREE_INITIALIZERS
-        if spare and isinstance(owner, GraphProto):
-            drop_unread(owner, spare, listed)
         if starts and listed and not self.converting:  # else it leaves IR 3 with its opset
             list_initializers(owner)
-        return spare
 
-    def _collect(self, owner: Owner, found: _Found) -> set[str]:
-        """Find what becomes of the nodes of a graph, its bodies rewritten before.
+    def ask(self, place: Place) -> None:
+        """Record what the first rule that considers a site would do with it."""
+        considering = [
+            rule for rule in self.rules if rule.considers(place.node, self.opset, self.target)
+        ]
+        self._first_edit(considering, place)
 
-        Answers with what bodies read less often.
-        """
+    def _collect(self, owner: Owner, found: _Found) -> None:
+        """Find the rewrites of the nodes of a graph, after those of its bodies."""
         covered: set[int] = set()
-        spare: set[str] = set()
         for index, node in enumerate(owner.node[:]):
             if index in covered:
-                continue  # an Edit in front takes its place
+                continue  # an earlier Edit replaces it
             holds = scoping.holds_graphs(node)
+            first = len(self.outcome.rewritten)
             if holds:
                 inner = zip(found.scope.inner(index), scoping.subgraphs(node), strict=True)
                 for before, (_, graph) in inner:
-                    spare |= self.rewrite(before, graph)
-            rules = [one for one in self.rules if one.considers(node, self.opset, self.target)]
-            if not rules or not self._wanted(node):
+                    self.rewrite(before, graph)
+            rules = [rule for rule in self.rules if rule.considers(node, self.opset, self.target)]
+            if not rules or not self._is_selected(node):
                 continue
+            last = len(self.outcome.rewritten)
             if holds or len(rules) > 1 or isinstance(owner, FunctionProto):
                 edit = self._first_edit(rules, Place(node, index, found.scope))
             else:
                 edit = self._edit_or_template(rules[0], node, index, found)
             if edit is not None and not found.edits.keys().isdisjoint(edit.covered):
-                self.outcome.rewritten.pop()  # it waits for what became of these nodes now
+                self.outcome.rewritten.pop()  # it waits for the outcome of these nodes
             elif edit is not None:
+                self._rest_on(found.scope, first, last)
                 found.edits[index] = edit
                 found.add(edit.initializers)
                 covered.update(edit.covered)
                 if len(edit.nodes) >= _MANY:
                     found.large[index] = len(self.outcome.rewritten) - 1
-        return spare
+
+    def _rest_on(self, scope: Scope, first: int, last: int) -> None:
+        """Let the newest Edit depend on what those in the bodies of its node, from `first` to
+        `last`, depend on in this graph, and be no more exact: its region begins with these bodies
+        as they were."""
+        inside = [rewritten.written for rewritten in self.outcome.rewritten[first:last]]
+        if not inside:
+            return
+        newest = self.outcome.rewritten[-1]
+        edits = [written for written in inside if isinstance(written, Edit)]
+        terms = [edit.claim.reduction for edit in (newest.edit, *edits)]
+        edit = replace(
+            newest.edit,
+            exact=newest.edit.exact and all(written.exact for written in inside),
+            claim=replace(newest.edit.claim, reduction=max(terms)),
+            context=self._context(scope, newest, [node for edit in edits for node in edit.context]),
+        )
+        self.outcome.rewritten[-1] = replace(newest, written=edit)
+
+    def _context(
+        self, scope: Scope, newest: Rewritten, nodes: Sequence[NodeProto]
+    ) -> tuple[NodeProto, ...]:
+        """What an Edit depends on in this graph, where those in its bodies depend on `nodes`."""
+        if not nodes:
+            return newest.edit.context
+        positions = self.outcome.model.index(scope.owner).positions
+        bodies = [graph for _, graph in scoping.subgraphs(newest.node)]
+        read = {name for node in newest.replaced for name in scoping.free_names(node)}
+        drawn = held_to_declared(nodes, [value.name for graph in bodies for value in graph.input])
+        outputs = {node.output[0] for node in (*nodes, *newest.edit.context)}
+        found = []
+        for position in sorted({positions[name] for name in outputs if name in positions})[::-1]:
+            node = scope.owner.node[position]
+            if not read.isdisjoint(node.output) and drawn.isdisjoint(node.output):
+                found.append(node)
+                read.update(scoping.free_names(node))
+        own = [node for node in newest.edit.context if node.output[0] not in positions]
+        return (*own, *found[::-1])
 
     def _edit_or_template(
         self, rule: Rule, node: NodeProto, index: int, found: _Found
     ) -> Edit | None:
-        """The Edit of a rule; None, too, where a template is written in place."""
-        key = likeness(node, self.opset)
-        if key not in self.templates:
-            edit = self._first_edit([rule], Place(node, index, found.scope))
-            if edit is None or edit.template is None:
+        """The Edit of a rule; None also where a template is written in place."""
+        site = self._site(Place(node, index, found.scope))
+        key = self.templates.key(site)
+        if key not in self.templates.known:
+            edit = self._first_edit([rule], site.place)
+            if not isinstance(edit, Templated) or edit.template is None:
                 return edit
-            self.templates[key] = edit.template
+            self.templates.add(site, edit.template)
+            key = self.templates.key(site)
+            if key not in self.templates.known:
+                return edit
             self.outcome.rewritten.pop()
         filled = found.filled.get(key)
         if filled is None:
-            site = self._site(Place(node, index, found.scope))
-            filled = found.filled[key] = self.templates[key].at(site)
+            filled = found.filled[key] = self.templates.known[key].at(site)
             found.add(filled.tensors)
         self.outcome.rewritten.append(Rewritten(rule, found.scope, index, filled))
         filled.write(node)
         return None
 
     def _share(self, position: int, owner: Owner, start: int) -> None:
-        """Let a large Edit refer to its nodes where they stand now, not to copies of them."""
-        one = self.outcome.rewritten[position]
-        nodes = tuple(owner.node[start : start + len(one.edit.nodes)])
-        edit = replace(one.edit, nodes=nodes)
-        self.outcome.rewritten[position] = replace(one, written=edit)
+        """Let a large Edit refer to its nodes in the graph instead of copies of them."""
+        rewritten = self.outcome.rewritten[position]
+        nodes = tuple(owner.node[start : start + len(rewritten.edit.nodes)])
+        edit = replace(rewritten.edit, nodes=nodes)
+        self.outcome.rewritten[position] = replace(rewritten, written=edit)
 
-    def _wanted(self, node: NodeProto) -> bool:
-        """Whether `only` leaves this site to the rules; a model is converted as a whole."""
+    def _is_selected(self, node: NodeProto) -> bool:
+        """Whether `only` selects this site; a model is converted as a whole."""
         chosen = self.options.only and not self.converting
         return not chosen or is_meant(node)
 
@@ -185,25 +226,25 @@ class Sweep:
         return edit
 
     def _fitting(self, rule: Rule, place: Place) -> Edit:
-        """The Edit of a rule, without what onnxruntime would trip over.
+        """The Edit of a rule, without what onnxruntime fails on.
 
         Raises:
-            Refused: what the rule refuses with; `too-deep` where no file could hold the Edit.
+            Refused: the rule's own refusal; `too-deep` where no file could hold the Edit.
         """
         site = self._site(place)
         try:
             edit = rule.rewrite(site)
             if not isinstance(edit, Edit):
                 raise TypeError(
-                    f"the rule {rule.name!r} answered {edit!r} at {place.path}, not an Edit"
+                    f"the rule {rule.name!r} returned {edit!r} at {place.path}, not an Edit"
                 )
             proven = edit
             for without_trap in _TRAPS:
                 edit = without_trap(site, edit)
-        except DecodeError as error:  # protobuf copies no message that is nested too deep
+        except DecodeError as error:  # protobuf copies no message that is nested too deeply
             raise too_deep(site) from error
-        # a proof speaks of what the rule wrote
-        edit = edit if edit is proven else replace(edit, proof="")
+        # a proof covers only what the rule wrote
+        edit = edit if edit is proven else replace(edit, claim=replace(edit.claim, proof=""))
         return fitting_depth(site, edit)
 
     def _site(self, place: Place) -> Site:
@@ -220,5 +261,5 @@ class Sweep:
 
 
 def _original(place: Place) -> Place:
-    """The same place in the model as it was read."""
+    """The same place in the original model."""
     return Place(place.scope.owner.node[place.index], place.index, place.scope)

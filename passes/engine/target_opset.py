@@ -1,4 +1,4 @@
-"""The opset that a model goes to, and whether it can go there."""
+"""The opset that a model is converted to, and whether that is possible."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from passes.onnxruntime.releases import Release
 
 
 class UnknownOpset(PassesError):
-    """The opset that was asked for is newer than the installed onnx."""
+    """The requested opset is newer than the installed onnx."""
 
 
 class TooNew(PassesError):
-    """The model is newer than what was asked for: models only go to newer opsets."""
+    """The model is newer than what was requested, and the command does not go down."""
 
 
 def target_opset(model: Model, asked: int | None) -> int:
-    """The opset of what is converted: what was asked for, else none older than the model's."""
+    """The opset to convert to: the requested one, else none older than the model's."""
     return max(DEFAULT_OPSET, model.newest_opset) if asked is None else asked
 
 
 def check_known(asked: int | None) -> None:
-    """See that the installed onnx knows the opset that was asked for.
+    """Check that the installed onnx knows the requested opset.
 
     Raises:
         UnknownOpset: it does not.
@@ -37,7 +37,7 @@ def check_known(asked: int | None) -> None:
 
 
 def check_reachable(model: Model, asked: int | None, release: Release | None) -> None:
-    """See that the model, which is valid, is not newer than what was asked for.
+    """Check that the model, which is valid, is not newer than what was requested.
 
     Raises:
         TooNew: it is.
@@ -46,10 +46,12 @@ def check_reachable(model: Model, asked: int | None, release: Release | None) ->
     if asked is not None and newest > asked:
         limit = f"{release} loads opset {asked}" if release else f"opset {asked} was asked for"
         part = "the model" if model.opset() == newest else "a function of the model"
-        raise TooNew(f"{part} is at opset {newest}, but {limit}: models only go to newer opsets")
+        raise TooNew(
+            f"{part} is at opset {newest}, but {limit}: `passes convert` goes to older opsets"
+        )
     declared = int(model.proto.ir_version)
     if release is not None and declared > release.ir_version:
         raise TooNew(
             f"the model is of IR version {declared}, but {release} loads IR version "
-            f"{release.ir_version}: models only go to newer IR versions"
+            f"{release.ir_version}: `passes convert` goes to older IR versions"
         )

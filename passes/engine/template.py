@@ -1,36 +1,67 @@
-"""How a node becomes one other node whatever its names are, so that its likes need no rule."""
+"""Rewrites one node into another whatever its names are, so that similar ones need no rule."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from onnx import AttributeProto, NodeProto, TensorProto
 
-from passes.engine.site import Site
 from passes.ir.operators import called_key, op_of
+from passes.rule import Edit, Site
 
-#: A fixed value, as a tensor of the graph that a site lies in.
+#: A constant, as a tensor of the graph that a site lies in.
 Value = Callable[[Site], TensorProto]
 
 
 def likeness(node: NodeProto, opset: int) -> Hashable:
-    """What nodes without bodies have in common that differ in nothing but their names."""
+    """A key that is equal for nodes without bodies that differ only in names."""
     inputs, outputs = node.input[:], node.output[:]
     attributes = [attribute.SerializeToString() for attribute in node.attribute[:]]
-    given: tuple[Hashable, Hashable] = len(inputs), len(outputs)
+    arity: tuple[Hashable, Hashable] = len(inputs), len(outputs)
     if "" in inputs or "" in outputs:
-        given = tuple(map(bool, inputs)), tuple(map(bool, outputs))
-    return opset, called_key(node), given, *attributes
+        arity = tuple(map(bool, inputs)), tuple(map(bool, outputs))
+    return opset, called_key(node), arity, *attributes
+
+
+@dataclass
+class Templates:
+    """The templates of one round, by what nodes have in common and the constants they read."""
+
+    known: dict[Hashable, Template] = field(default_factory=dict)
+    fixed: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    contents: dict[Hashable, Hashable] = field(default_factory=dict)
+
+    def key(self, site: Site) -> Hashable:
+        """What a node has in common with all for which the same template holds."""
+        likes = likeness(site.node, site.opset)
+        names = [site.node.input[position] for position in self.fixed.get(likes, ())]
+        return (likes, *(self._content(site, name) for name in names))
+
+    def add(self, site: Site, template: Template) -> None:
+        """Keep the template of a node, unless it rests on more constants than that of the first of
+        its likes, by which they are told apart."""
+        fixed = self.fixed.setdefault(likeness(site.node, site.opset), template.fixed)
+        if set(template.fixed) <= set(fixed):
+            self.known[self.key(site)] = template
+
+    def _content(self, site: Site, name: str) -> Hashable:
+        place = site.scope.key, name
+        if place not in self.contents:
+            value = site.constant(name)
+            content = None if value is None else (value.dtype.str, value.shape, value.tobytes())
+            self.contents[place] = content
+        return self.contents[place]
 
 
 @dataclass(frozen=True)
 class Template:
     """The same rewrite for every node that is alike.
 
-    Of the new inputs each is a position among the `count` old ones, the name "" of an omitted one,
-    or a fixed value; of the outputs the first `outputs` stay.
+    Each of the new inputs is a position among the `count` old ones, the name "" of an omitted one,
+    or a constant; of the outputs the first `outputs` stay. `fixed` are the positions of old inputs
+    that must be the same constant.
     """
 
     op: str
@@ -40,23 +71,31 @@ class Template:
     outputs: int
     note: str
     exact: bool
+    fixed: tuple[int, ...] = ()
 
     def at(self, site: Site) -> Filled:
         """The template for the graph that a site lies in."""
         inputs: list[int | str] = []
         tensors: list[TensorProto] = []
-        for one in self.inputs:
-            if callable(one):
-                tensors.append(one(site))
+        for source in self.inputs:
+            if callable(source):
+                tensors.append(source(site))
                 inputs.append(tensors[-1].name)
             else:
-                inputs.append(one)
+                inputs.append(source)
         return Filled(self, tuple(inputs), tuple(tensors))
 
     @cached_property
     def appends(self) -> bool:
-        """Whether the old inputs stay, all that is new coming behind them."""
+        """Whether the old inputs stay, with all new ones after them."""
         return self.inputs[: self.count] == tuple(range(self.count))
+
+
+@dataclass(frozen=True)
+class Templated(Edit):
+    """An Edit that is the same for all nodes that are alike."""
+
+    template: Template | None = None
 
 
 @dataclass(frozen=True)
@@ -69,8 +108,13 @@ class Filled:
 
     @property
     def note(self) -> str:
-        """How the report calls the rewrite."""
+        """The description of the rewrite in the report."""
         return self.template.note
+
+    @property
+    def exact(self) -> bool:
+        """Whether the same arithmetic runs, as of an Edit."""
+        return self.template.exact
 
     def write(self, node: NodeProto) -> None:
         """Rewrite a node in place; what stays is not touched, for speed."""
@@ -80,10 +124,12 @@ class Filled:
         node.ClearField("attribute")
         node.attribute.extend(template.attributes)
         if template.appends:
-            node.input.extend([str(one) for one in self.inputs[template.count :]])
+            node.input.extend([str(source) for source in self.inputs[template.count :]])
         else:
             old = node.input[:]
             del node.input[:]
-            node.input.extend([old[one] if isinstance(one, int) else one for one in self.inputs])
+            node.input.extend(
+                [old[source] if isinstance(source, int) else source for source in self.inputs]
+            )
         if len(node.output) > template.outputs:
             del node.output[template.outputs :]

@@ -1,4 +1,4 @@
-"""What a condition is made of, and which constants are true."""
+"""The parts of a condition, and which constants are true."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
+from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
-
-_SAME_TRUTH = ("Identity", "Squeeze", "Unsqueeze", "Reshape")
 
 
 def conjuncts(
     name: str, producer: Callable[[str], NodeProto | None]
 ) -> Iterator[tuple[NodeProto | None, str]]:
-    """What must hold for a condition to hold: the node behind each part, and its name.
+    """The parts that must hold for a condition to hold: the producer of each, and its name.
 
-    Nothing, where it is omitted.
+    Nothing for an omitted condition.
     """
     if not name:
         return
@@ -27,20 +26,20 @@ def conjuncts(
         name = node.input[0]
         node = producer(name)
     if node is not None and op_of(node) == "And":
-        for one in node.input:
-            yield from conjuncts(one, producer)
+        for part in node.input:
+            yield from conjuncts(part, producer)
     else:
         yield node, name
 
 
 def is_true(value: npt.NDArray[Any] | None) -> bool:
-    """Whether a fixed value is a condition that holds."""
+    """Whether a constant is a condition that holds."""
     if value is None or value.size != 1 or value.dtype.kind not in "biuf":
         return False  # a string that is cast may say 0
     return bool(value.item())
 
 
 def _keeps_truth(node: NodeProto) -> bool:
-    to = next((one for one in node.attribute if one.name == "to"), None)
+    to = next((attribute for attribute in node.attribute if attribute.name == "to"), None)
     to_bool = op_of(node) == "Cast" and to is not None and to.i == TensorProto.BOOL
-    return to_bool or op_of(node) in _SAME_TRUTH
+    return to_bool or traits_of(node).hands_on

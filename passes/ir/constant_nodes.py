@@ -10,8 +10,7 @@ from passes.ir.operators import op_of
 def constant_tensor(node: NodeProto) -> TensorProto | None:
     """The tensor of a Constant node, under the name of its output.
 
-    None for other nodes, for sparse values, and for an attribute that callers of the function
-    around it choose.
+    None for other nodes, for sparse values, and for attribute references.
     """
     if op_of(node) != "Constant":
         return None

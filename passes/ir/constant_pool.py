@@ -1,4 +1,4 @@
-"""The constants of a main graph or function, found by what they hold."""
+"""The constants of a main graph or function, found by content."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import ExternalTensor
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.rule import Site
+from passes.rule import Site, Slot
 
 _IN_FRONT = -1  # the place of initializers among the nodes
-_SAMPLE = 64  # bytes that tell most weights of one shape apart
+_SAMPLE = 64  # bytes that distinguish most weights of one shape
 
 
 @dataclass(frozen=True)
@@ -36,14 +36,14 @@ class Kept:
 
     @cached_property
     def kind(self) -> tuple[Any, ...]:
-        """What equal constants have in common, quick to tell."""
+        """What equal constants have in common, cheap to compute."""
         tensor = self.tensor
         sample = _content(tensor)[:_SAMPLE]
         return (tensor.data_type, tuple(tensor.dims), tensor.data_location, sample)
 
     @cached_property
     def digest(self) -> bytes:
-        """Equal for equal contents; external data is not read, so its place says what it holds."""
+        """Equal for equal contents; external data is not read, its location stands for it."""
         return hashlib.blake2b(_content(self.tensor)).digest()
 
 
@@ -73,24 +73,24 @@ class ConstantPool:
         if kept.kind in self._equal:
             self._equal[kept.kind].setdefault(kept.digest, []).append(kept)
 
-    def equal_to(self, wanted: Kept, before: int) -> Kept | None:
-        """The first constant that holds the same, and stands in front of a position.
+    def equal_to(self, constant: Kept, before: int) -> Kept | None:
+        """The first constant with the same content that stands before a position.
 
-        One whose name means something else in a body is no answer.
+        Except those whose name means something else in a body.
         """
-        if wanted.kind not in self._alike:
+        if constant.kind not in self._alike:
             return None
-        if wanted.kind not in self._equal:
-            equal = self._equal[wanted.kind] = {}
-            for kept in self._alike[wanted.kind]:
+        if constant.kind not in self._equal:
+            equal = self._equal[constant.kind] = {}
+            for kept in self._alike[constant.kind]:
                 equal.setdefault(kept.digest, []).append(kept)
-        found = self._equal[wanted.kind].get(wanted.digest, ())
+        found = self._equal[constant.kind].get(constant.digest, ())
         there = (kept for kept in found if kept.position < before and kept.name not in self.hidden)
         return next(there, None)
 
     def first_of(self, name: str, before: int) -> Kept | None:
-        """The constant that others equal to `name` are read as; None where `name` is no constant,
-        or the only one."""
+        """The constant that replaces all those equal to `name`; None where `name` is not a
+        constant, or is the only one."""
         kept = self._by_name.get(name)
         if kept is None or len(self._alike[kept.kind]) == 1:
             return None
@@ -101,12 +101,12 @@ def _constants(site: Site, owner: Owner) -> Iterator[Kept]:
     model = site.model.proto
     untouchable: set[str] = set()
     if not isinstance(owner, FunctionProto):
-        # a shared constant has one scale; and what is trained does not stay what it is
-        untouchable.update(one.tensor_name for one in owner.quantization_annotation)
+        # a shared constant has one scale; and constants that are trained change
+        untouchable.update(annotation.tensor_name for annotation in owner.quantization_annotation)
         if model.ir_version >= FREE_INITIALIZERS:
             untouchable.update(scoping.input_names(owner))
         dense = [] if model.training_info else list(owner.initializer)
-        yield from (Kept(one) for one in dense if one.name not in untouchable)
+        yield from (Kept(tensor) for tensor in dense if tensor.name not in untouchable)
     for position, node in enumerate(owner.node):
         tensor = constant_tensor(node)
         if tensor is not None and tensor.name not in untouchable:
@@ -114,7 +114,7 @@ def _constants(site: Site, owner: Owner) -> Iterator[Kept]:
 
 
 def _content(tensor: TensorProto) -> bytes:
-    """The bytes that a tensor holds, in one spelling; of external data, where they are."""
+    """The bytes that a tensor holds, in one encoding; for external data, its location."""
     if tensor.data_location == TensorProto.EXTERNAL:
         return repr(ExternalTensor.of(tensor)).encode()
     if tensor.HasField("raw_data"):
@@ -124,10 +124,10 @@ def _content(tensor: TensorProto) -> bytes:
     return np.asarray(numpy_helper.to_array(tensor)).tobytes()
 
 
+_POOLS: Slot[ConstantPool] = Slot()
+
+
 def pool_of(site: Site) -> ConstantPool:
-    """The pool of the graph or function in which the site stands, one a round."""
-    known: dict[int, tuple[Owner, ConstantPool]] = site.memory.once("pools", dict)
-    owner = site.scope.owner  # kept alive, so its id is its own
-    if id(owner) not in known:
-        known[id(owner)] = (owner, ConstantPool.of(site, owner))
-    return known[id(owner)][1]
+    """The pool of the graph or function in which the site stands, made once a round."""
+    owner = site.scope.owner
+    return site.memory.once(_POOLS, lambda: ConstantPool.of(site, owner), owner)

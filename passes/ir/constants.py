@@ -1,4 +1,4 @@
-"""Values that are fixed before the model runs: Constant nodes, and initializers that stay."""
+"""Values that are known before the model runs: Constant nodes, and initializers that stay."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ _MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not wei
 
 @dataclass(frozen=True)
 class Constants:
-    """Values that are fixed, as seen from a scope."""
+    """Constants, as seen from a scope."""
 
     model: Model
     scope: Scope
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
-        """The value of `name`, None where it is not fixed, or larger than a rule should read."""
+        """The value of `name`; None where it is not constant, or larger than a rule should read."""
         tensor = self.tensor(name)
         if tensor is None or byte_size(tensor) > _MOST_CONSTANT_BYTES:
             return None
         return self.model.read(tensor)
 
     def tensor(self, name: str) -> TensorProto | None:
-        """The tensor behind `name`, its data perhaps external; None where it is not fixed."""
-        for at in self.scope.chain():
-            tensor = self.model.initializer(at.owner, name)
+        """The tensor of `name`, perhaps with external data; None where it is not constant."""
+        for enclosing in self.scope.chain():
+            tensor = self.model.index(enclosing.owner).initializers.get(name)
             if tensor is not None:
-                return None if self._overridable(at, name) else tensor
-            node = self.model.producer(at.owner, name)
+                return None if self._overridable(enclosing, name) else tensor
+            node = self.model.producer(enclosing.owner, name)
             if node is not None:
                 return constant_tensor(node)
-            if self.model.defines(at.owner, name):  # as an input, or sparse
+            if self.model.defines(enclosing.owner, name):  # as an input, or sparse
                 return None
         return None
 
-    def _overridable(self, at: Scope, name: str) -> bool:
+    def _overridable(self, owner_scope: Scope, name: str) -> bool:
         """Whether an initializer of the main graph is only the default of an input."""
-        if at.outer is not None or self.model.proto.ir_version < 4:
+        if owner_scope.outer is not None or self.model.proto.ir_version < 4:
             return False
-        return name in self.model.input_names(at.owner)
+        return name in self.model.index(owner_scope.owner).inputs

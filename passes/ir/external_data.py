@@ -121,7 +121,7 @@ def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorP
 
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor whose data lies in another file."""
-    return (one for one in tensors(model) if one.data_location == TensorProto.EXTERNAL)
+    return (tensor for tensor in tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
 
 
 def external_files(model: ModelProto, folder: Path) -> list[Path]:
@@ -131,7 +131,7 @@ def external_files(model: ModelProto, folder: Path) -> list[Path]:
 
 
 def check_external_data(model: ModelProto, path: Path) -> None:
-    """See that every external tensor's bytes are there, inside the model's folder.
+    """Check that every external tensor's bytes exist, inside the model's folder.
 
     Raises:
         BadModel: a file is missing, too short, no regular file, a link, or outside the folder.

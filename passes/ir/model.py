@@ -21,10 +21,10 @@ from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.errors import BadModel
-from passes.ir import scope as scoping
 from passes.ir.external_data import ExternalTensor, check_external_data
+from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import plain_domain
-from passes.ir.scope import Owner
+from passes.ir.scope import Owner, Scope
 from passes.types.inference import ValueTypes
 
 _MOST_QUOTED = 300  # characters of a parser's message
@@ -34,12 +34,12 @@ _MOST_QUOTED = 300  # characters of a parser's message
 class Model:
     """A model in memory. `path` is the file it was read from, None for a proto of the caller.
 
-    What it looks up is looked up once: the proto must not change any more.
+    Lookups are cached: the proto must not change any more.
     """
 
     proto: ModelProto
     path: Path | None = None
-    _tables: dict[int, _Table] = field(default_factory=dict, repr=False)
+    _indices: dict[int, GraphIndex] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, source: ModelProto | str | os.PathLike[str]) -> Model:
@@ -83,27 +83,32 @@ class Model:
         """The newest opset among those of the main graph and of the functions; 0 if none."""
         return max(map(self.opset, (None, *self.proto.functions)))
 
-    def initializer(self, owner: Owner, name: str) -> TensorProto | None:
-        """The dense initializer of this very graph that is called `name`."""
-        return self._table(owner).initializers.get(name)
+    def index(self, owner: Owner) -> GraphIndex:
+        """The definitions and readers of values in a graph or function."""
+        index = self._indices.get(id(owner))
+        if index is None or index.owner is not owner:
+            index = self._indices[id(owner)] = GraphIndex(owner)
+        return index
 
     def producer(self, owner: Owner, name: str) -> NodeProto | None:
         """The node of this very graph that writes `name`."""
-        return self._table(owner).producers.get(name)
-
-    def position(self, owner: Owner, name: str) -> int | None:
-        """The position in this very graph of the node that writes `name`."""
-        return self._table(owner).positions.get(name)
+        return self.index(owner).producers.get(name)
 
     def defines(self, owner: Owner, name: str) -> bool:
         """Whether `name` is an input, an initializer or a node's output of this very graph."""
-        table = self._table(owner)
-        known = (table.producers, table.initializers, table.inputs, table.sparse)
-        return any(name in names for names in known)
+        return self.index(owner).defines(name)
 
-    def input_names(self, owner: Owner) -> frozenset[str]:
-        """The names of the inputs of this very graph."""
-        return self._table(owner).inputs
+    def home(self, scope: Scope, name: str) -> Scope | None:
+        """The scope that defines what a name means in `scope`; None where none does."""
+        return next(
+            (enclosing for enclosing in scope.chain() if self.defines(enclosing.owner, name)), None
+        )
+
+    def visible_producer(self, scope: Scope, name: str) -> NodeProto | None:
+        """The node that computes what a name means in a scope; None where it is not a node's
+        output."""
+        home = self.home(scope, name)
+        return None if home is None else self.producer(home.owner, name)
 
     @cached_property
     def types(self) -> ValueTypes:
@@ -117,39 +122,6 @@ class Model:
         if self.base_dir is None:
             raise BadModel(f"the data of {tensor.name!r} is external, but the model has no file")
         return ExternalTensor.of(tensor).read(tensor, self.base_dir)
-
-    def _table(self, owner: Owner) -> _Table:
-        table = self._tables.get(id(owner))
-        if table is None or table.owner is not owner:
-            table = self._tables[id(owner)] = _Table.of(owner)
-        return table
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Who defines what in one graph; made once, for models that do not change any more."""
-
-    owner: Owner
-    initializers: dict[str, TensorProto]
-    producers: dict[str, NodeProto]
-    inputs: frozenset[str]
-    sparse: frozenset[str]
-
-    @classmethod
-    def of(cls, owner: Owner) -> _Table:
-        dense = () if isinstance(owner, FunctionProto) else owner.initializer
-        return cls(
-            owner,
-            {tensor.name: tensor for tensor in dense},
-            {name: node for node in owner.node for name in node.output if name},
-            frozenset(scoping.input_names(owner)),
-            frozenset(scoping.initializer_names(owner).difference(one.name for one in dense)),
-        )
-
-    @cached_property
-    def positions(self) -> dict[str, int]:
-        """Where the node stands that writes a name."""
-        return {name: at for at, node in enumerate(self.owner.node) for name in node.output if name}
 
 
 #: How deep a file may be nested, for people.

@@ -1,4 +1,4 @@
-"""What operator a node runs, its domain included, and which function it may call."""
+"""The operator of a node, its domain included, and the function that it may call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def plain_domain(domain: str) -> str:
 
 
 class Operation(Protocol):
-    """What names an operator: a node, or one in the making."""
+    """Something that names an operator: a node, or a draft of one."""
 
     @property
     def op_type(self) -> str: ...
@@ -33,10 +33,12 @@ def op_of(node: Operation) -> str:
     ONNX's and compute something else.
     """
     domain = node.domain
-    return node.op_type if is_onnx_domain(domain) else f"{domain}::{node.op_type}"
+    if not domain or is_onnx_domain(domain):
+        return node.op_type
+    return f"{domain}::{node.op_type}"
 
 
-#: What tells functions apart: domain, name, overload.
+#: What identifies a function: domain, name, overload.
 FunctionKey = tuple[str, str, str]
 
 

@@ -1,4 +1,4 @@
-"""Where nodes stand: the graphs they hold, the scopes around them, and what people call both."""
+"""Where nodes stand: the graphs they hold, the scopes around them, and the paths of both."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def holds_graphs(node: NodeProto) -> bool:
 
 
 def label(node: NodeProto, index: int) -> str:
-    """How a node is called in a path: its name, else its op and place (`scan_3`)."""
+    """The name of a node in a path: its own, else its op and place (`scan_3`)."""
     return node.name or f"{called_key(node)[1].lower()}_{index}"
 
 
 def function_label(function: FunctionProto) -> str:
-    """How a model-local function is called in a path."""
+    """The name of a model-local function in a path."""
     overload = f":{function.overload}" if function.overload else ""
     return f"{function.domain}.{function.name}{overload}"
 
@@ -53,7 +53,7 @@ def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
         yield function_label(function), function
 
 
-#: Tells a graph or function of a model from every other one, even where names repeat.
+#: Distinguishes a graph or function of a model from all others, even where names repeat.
 Key = tuple[str | int, ...]
 
 
@@ -84,7 +84,7 @@ class Scope:
 
 
 def path_of(scope: Scope, node: NodeProto, index: int) -> str:
-    """What people call a node of a scope: `main/scan_3.body/if_0`."""
+    """The path of a node of a scope: `main/scan_3.body/if_0`."""
     return f"{scope.path}/{label(node, index)}"
 
 
@@ -98,7 +98,7 @@ class Place:
 
     @property
     def path(self) -> str:
-        """What people call it."""
+        """Its path."""
         return path_of(self.scope, self.node, self.index)
 
 

@@ -17,7 +17,7 @@ class Repeated(Protocol[Item]):
 
 
 def replace_all(repeated: Repeated[Item], values: Iterable[Item]) -> None:
-    """Make `values`, which may come from the field itself, all that it holds."""
+    """Replace what it holds by `values`, which may come from the field itself."""
     kept = list(values)
     del repeated[:]
     repeated.extend(kept)

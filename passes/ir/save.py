@@ -29,7 +29,7 @@ class CannotSave(PassesError):
 
 
 def check_target(path: Path, *, force: bool = False) -> None:
-    """See that `path` may be written, before any work is done.
+    """Check that `path` may be written, before any work is done.
 
     Raises:
         CannotSave: it exists and `force` is off, it is a folder, or its folder does not exist.
@@ -79,7 +79,7 @@ def save(
     try:
         data = _serialized(_with_data_beside(model, path, base_dir, copied, progress), path)
         _replace(path, data)
-    except BaseException as error:
+    except BaseException as error:  # an interrupt leaves no copies behind, either
         for file in copied:
             file.unlink(missing_ok=True)
         if not isinstance(error, OSError | ValueError | EncodeError):
@@ -125,7 +125,7 @@ def _replace(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(path))
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException:  # an interrupt leaves no temporary file behind, either
         Path(temporary).unlink(missing_ok=True)
         raise
 
@@ -156,7 +156,7 @@ def _with_data_beside(
     copied: list[Path],
     progress: Progress | None,
 ) -> ModelProto:
-    """The model, its external data in the folder of `path`; `copied` takes the files made."""
+    """The model with its external data in the folder of `path`; `copied` collects new files."""
     if base_dir is None or base_dir.resolve() == path.parent.resolve():
         return model
     if not any(True for _ in external_tensors(model)):

@@ -56,7 +56,7 @@ def drop_constant_inputs(graph: GraphProto) -> None:
     """Drop the inputs that name an initializer, in place: up to IR 3 these are constants."""
     constants = initializer_names(graph)
     if constants:
-        replace_all(graph.input, [one for one in graph.input if one.name not in constants])
+        replace_all(graph.input, [value for value in graph.input if value.name not in constants])
 
 
 def defined(owner: Owner) -> set[str]:
@@ -88,7 +88,7 @@ def free_names(node: NodeProto) -> list[str]:
 
 
 def all_reads(nodes: Iterable[NodeProto]) -> set[str]:
-    """What these nodes read, in their bodies too; quicker than to ask each."""
+    """What these nodes read, in their bodies too; faster than asking each."""
     names: set[str] = set()
     for node in nodes:
         names.update(node.input[:])  # a list: protobuf hands out names one by one slowly
@@ -172,7 +172,7 @@ def _rename_annotations(graph: GraphProto, mapping: Mapping[str, str]) -> None:
 def renamed_annotation(
     annotation: TensorAnnotation, mapping: Mapping[str, str]
 ) -> TensorAnnotation:
-    """A copy of what is said of the quantization of a value, in new names."""
+    """A copy of a quantization annotation with new names."""
     copy = TensorAnnotation()
     copy.CopyFrom(annotation)
     _rename_annotation(copy, mapping)
@@ -180,7 +180,7 @@ def renamed_annotation(
 
 
 def _rename_annotation(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> None:
-    """It names a value, and the values that hold its scale and zero point."""
+    """Rename the value that it describes, and the values that hold its scale and zero point."""
     annotation.tensor_name = mapping.get(annotation.tensor_name, annotation.tensor_name)
     for entry in annotation.quant_parameter_tensor_names:
         entry.value = mapping.get(entry.value, entry.value)
@@ -189,7 +189,7 @@ def _rename_annotation(annotation: TensorAnnotation, mapping: Mapping[str, str])
 def all_names(owners_: Iterable[Owner]) -> set[str]:
     """Every value name that occurs anywhere in these graphs, at any depth.
 
-    Those that only a value_info knows count, too: a new value of that name would get its type.
+    Those that occur only in a value_info count, too: a new value of that name would get its type.
     """
     names: set[str] = set()
     for owner in owners_:
@@ -199,7 +199,7 @@ def all_names(owners_: Iterable[Owner]) -> set[str]:
 
 
 def _add_names(owner: Owner, names: set[str]) -> None:
-    """Add the names in a graph and below it, in one pass: it may be asked of 100,000 nodes."""
+    """Add the names in a graph and below it, in one pass: there may be 100,000 nodes."""
     for node in owner.node[:]:
         names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
         if holds_graphs(node):

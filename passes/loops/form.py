@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.conditions import conjuncts, is_true
+from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
 from passes.ir.versions import SCAN_8
@@ -37,7 +39,7 @@ class LoopForm:
 
     Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
     outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
-    that name an initializer (IR 3) and that nobody feeds, wherever in the list they stand.
+    that name an initializer (IR 3) and are not fed, wherever in the list they stand.
     `lengths` is the sequence_lens input of a Scan-8, `trip_count` the M of a Loop; empty where
     omitted. On a Scan-8 the axes count the batch axis, which is 0: they are all 1.
     """
@@ -77,7 +79,7 @@ class LoopForm:
         node = NodeProto()
         if self.source is not None:
             node.CopyFrom(self.source)
-            if self._says(self.source):
+            if self._describes(self.source):
                 return node
         node.op_type = self.operator
         replace_all(node.input, self.inputs)
@@ -86,8 +88,8 @@ class LoopForm:
         set_attributes(node, self.kind, body, self.scanned, self.collected)
         return node
 
-    def _says(self, node: NodeProto) -> bool:
-        """Whether this form is what `node` says."""
+    def _describes(self, node: NodeProto) -> bool:
+        """Whether this form describes `node` as it is."""
         opset = SCAN_8 if self.kind is Kind.SCAN_8 else SCAN_8 + 1
         try:
             return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
@@ -102,7 +104,9 @@ class LoopForm:
     @property
     def inputs(self) -> list[str]:
         """The node's inputs, in its operator's order."""
-        fed = [one.initial for one in self.carried] + [one.tensor for one in self.scanned]
+        fed = [carried.initial for carried in self.carried] + [
+            scanned.tensor for scanned in self.scanned
+        ]
         if self.kind is Kind.LOOP:
             initial = "" if self.condition is None else self.condition.initial
             return [self.trip_count, initial, *fed]
@@ -111,21 +115,24 @@ class LoopForm:
     @property
     def outputs(self) -> list[str]:
         """The node's outputs: final values, then collected ones."""
-        return [one.final for one in self.carried] + [one.tensor for one in self.collected]
+        return [carried.final for carried in self.carried] + [
+            collected.tensor for collected in self.collected
+        ]
 
     @property
     def body_inputs(self) -> list[str]:
         """Names of the body's inputs, in the operator's order."""
-        fed = [one.body_input for one in self.carried] + [one.body_input for one in self.scanned]
+        fed = [carried.body_input for carried in self.carried]
+        fed += [scanned.body_input for scanned in self.scanned]
         head = [self.iteration, self.condition.body_input] if self.condition else []
         return [*head, *fed, *self.constant_inputs]
 
     @property
     def body_outputs(self) -> list[str]:
         """Names of the body's outputs, in the operator's order."""
-        given = [one.body_output for one in self.carried]
-        given += [one.body_output for one in self.collected]
-        return [self.condition.body_output, *given] if self.condition else given
+        returned = [carried.body_output for carried in self.carried]
+        returned += [collected.body_output for collected in self.collected]
+        return [self.condition.body_output, *returned] if self.condition else returned
 
     @property
     def width(self) -> int:
@@ -150,21 +157,25 @@ class LoopForm:
         return tensor_type(TensorProto.INT64, number), tensor_type(TensorProto.BOOL, condition)
 
     def _declared_rank(self, name: str) -> int:
-        declared = (one.type.tensor_type.shape for one in self.body.input if one.name == name)
+        declared = (value.type.tensor_type.shape for value in self.body.input if value.name == name)
         return min(1, max((len(shape.dim) for shape in declared), default=0))
 
     def goes_on(self, constant: Callable[[str], npt.NDArray[Any] | None]) -> bool:
         """Whether the body never ends the loop: it returns the condition it got, which is true
         wherever it runs, or a constant that is true.
 
-        `constant` gives the values that are fixed, as seen from the body.
+        `constant` returns the values of constants, as seen from the body.
         """
         if self.condition is None:
             return True
-        producers = {name: node for node in self.body.node for name in node.output}
-        given = self.condition.body_input
-        parts = conjuncts(self.condition.body_output, producers.get)
-        return all(name == given or is_true(constant(name)) for _, name in parts)
+        received = self.condition.body_input
+        parts = conjuncts(self.condition.body_output, self.index.producers.get)
+        return all(name == received or is_true(constant(name)) for _, name in parts)
+
+    @cached_property
+    def index(self) -> GraphIndex:
+        """The definitions and readers of values in the body, which must not change any more."""
+        return GraphIndex(self.body)
 
     @property
     def captured(self) -> list[str]:

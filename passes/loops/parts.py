@@ -36,7 +36,7 @@ class Scanned:
 
 @dataclass(frozen=True)
 class Collected:
-    """A value of every iteration, stacked along `axis`, last first where `reversed`."""
+    """A value of every iteration, stacked along `axis`, in reverse where `reversed`."""
 
     body_output: str
     tensor: str  # empty where the node omits the output
@@ -46,7 +46,7 @@ class Collected:
 
 @dataclass(frozen=True)
 class Condition:
-    """The condition of a Loop; `initial` is empty where the node omits it, and then true: what
+    """The condition of a Loop; `initial` is empty where the node omits it, which means true: what
     the body returns counts in either case."""
 
     initial: str

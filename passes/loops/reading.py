@@ -1,4 +1,4 @@
-"""What a Scan or Loop node says, its counts checked; what does not fit is a BadModel."""
+"""Reads the parts of a Scan or Loop node, and checks their counts; a mismatch is a BadModel."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class ScanParts:
 
 
 def scan_parts(node: NodeProto, fed: Sequence[str]) -> ScanParts:
-    """Take a Scan apart that feeds these values to its body.
+    """Take apart a Scan that feeds these values to its body.
 
     Raises:
         BadModel: it has no body, or the counts do not fit.
     """
     body = body_of(node)
-    said = _attribute(node, "num_scan_inputs")
-    scanned = 0 if said is None else said.i
+    declared = _attribute(node, "num_scan_inputs")
+    scanned = 0 if declared is None else declared.i
     if not 0 < scanned <= len(fed):
         raise BadModel(f"Scan: num_scan_inputs is {scanned}, the node feeds {len(fed)} values")
     inputs, constants = fed_and_constant(body, len(fed), "Scan")
@@ -52,7 +52,7 @@ def scan_parts(node: NodeProto, fed: Sequence[str]) -> ScanParts:
 def all_carried(
     initials: Sequence[str], inputs: Sequence[str], outputs: Sequence[str], finals: Sequence[str]
 ) -> tuple[Carried, ...]:
-    """One carried value for each initial one; the other lists may go on behind."""
+    """One carried value for each initial one; the other lists may be longer."""
     return tuple(map(Carried, initials, inputs, outputs, finals))
 
 
@@ -69,7 +69,7 @@ def body_of(node: NodeProto) -> GraphProto:
 
 
 def need(holds: bool, op: str, has: int, wants: int, how: str = "exactly") -> None:
-    """Refuse a body whose outputs are not as many as the node wants.
+    """Check that the number of a body's outputs is what the node requires.
 
     Raises:
         BadModel: `holds` is false.
@@ -125,7 +125,7 @@ def _attribute(node: NodeProto, name: str) -> AttributeProto | None:
     Raises:
         ChosenByCaller: the callers of the function choose it.
     """
-    found = next((one for one in node.attribute if one.name == name), None)
+    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
     if found is not None and found.ref_attr_name:
         raise ChosenByCaller(
             f"{name} of {op_of(node)} is {found.ref_attr_name!r} of the function, which its "

@@ -1,9 +1,9 @@
-"""Scans on other axes than the first, where onnxruntime takes them.
+"""Scans on other axes than the first, where onnxruntime supports them.
 
-It moves the axes itself, as a Transpose does, but ends the process (SIGFPE) where there is nothing
-to move: where the size that is scanned is 0, or one behind it or behind the axis that is collected,
-or any one where that is the second axis. A Transpose takes such tensors, so it does the work where
-a size may be 0.
+It moves the axes itself, as a Transpose does, but crashes (SIGFPE) where there is nothing
+to move: where the scanned size is 0, or a size after it or after the collected axis,
+or any size where that is the second axis. A Transpose handles such tensors, so it does the work
+where a size may be 0.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def write_scan(
 ) -> None:
     """Write a Scan, or another loop as it is, with Transposes around it where it needs them.
 
-    The body tells the sizes of elements; the first `rows` of them are not 0 where it runs.
-    `may_idle`: there may be nothing to scan, which is to fail. `dress` finishes the node, or it
+    The sizes of elements follow from the body; the first `rows` of them are not 0 where it runs.
+    `may_idle`: there may be nothing to scan, which must fail. `dress` finishes the node, or it
     gets a `name`.
     """
     inputs, outputs = _types(form.body.input), _types(form.body.output)
@@ -40,19 +40,23 @@ def write_scan(
     if form.kind is Kind.SCAN:
         written = replace(
             form,
-            scanned=tuple(_scanned(author, one, inputs, rows, may_idle) for one in form.scanned),
-            collected=tuple(_collected(author, one, outputs, rows) for one in form.collected),
+            scanned=tuple(
+                _scanned(author, scanned, inputs, rows, may_idle) for scanned in form.scanned
+            ),
+            collected=tuple(
+                _collected(author, collected, outputs, rows) for collected in form.collected
+            ),
         )
     node = written.to_node()
     if name is not None:
         node.name = name
     author.adopt([dress(node)])
-    for one, made in zip(form.collected, written.collected, strict=True):
-        if one.axis != made.axis:
-            rank = len(dims_of(outputs[one.body_output]) or ()) + 1
+    for collected, moved in zip(form.collected, written.collected, strict=True):
+        if collected.axis != moved.axis:
+            rank = len(dims_of(outputs[collected.body_output]) or ()) + 1
             perm = list(range(1, rank))
-            perm.insert(one.axis % rank, 0)
-            author.op("Transpose", made.tensor, outputs=[one.tensor], perm=perm)
+            perm.insert(collected.axis % rank, 0)
+            author.op("Transpose", moved.tensor, outputs=[collected.tensor], perm=perm)
 
 
 def _types(values: Sequence[ValueInfoProto]) -> dict[str, TypeProto]:
@@ -60,34 +64,36 @@ def _types(values: Sequence[ValueInfoProto]) -> dict[str, TypeProto]:
 
 
 def _scanned(
-    author: Author, one: Scanned, types: dict[str, TypeProto], rows: int, may_idle: bool
+    author: Author, scanned: Scanned, types: dict[str, TypeProto], rows: int, may_idle: bool
 ) -> Scanned:
-    known = types.get(one.body_input)
+    known = types.get(scanned.body_input)
     dims = dims_of(known)
-    if not one.axis or dims is None:
-        return one
-    axis = one.axis % (len(dims) + 1)
+    if not scanned.axis or dims is None:
+        return scanned
+    axis = scanned.axis % (len(dims) + 1)
     first = 0 if elem_type_of(known) == TensorProto.STRING else axis
     elements = _are_sizes(dims, first, rows)
     if not axis or (elements and not may_idle):
-        return one
+        return scanned
     perm = [axis, *(other for other in range(len(dims) + 1) if other != axis)]
     with author.serving(HANDLE_NOTHING) if elements else nullcontext():
-        return replace(one, tensor=author.op("Transpose", one.tensor, perm=perm), axis=0)
+        return replace(scanned, tensor=author.op("Transpose", scanned.tensor, perm=perm), axis=0)
 
 
-def _collected(author: Author, one: Collected, types: dict[str, TypeProto], rows: int) -> Collected:
-    known = types.get(one.body_output)
+def _collected(
+    author: Author, collected: Collected, types: dict[str, TypeProto], rows: int
+) -> Collected:
+    known = types.get(collected.body_output)
     dims = dims_of(known)
-    if not one.axis or dims is None:
-        return one
-    axis = one.axis % (len(dims) + 1)
+    if not collected.axis or dims is None:
+        return collected
+    axis = collected.axis % (len(dims) + 1)
     first = 0 if axis == 1 or elem_type_of(known) == TensorProto.STRING else axis
     if not axis or _are_sizes(dims, first, rows):
-        return one
-    return replace(one, tensor=author.fresh(f"{one.tensor}/rows"), axis=0)
+        return collected
+    return replace(collected, tensor=author.fresh(f"{collected.tensor}/rows"), axis=0)
 
 
 def _are_sizes(dims: Dims, first: int, rows: int) -> bool:
-    """Whether none of the dims from `first` on is 0."""
+    """Whether all dims from `first` on are known and not 0."""
     return all(isinstance(dim, int) and dim > 0 for dim in dims[max(first, rows) :])

@@ -27,29 +27,30 @@ def set_attributes(
 ) -> None:
     """Give a node the attributes of a loop, in place; those that no loop knows stay.
 
-    Axes and directions that say nothing are written only where the node had them.
+    Axes and directions with default values are written only where the node had them.
     """
     had = {attribute.name for attribute in node.attribute}
     kept = [attribute for attribute in node.attribute if attribute.name not in _OURS]
-    made = [helper.make_attribute("body", body)]
+    attributes = [helper.make_attribute("body", body)]
     if kind is not Kind.LOOP:
-        made.append(helper.make_attribute("num_scan_inputs", len(scanned)))
+        attributes.append(helper.make_attribute("num_scan_inputs", len(scanned)))
     for name, values in _lists(kind, scanned, collected).items():
         if values and (any(values) or name in had):
-            made.append(helper.make_attribute(name, values))
-    replace_all(node.attribute, [*made, *kept])
+            attributes.append(helper.make_attribute(name, values))
+    replace_all(node.attribute, [*attributes, *kept])
 
 
 def _lists(
     kind: Kind, scanned: Sequence[Scanned], collected: Sequence[Collected]
 ) -> dict[str, list[int]]:
-    backwards = [int(one.reversed) for one in scanned]
+    backwards = [int(scan.reversed) for scan in scanned]
     if kind is Kind.SCAN_8:
         return {"directions": backwards}
     if kind is Kind.LOOP:
         return {}
-    prepends = [int(one.reversed) for one in collected]
-    axes, out_axes = [one.axis for one in scanned], [one.axis for one in collected]
+    prepends = [int(collect.reversed) for collect in collected]
+    axes = [scan.axis for scan in scanned]
+    out_axes = [collect.axis for collect in collected]
     values = (axes, backwards, out_axes, prepends)
     return dict(zip(_AXES_AND_DIRECTIONS, values, strict=True))
 

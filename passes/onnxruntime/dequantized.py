@@ -1,5 +1,5 @@
-"""Dequantized values that a body reads: onnxruntime moves a DequantizeLinear behind the nodes that
-only move elements, and crashes where what reads those is a body (QDQPropagationTransformer)."""
+"""Dequantized values that a body reads: onnxruntime moves a DequantizeLinear past nodes that
+only move elements, and crashes where a body reads these (QDQPropagationTransformer)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.rule import Edit, Site
+from passes.rule import Edit, Site, Slot
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -21,7 +21,7 @@ Producer = Callable[[str], NodeProto | None]
 
 
 def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
-    """An Edit that has bodies read such values behind a Gather, where they did not before."""
+    """An Edit whose bodies read such values through a Gather, if they did not read them before."""
     if not any(map(scoping.holds_graphs, edit.nodes)) or not _dequantizes(site):
         return edit
     owner = site.scope.owner
@@ -31,60 +31,63 @@ def with_dequantized_apart(site: Site, edit: Edit) -> Edit:
     nodes = apart.nodes(edit.nodes, lambda name: site.model.producer(owner, name))
     if not apart.written:
         return edit
-    constants = [one for writer in (author, *apart.written) for one in writer.constants]
+    constants = [constant for writer in (author, *apart.written) for constant in writer.constants]
     return replace(edit, nodes=tuple(nodes), initializers=(*edit.initializers, *constants))
+
+
+_DEQUANTIZES: Slot[bool] = Slot()
 
 
 def _dequantizes(site: Site) -> bool:
     nodes = (place.node for place in scoping.walk_model(site.model.proto))
     return site.memory.once(
-        "dequantizes", lambda: any(op_of(node) == "DequantizeLinear" for node in nodes)
+        _DEQUANTIZES, lambda: any(op_of(node) == "DequantizeLinear" for node in nodes)
     )
 
 
 def _captured(node: NodeProto) -> list[str]:
-    """What the bodies of a node read around them."""
+    """The names that the bodies of a node capture."""
     return [name for _, graph in scoping.subgraphs(node) for name in scoping.captures(graph)]
 
 
 @dataclass(frozen=True)
 class _Apart:
-    """Rewrites lists of nodes; what bodies read already `before` stays as it is."""
+    """Rewrites lists of nodes; what bodies already read `before` stays as it is."""
 
     author: Author
     before: Collection[str]
     written: list[Author] = field(default_factory=list)
 
     def nodes(self, nodes: Sequence[NodeProto], outer: Producer) -> list[NodeProto]:
-        """The nodes of one graph; `outer` knows who makes what else in this graph."""
-        makers: dict[str, NodeProto] = {}
-        made: list[NodeProto] = []
+        """The nodes of one graph; `outer` returns the producers of other values in this graph."""
+        producers: dict[str, NodeProto] = {}
+        rewritten: list[NodeProto] = []
         for node in nodes:
             kept = node
             if scoping.holds_graphs(node):
                 kept = NodeProto()
                 kept.CopyFrom(node)
-                made += self._apart(kept, lambda name: makers.get(name) or outer(name))
-            made.append(kept)
-            makers.update((name, kept) for name in kept.output)
-        return made
+                rewritten += self._apart(kept, lambda name: producers.get(name) or outer(name))
+            rewritten.append(kept)
+            producers.update((name, kept) for name in kept.output)
+        return rewritten
 
     def _apart(self, node: NodeProto, producer: Producer) -> list[NodeProto]:
-        """Let the bodies of a node read other names, and answer with the nodes that make these."""
-        at, only = self.author.inside(self.author.prefix), self.author.int(0)
+        """Let the bodies of a node read other names; returns the nodes that compute these."""
+        writer, only = self.author.inside(self.author.prefix), self.author.int(0)
         renamed = {
-            name: at.op("Gather", spelling.unsqueeze(at, name, 0), only, axis=0)
+            name: writer.op("Gather", spelling.unsqueeze(writer, name, 0), only, axis=0)
             for name in dict.fromkeys(_captured(node))
             if name not in self.before and _is_moved(name, producer)
         }
         if renamed:
-            self.written.append(at)
+            self.written.append(writer)
         for _, graph in scoping.subgraphs(node):
             scoping.rename_captures(graph, renamed)
             inner = self.nodes(graph.node, lambda name: None)
             del graph.node[:]
             graph.node.extend(inner)
-        return at.nodes
+        return writer.nodes
 
 
 def _is_moved(name: str, producer: Producer) -> bool:

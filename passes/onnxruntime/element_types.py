@@ -1,10 +1,10 @@
-"""Which element types the inputs and outputs of an operator have, at every version of it.
+"""The element types of the inputs and outputs of an operator, at every version of it.
 
-What is valid, the operators' schemas say. What onnxruntime's CPU kernels lack of it was measured
+The operators' schemas say what is valid. What onnxruntime's CPU kernels lack of it was measured
 by loading a model of each operator and type in releases 1.18, 1.22 and 1.32 (which
 `tests/measured_types.py` does), and is listed in `types.json`: by operator, version
-and type variable the types, with the last release that lacks them where a newer one does not. Of
-an operator that is not listed there, onnxruntime is taken to have all that it needs.
+and type variable, the types, each with the last release that lacks it where a newer one does not.
+An operator that is not listed there is assumed to have all kernels that it needs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from passes.ir.operators import op_of
 _NAMES = {name.lower(): number for name, number in TensorProto.DataType.items()}
 _TYPES = {f"tensor({name})": number for name, number in _NAMES.items()}
 
-#: For each type those that hold all its values: a Cast there and back changes nothing but the
+#: For each type one that holds all its values: a Cast there and back changes only the
 #: payload of a NaN. Conversion between the 64-bit integers keeps the bits. The smallest number
-#: of float8e8m0 is none of the normal ones of float, which onnx's Cast back doubles.
+#: of float8e8m0 is not a normal float, and onnx's Cast back doubles it.
 _WIDER: Mapping[int, int] = {
     TensorProto.BOOL: TensorProto.UINT8,
     TensorProto.INT2: TensorProto.INT8,
@@ -51,10 +51,10 @@ _WIDER: Mapping[int, int] = {
 #: Ops that only move elements, and so do the same with wider ones.
 _MOVING = frozenset(
     {
-        *("Compress", "Concat", "ConstantOfShape", "Expand", "Flatten", "Gather"),
-        *("GatherElements", "GatherND", "Reshape", "ReverseSequence", "Scatter"),
-        *("ScatterElements", "ScatterND", "Shape", "Size", "Slice", "Split", "Squeeze", "Tile"),
-        *("Transpose", "Unsqueeze", "Where"),
+        *("Compress", "Concat", "ConstantOfShape", "DepthToSpace", "Expand", "Flatten", "Gather"),
+        *("GatherElements", "GatherND", "Pad", "Reshape", "ReverseSequence", "Scatter"),
+        *("ScatterElements", "ScatterND", "Shape", "Size", "Slice", "SpaceToDepth", "Split"),
+        *("Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"),
     }
 )
 #: Ops that only compare elements: with wider ones they do the same if the order stays.
@@ -64,12 +64,23 @@ _COMPARING = frozenset(
         *("Less", "LessOrEqual", "Max", "Min", "ReduceMax", "ReduceMin"),
     }
 )
+#: Ops that compute with wider numbers what a Cast back makes of their own result: integers wrap
+#: around as they would have, and a float of more than twice the digits is rounded to the same.
+_COMPUTING = frozenset(
+    {
+        *("Abs", "Add", "Ceil", "Div", "Floor", "Mod", "Mul", "Neg", "Reciprocal", "Relu"),
+        *("Round", "Sign", "Sqrt", "Sub"),
+    }
+)
+#: Those that sum up, which wraps around, too, but is rounded in between.
+_SUMMING = frozenset({"CumSum", "Gemm", "MatMul", "ReduceProd", "ReduceSum", "Sum"})
+_KEEP_BITS = frozenset({"Add", "Mul", "Sub"})  # where the wider type only keeps the bits
 
 
 @dataclass(frozen=True)
 class Formal:
-    """An input or output of an operator: its type variable, what it may stand for, and for which
-    of these some release of onnxruntime lacks a kernel, or all releases do."""
+    """An input or output of an operator: its type variable, the valid types, and those for which
+    some release of onnxruntime, or every release, lacks a kernel."""
 
     variable: str
     valid: frozenset[int]
@@ -77,13 +88,13 @@ class Formal:
     always_lacked: frozenset[int]
 
     def runs(self, elem_type: int) -> bool:
-        """Whether a tensor of a type may stand here, in every release of onnxruntime."""
+        """Whether a tensor of a type may be used here, in every release of onnxruntime."""
         return elem_type in self.valid and elem_type not in self.lacked
 
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of one version of an operator; the last ones may stand for many."""
+    """The inputs and outputs of one version of an operator; the last ones may be variadic."""
 
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
@@ -99,21 +110,21 @@ class Signature:
 
 @cache
 def signature(op_type: str, opset: int) -> Signature | None:
-    """The types that an operator of the standard domain takes and gives; None where there is none
-    of this name."""
+    """The types that an operator of the standard domain takes and returns; None where there is no
+    such operator."""
     if not defs.has(op_type, opset):
         return None
     schema = defs.get_schema(op_type, opset)
     allowed = {
-        one.type_param_str: frozenset(
-            _TYPES[name] for name in one.allowed_type_strs if name in _TYPES
+        constraint.type_param_str: frozenset(
+            _TYPES[name] for name in constraint.allowed_type_strs if name in _TYPES
         )
-        for one in schema.type_constraints
+        for constraint in schema.type_constraints
     }
     lacked = _lacked().get(op_type, {}).get(str(schema.since_version), {})
 
-    def formal(said: defs.OpSchema.FormalParameter) -> Formal:
-        variable = said.type_str
+    def formal(parameter: defs.OpSchema.FormalParameter) -> Formal:
+        variable = parameter.type_str
         valid = allowed.get(variable, frozenset(filter(None, [_TYPES.get(variable)])))
         names = [name.partition("@") for name in lacked.get(variable, "").split()]
         always = (_NAMES[name] for name, _, last in names if not last)
@@ -140,9 +151,9 @@ def runs(op_type: str, opset: int, elem_type: int, variable: str = "T") -> bool:
 
 
 def wider(op_type: str, opset: int, elem_type: int, variable: str = "T") -> int:
-    """A type that may stand in the place of another one, in onnxruntime too, the op doing the
-    same but for a Cast there and back; 0 where there is none."""
-    if op_type not in _MOVING and (op_type not in _COMPARING or elem_type == TensorProto.UINT64):
+    """A wider type with which the op does the same, but for a Cast there and back, in onnxruntime
+    too; 0 where there is none."""
+    if not _does_the_same_wider(op_type, elem_type):
         return 0
     cast = signature("Cast", opset)
     found = _WIDER.get(elem_type, 0)
@@ -153,10 +164,18 @@ def wider(op_type: str, opset: int, elem_type: int, variable: str = "T") -> int:
     return 0
 
 
+def _does_the_same_wider(op_type: str, elem_type: int) -> bool:
+    """Whether an op computes the same on numbers of a wider type, but for a Cast back."""
+    if elem_type == TensorProto.UINT64:
+        return op_type in _MOVING | _KEEP_BITS
+    rounded = _WIDER.get(elem_type) == TensorProto.FLOAT
+    return op_type in _MOVING | _COMPARING | _COMPUTING or (op_type in _SUMMING and not rounded)
+
+
 @dataclass(frozen=True)
 class Need:
-    """That a type variable of an operator stands for a type for which its schema, or the kernels
-    of some onnxruntime, do not let it stand."""
+    """A type for a type variable of an operator that its schema does not allow, or for which
+    some onnxruntime lacks a kernel."""
 
     op: str
     formal: Formal
@@ -164,22 +183,22 @@ class Need:
 
     @property
     def is_lacked(self) -> bool:
-        """Whether only a kernel is lacked."""
+        """Whether it is valid, and only a kernel is missing."""
         return self.elem_type in self.formal.valid
 
 
-def given_and_needed(
+def output_types_and_needs(
     node: NodeProto, opset: int, inputs: Sequence[int]
 ) -> tuple[Sequence[int], frozenset[Need]]:
-    """The types of what a node without bodies gives, 0 where that does not show, and its needs."""
+    """The output types of a node without bodies, 0 where they are unknown, and its needs."""
     op = op_of(node)
-    said = _said_type(node) if node.attribute or op == "ConstantOfShape" else 0
-    return _given_and_needed(op, opset, tuple(inputs), said, len(node.output))
+    declared = declared_type(node) if node.attribute or op == "ConstantOfShape" else 0
+    return _output_types_and_needs(op, opset, tuple(inputs), declared, len(node.output))
 
 
 @cache
-def _given_and_needed(
-    op_type: str, opset: int, inputs: tuple[int, ...], said: int, count: int
+def _output_types_and_needs(
+    op_type: str, opset: int, inputs: tuple[int, ...], declared: int, count: int
 ) -> tuple[Sequence[int], frozenset[Need]]:
     known = signature(op_type, opset)
     if known is None:
@@ -189,42 +208,48 @@ def _given_and_needed(
         for position, elem_type in enumerate(inputs)
         if elem_type and (formal := known.input(position)) is not None
     }
-    given = []
+    outputs = []
     for position in range(count):
         formal = known.output(position)
-        elem_type = 0 if formal is None else bound.get(formal.variable, 0) or said
-        if formal is not None and not elem_type and len(formal.valid) == 1:
+        if formal is None or not formal.valid:  # a sequence, say
+            outputs.append(0)
+            continue
+        elem_type = bound.get(formal.variable, 0) or declared
+        if not elem_type and len(formal.valid) == 1:
             (elem_type,) = formal.valid
-        given.append(elem_type)
-    return given, needs_of(op_type, opset, inputs, given)
+        outputs.append(elem_type)
+    return outputs, needs_of(op_type, opset, inputs, outputs)
 
 
 def needs_of(
     op_type: str, opset: int, inputs: Sequence[int], outputs: Sequence[int]
 ) -> frozenset[Need]:
-    """What a node needs that there is not, by the types of its inputs and outputs, 0 for those
-    that are not known."""
+    """The needs of a node, by the types of its inputs and outputs, 0 for those
+    that are unknown; what is no tensor, a sequence, has none."""
     known = signature(op_type, opset)
     if known is None:
         return frozenset()
-    pairs = [(known.input(at), elem_type) for at, elem_type in enumerate(inputs)]
-    pairs += [(known.output(at), elem_type) for at, elem_type in enumerate(outputs)]
+    pairs = [(known.input(position), elem_type) for position, elem_type in enumerate(inputs)]
+    pairs += [(known.output(position), elem_type) for position, elem_type in enumerate(outputs)]
     return frozenset(
         Need(op_type, formal, elem_type)
         for formal, elem_type in pairs
-        if formal is not None and elem_type and not formal.runs(elem_type)
+        if formal is not None and formal.valid and elem_type and not formal.runs(elem_type)
     )
 
 
-def _said_type(node: NodeProto) -> int:
-    """The element type that attributes say, 0 where they say none."""
-    for one in node.attribute:
-        if one.name in ("to", "dtype", "output_dtype") and one.type == AttributeProto.INT:
-            return int(one.i)
-        if one.name == "value" and one.type == AttributeProto.TENSOR:
-            return one.t.data_type
-        if one.type == AttributeProto.SPARSE_TENSOR:
-            return one.sparse_tensor.values.data_type
-        if op_of(node) == "Constant" and one.name in CONSTANT_TYPES:
-            return CONSTANT_TYPES[one.name]
+def declared_type(node: NodeProto) -> int:
+    """The element type in a node's attributes; 0 where there is none."""
+    for attribute in node.attribute:
+        if (
+            attribute.name in ("to", "dtype", "output_dtype")
+            and attribute.type == AttributeProto.INT
+        ):
+            return int(attribute.i)
+        if attribute.name == "value" and attribute.type == AttributeProto.TENSOR:
+            return attribute.t.data_type
+        if attribute.type == AttributeProto.SPARSE_TENSOR:
+            return attribute.sparse_tensor.values.data_type
+        if op_of(node) == "Constant" and attribute.name in CONSTANT_TYPES:
+            return CONSTANT_TYPES[attribute.name]
     return TensorProto.FLOAT if op_of(node) == "ConstantOfShape" else 0

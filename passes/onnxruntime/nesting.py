@@ -1,7 +1,7 @@
-"""How deep bodies stand in bodies: a file that is nested deeper is read by nobody.
+"""The nesting depth of bodies: no reader takes a file that is nested more deeply.
 
 protobuf reads 100 levels of messages. A body is three of them (node, attribute, graph), and what
-it declares about its values a few more: 31 bodies in one another, or 30 around sequences.
+it declares about its values a few more: 31 nested bodies, or 30 around sequences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fitting_depth(site: Site, edit: Edit) -> Edit:
 
 
 def too_deep(site: Site) -> Refused:
-    """The refusal of what would be nested too deep."""
+    """The refusal of what would be nested too deeply."""
     return Refused(
         "too-deep",
         f"bodies would stand too deep in one another for a file: {DEEPEST}",
@@ -41,7 +41,7 @@ def too_deep(site: Site) -> Refused:
 
 
 def _depth_of_node(node: NodeProto) -> int:
-    """The levels of messages that a node is, itself among them, as far as it holds bodies."""
+    """The levels of messages that a node is, including itself, as far as it holds bodies."""
     graphs = [graph for _, graph in scoping.subgraphs(node)]
     return _BODY + max(map(depth_below, graphs)) if graphs else 1
 
@@ -49,12 +49,12 @@ def _depth_of_node(node: NodeProto) -> int:
 def depth_below(graph: GraphProto) -> int:
     """The levels below a graph."""
     values = (*graph.input, *graph.output, *graph.value_info)
-    declared = max((_DECLARED + _depth_of_type(one.type) for one in values), default=0)
+    declared = max((_DECLARED + _depth_of_type(value.type) for value in values), default=0)
     return max([declared, *map(_depth_of_node, graph.node)])
 
 
 def _depth_of_type(kind: TypeProto) -> int:
-    """The levels of messages that a type is, itself among them."""
+    """The levels of messages that a type is, including itself."""
     which = kind.WhichOneof("value")
     if which in ("sequence_type", "optional_type"):
         return 2 + _depth_of_type(getattr(kind, which).elem_type)

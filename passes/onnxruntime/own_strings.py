@@ -1,5 +1,5 @@
 """Strings in a Loop that collects strings: onnxruntime moves these out of what the body returns,
-and so out of an outer value or a constant that an Identity hands on."""
+and so out of an outer value or a constant that an Identity copies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
-from passes.ir.versions import WHERE_SINCE
+from passes.ir.versions import HAS_WHERE
 from passes.rule import Edit, Site
 from passes.types.value_types import elem_type_of
 from passes.writing.author import Author
-
-SHARING = {"Identity", "Reshape", "Squeeze", "Unsqueeze", "Flatten"}
-"""Ops whose result may share the memory of what they read."""
 
 
 def with_own_strings(site: Site, edit: Edit) -> Edit:
@@ -24,13 +22,13 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
     if site.scope.outer is None:
         return edit
     handed = [node for node in edit.nodes if _hands_on_text(site, node)]
-    if not handed or site.target < WHERE_SINCE or not _is_emptied(site):
+    if not handed or site.target < HAS_WHERE or not _is_emptied(site):
         return edit
-    makers = {name: node for node in edit.nodes for name in node.output}
+    producers = {name: node for node in edit.nodes for name in node.output}
     texts = {
         node.output[0]: node.input[0]
         for node in handed
-        if _shares(makers.get(node.input[0]) or _maker(site, node.input[0]))
+        if _shares(producers.get(node.input[0]) or _producer(site, node.input[0]))
     }
     author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
     true = author.constant(np.array(True), "true") if texts else ""
@@ -47,33 +45,33 @@ def may_collect_strings(node: NodeProto) -> bool:
         return False
     (body,) = (graph for part, graph in scoping.subgraphs(node) if part == "body")
     rows = body.output[len(node.input) - 1 :]
-    return any(elem_type_of(one.type) in (0, TensorProto.STRING) for one in rows)
+    return any(elem_type_of(row.type) in (0, TensorProto.STRING) for row in rows)
 
 
 def _hands_on_text(site: Site, node: NodeProto) -> bool:
-    """Whether a node of an Edit gives strings, which the site's node gave, another name."""
+    """Whether a node of an Edit only renames strings that the site's node returned."""
     if op_of(node) != "Identity":
         return False
     known = site.type_of(node.output[0]) if node.output[0] in site.node.output else None
     return elem_type_of(known) == TensorProto.STRING
 
 
-def _maker(site: Site, name: str) -> NodeProto | None:
+def _producer(site: Site, name: str) -> NodeProto | None:
     return site.model.producer(site.scope.owner, name)
 
 
-def _shares(maker: NodeProto | None) -> bool:
-    """Whether a value may be, or share the memory of, one that is not computed beside it."""
-    return maker is None or op_of(maker) in SHARING
+def _shares(producer: NodeProto | None) -> bool:
+    """Whether a value may be, or share the memory of, one that is computed elsewhere."""
+    return producer is None or traits_of(producer).hands_on
 
 
 def _is_emptied(site: Site) -> bool:
     """Whether a Loop around the site collects strings."""
-    for at in site.scope.chain():
-        if at.outer is None:
+    for enclosing in site.scope.chain():
+        if enclosing.outer is None:
             return False
-        position = at.key[-2]
+        position = enclosing.key[-2]
         assert isinstance(position, int)
-        if may_collect_strings(at.outer.owner.node[position]):
+        if may_collect_strings(enclosing.outer.owner.node[position]):
             return True
     return False

@@ -14,7 +14,7 @@ _FORM = re.compile(r"onnxruntime==(\d{1,4})\.(\d{1,4})(\.\d+)?")
 
 
 class UnknownRelease(PassesError):
-    """What a model is to be written for is no release whose limits are known."""
+    """The requested target is not a release whose limits are known."""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from passes.ir.scope import Key, Place
 from passes.types.type_tables import Table, Tables, inferred, look_up, tabulate
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
-_HIDDEN = "not.to.be.inferred"  # a domain that nobody knows
+_HIDDEN = "not.to.be.inferred"  # a domain without schemas
 
 
 def infer_functions(model: ModelProto, tables: dict[Key, Table]) -> None:
@@ -83,31 +83,33 @@ def _function_as_model(
 
 
 def _argument(place: Place, position: int, tables: Tables) -> TypeProto | None:
-    given = place.node.input
-    return look_up(tables, place.scope, given[position]) if position < len(given) else None
+    arguments = place.node.input
+    return look_up(tables, place.scope, arguments[position]) if position < len(arguments) else None
 
 
 def _settle_attributes(graph: GraphProto, function: FunctionProto, calls: list[NodeProto]) -> None:
-    """Write what the calls agree on in place of references to attributes.
+    """Replace references to attributes by the values on which the calls agree.
 
     Inference reads a reference as 0: where the calls differ, the node is hidden from it.
     """
     for owner in scoping.graphs_below(graph):
         for node in owner.node:
-            for attribute in [one for one in node.attribute if one.ref_attr_name]:
-                given = [_given(call, function, attribute.ref_attr_name) for call in calls]
-                if given[0] is None or any(one != given[0] for one in given):
+            for attribute in [reference for reference in node.attribute if reference.ref_attr_name]:
+                values = [_in_call(call, function, attribute.ref_attr_name) for call in calls]
+                if values[0] is None or any(value != values[0] for value in values):
                     node.domain = _HIDDEN
                 else:
                     name = attribute.name
-                    attribute.CopyFrom(given[0])
+                    attribute.CopyFrom(values[0])
                     attribute.name = name
 
 
-def _given(call: NodeProto, function: FunctionProto, name: str) -> AttributeProto | None:
-    """What a call says of an attribute; None where its own caller says it, or nobody."""
-    said = {one.name: one for one in (*function.attribute_proto, *call.attribute)}
-    found = said.get(name)
+def _in_call(call: NodeProto, function: FunctionProto, name: str) -> AttributeProto | None:
+    """The value of an attribute in a call; None if its own caller chooses it, or it has none."""
+    declared = {
+        attribute.name: attribute for attribute in (*function.attribute_proto, *call.attribute)
+    }
+    found = declared.get(name)
     return None if found is None or found.ref_attr_name else found
 
 
@@ -118,10 +120,10 @@ def _agreed(types: list[TypeProto | None]) -> TypeProto | None:
         return None
     if all(other == first for other in rest):
         return first
-    elem_types = {elem_type_of(one) for one in types}
+    elem_types = {elem_type_of(type_) for type_ in types}
     if len(elem_types) != 1 or 0 in elem_types:
         return None
-    shapes = [dims_of(one) for one in types]
+    shapes = [dims_of(type_) for type_ in types]
     known = [shape for shape in shapes if shape is not None]
     if len(known) != len(shapes) or len({len(shape) for shape in known}) != 1:
         return tensor_type(elem_types.pop(), None)

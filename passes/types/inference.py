@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable
+from collections.abc import Container, Mapping, Set
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from functools import cached_property
-from typing import Any
 
 from google.protobuf.message import Message
 from onnx import GraphProto, ModelProto, TypeProto
@@ -22,22 +20,27 @@ _LARGE = 1 << 16  # bytes; inference needs no weight larger than a shape
 
 @dataclass
 class ValueTypes:
-    """Types of the values of one model, in every scope; shape inference runs when first asked.
-
-    `derived` is room for what follows from the model and its types, by those who work it out.
-    """
+    """Types of the values of one model, in every scope; shape inference runs on first use."""
 
     model: ModelProto
-    derived: dict[Hashable, Any] = dataclass_field(default_factory=dict, repr=False, compare=False)
 
     def of(self, scope: Scope, name: str) -> TypeProto | None:
-        """The type of what `name` means in `scope`, None where nothing tells it."""
+        """The type of what `name` means in `scope`; None if it is unknown."""
         return look_up(self._by_scope, scope, name)
 
     def within(self, scope: Scope, name: str) -> TypeProto | None:
-        """The type of what `scope` itself defines as `name`, None where nothing tells it."""
+        """The type of what `scope` itself defines as `name`; None if it is unknown."""
         table = self._by_scope.get(scope.key)
         return None if table is None else table.find(name)
+
+    @cached_property
+    def elem_types(self) -> Mapping[str, Set[int]]:
+        """The element types of tensors, by name: of all that a name means somewhere."""
+        found: dict[str, set[int]] = {}
+        for table in self._by_scope.values():
+            for name, elem_type in table.elem_types():
+                found.setdefault(name, set()).add(elem_type)
+        return found
 
     @cached_property
     def _by_scope(self) -> Tables:
@@ -51,9 +54,9 @@ class ValueTypes:
 def light_copy(model: ModelProto) -> ModelProto:
     """A copy without large weights, overridable defaults and constant inputs of bodies.
 
-    Inference would take a default for the value that the input always has; and it counts a
-    body's inputs against what the node feeds, which an IR 3 body that lists its initializers as
-    inputs would fail.
+    Inference would take a default for the value that the input always has; and it compares the
+    number of a body's inputs with what the node feeds, which fails for an IR 3 body that lists its
+    initializers as inputs.
     """
     copy = ModelProto()
     _copy_fields(model, copy, without=("graph", "training_info"))

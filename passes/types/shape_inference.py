@@ -1,14 +1,18 @@
-"""onnx's shape inference, kept from computing with what are no shapes."""
+"""onnx's shape inference, kept from computing with what is not a shape."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import onnx
-from onnx import GraphProto, ModelProto, TensorShapeProto
+from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto
 
 from passes.ir import scope as scoping
+from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.repeated import replace_all
+from passes.ir.versions import SHAPES_MAY_DIFFER
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
 _LONG = 1 << 22  # no vector of so many elements is a shape
 
@@ -19,11 +23,80 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     onnx takes any vector that is added, subtracted or multiplied for a shape, and makes a dim of
     each element: for 2^31 of them it takes all memory. Where a vector is too long for a shape,
     it does not compute with shapes. A negative size, which some exporters write where it is not
-    known, is left out: onnx would compute with it, and Slice would end the process.
+    known, is left out: onnx would compute with it, and Slice would end the process. Before opset
+    11 an If gets the known sizes of either branch: where the branches differ, as runtimes allow,
+    they are left open.
 
     Raises:
         InferenceError, ValidationError, RuntimeError, ValueError: inference gives up.
     """
+    found = _inferred(model)
+    apart: dict[_Output, TypeProto] = {}
+    while more := dict(_differing(found, apart)):
+        apart |= more
+        found = _inferred(_with_apart(model, apart))
+        _join_again(found, apart)
+    return found
+
+
+#: An output of an If: the graph, as `graphs_below` counts them, the node and the output.
+_Output = tuple[int, int, int]
+#: Behind the name of such an output, so that what reads it has the type that is declared.
+_APART = "/of-if"
+
+
+def _differing(
+    found: ModelProto, apart: Collection[_Output]
+) -> Iterator[tuple[_Output, TypeProto]]:
+    """Outputs of Ifs whose branches have different shapes, with the type that both have."""
+    versions = (one.version for one in found.opset_import if is_onnx_domain(one.domain))
+    if next(versions, SHAPES_MAY_DIFFER) >= SHAPES_MAY_DIFFER:
+        return
+    for number, graph in enumerate(scoping.graphs_below(found.graph)):
+        for index, node in enumerate(graph.node):
+            if op_of(node) != "If":
+                continue
+            branches = [branch.output for _, branch in scoping.subgraphs(node)]
+            for place, (then, other) in enumerate(zip(*branches, strict=False)):
+                output = number, index, place
+                dims, others = dims_of(then.type), dims_of(other.type)
+                if output in apart or dims == others or not node.output[place]:
+                    continue
+                united = None
+                if dims is not None and others is not None and len(dims) == len(others):
+                    pairs = zip(dims, others, strict=True)
+                    united = tuple(one if one == two else None for one, two in pairs)
+                yield output, tensor_type(elem_type_of(then.type), united)
+
+
+def _with_apart(model: ModelProto, apart: Mapping[_Output, TypeProto]) -> ModelProto:
+    """A copy in which nothing is inferred of these outputs: they have other names, and their own
+    are declared."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graphs = [*scoping.graphs_below(copy.graph)]
+    for (number, index, place), united in apart.items():
+        graph, names = graphs[number], graphs[number].node[index].output
+        assert isinstance(graph, GraphProto)
+        name, names[place] = names[place], names[place] + _APART
+        declared = [value for value in (*graph.value_info, *graph.output) if value.name == name]
+        for value in declared or [graph.value_info.add(name=name)]:
+            if dims_of(value.type) is None:
+                value.type.CopyFrom(united)
+    return copy
+
+
+def _join_again(found: ModelProto, apart: Iterable[_Output]) -> None:
+    """Give the outputs their own names again, in place."""
+    graphs = [*scoping.graphs_below(found.graph)]
+    for number, index, place in apart:
+        graph, names = graphs[number], graphs[number].node[index].output
+        kept = [value for value in graph.value_info if value.name != names[place]]
+        replace_all(graph.value_info, kept)
+        names[place] = names[place].removesuffix(_APART)
+
+
+def _inferred(model: ModelProto) -> ModelProto:
     declared = _sizes(model)
     if any(map(_negative, declared)):
         model = _without_negative(model)
@@ -36,10 +109,10 @@ def infer_shapes(model: ModelProto) -> ModelProto:
 
 
 def objection(model: ModelProto, *, check_types: bool = False) -> str:
-    """What onnx's inference finds wrong with a model, as a runtime would when it loads it.
+    """The first error that onnx's inference finds in a model, as a runtime would when it loads it.
 
-    "" where it finds nothing wrong. `check_types`: inputs have to be of the types that the
-    operators take, too.
+    "" where there is none. `check_types`: inputs must also have types that the operators
+    accept.
     """
     if any(map(_negative, _sizes(model))):
         model = _without_negative(model)

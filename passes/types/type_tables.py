@@ -1,4 +1,4 @@
-"""What onnx infers of a model, as tables by scope and name."""
+"""The types that onnx infers in a model, as tables by scope and name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 from passes.ir import scope as scoping
 from passes.ir.scope import Key, Scope
 from passes.types.shape_inference import infer_shapes
-from passes.types.value_types import is_known, tensor_type
+from passes.types.value_types import elem_type_of, is_known, tensor_type
 
 
 @dataclass
 class Table:
-    """The types of what one scope defines, by name; they are read when asked for."""
+    """The types of what one scope defines, by name; they are read on demand."""
 
     graph: GraphProto
 
     def find(self, name: str) -> TypeProto | None:
-        """The type of a name, None where nothing tells it."""
+        """The type of a name, None if it is unknown."""
         constant = self._constants.get(name)
         if constant is not None:
             return constant
@@ -35,9 +35,16 @@ class Table:
 
     @property
     def known(self) -> dict[str, TypeProto]:
-        """The types of all names of which something tells them."""
-        values = {name: one.type for name, one in self._values.items() if is_known(one.type)}
+        """The types of all names whose type is known."""
+        values = {name: value.type for name, value in self._values.items() if is_known(value.type)}
         return values | self._constants
+
+    def elem_types(self) -> Iterator[tuple[str, int]]:
+        """The names of all tensors whose type is known, each with its element type."""
+        for name, value in self._values.items():
+            yield name, elem_type_of(value.type)
+        for tensor in self.graph.initializer:
+            yield tensor.name, tensor.data_type
 
     @cached_property
     def _values(self) -> dict[str, ValueInfoProto]:
@@ -53,7 +60,7 @@ class Table:
     @cached_property
     def _constants(self) -> dict[str, TypeProto]:
         dense = self.graph.initializer
-        found = {one.name: tensor_type(one.data_type, tuple(one.dims)) for one in dense}
+        found = {tensor.name: tensor_type(tensor.data_type, tuple(tensor.dims)) for tensor in dense}
         for sparse in self.graph.sparse_initializer:
             found[sparse.values.name] = tensor_type(sparse.values.data_type, tuple(sparse.dims))
         return found
@@ -67,10 +74,10 @@ Tables = Mapping[Key, Table]
 
 
 def look_up(tables: Tables, scope: Scope, name: str) -> TypeProto | None:
-    for at in scope.chain():
-        table = tables.get(at.key)
+    for enclosing in scope.chain():
+        table = tables.get(enclosing.key)
         if table is not None and table.defines(name):
-            return table.find(name)  # of an unknown type, it still hides what is outside
+            return table.find(name)  # even with an unknown type, it shadows what is outside
     return None
 
 

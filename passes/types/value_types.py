@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from onnx import TensorShapeProto, TypeProto, helper
 
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
 Dims = tuple[Dim, ...]
-#: How shape inference calls a dim that it knows nothing of.
+#: The prefix of dims that shape inference makes up.
 INFERRED = "unk__"
 
 
@@ -21,10 +23,10 @@ def dims_of(type_proto: TypeProto | None) -> Dims | None:
     return tuple(_dim(dim) for dim in type_proto.tensor_type.shape.dim)
 
 
-def _dim(said: TensorShapeProto.Dimension) -> Dim:
-    if said.HasField("dim_value"):
-        return said.dim_value if said.dim_value >= 0 else None
-    return said.dim_param or None
+def _dim(dim: TensorShapeProto.Dimension) -> Dim:
+    if dim.HasField("dim_value"):
+        return dim.dim_value if dim.dim_value >= 0 else None
+    return dim.dim_param or None
 
 
 def elem_type_of(type_proto: TypeProto | None) -> int:
@@ -42,10 +44,21 @@ def has_elements(type_proto: TypeProto | None) -> bool:
 
 def tensor_type(elem_type: int, dims: Dims | None) -> TypeProto:
     """A tensor type; `dims` None for an unknown rank."""
-    made: TypeProto = helper.make_tensor_type_proto(elem_type, dims)
-    return made
+    proto: TypeProto = helper.make_tensor_type_proto(elem_type, dims)
+    return proto
+
+
+def shapes_below(type_proto: TypeProto) -> Iterator[TensorShapeProto]:
+    """The shapes that a type speaks of, in sequences and optionals too."""
+    kind = type_proto.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        yield getattr(type_proto, kind).shape
+    elif kind in ("sequence_type", "optional_type"):
+        yield from shapes_below(getattr(type_proto, kind).elem_type)
+    elif kind == "map_type":
+        yield from shapes_below(type_proto.map_type.value_type)
 
 
 def is_known(type_proto: TypeProto) -> bool:
-    """Whether a type says anything: an empty TypeProto means 'not said'."""
+    """Whether a type is known: an empty TypeProto means that it is not."""
     return type_proto.WhichOneof("value") is not None

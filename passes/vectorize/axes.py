@@ -15,54 +15,58 @@ def shifted(axis: int) -> int:
     return axis + 1 if axis >= 0 else axis
 
 
-def reduced(at: Vectorizer, name: str, axis: int) -> int:
+def reduced(ctx: Vectorizer, name: str, axis: int) -> int:
     """An axis of a row to reduce, in the batched value.
 
     onnxruntime gives a wrong shape where the value is empty and the axis counts from the back.
     """
-    if axis >= 0 or at.axis.nonempty:
+    if axis >= 0 or ctx.axis.nonempty:
         return shifted(axis)
-    return axis + at.rank(name) + 1
+    return axis + ctx.rank(name) + 1
 
 
 def attribute(node: NodeProto, name: str, default: int) -> int:
     """An int attribute."""
-    return next((one.i for one in node.attribute if one.name == name), default)
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
 def attributes(node: NodeProto, name: str) -> list[int] | None:
     """An attribute of ints, None where it is left out."""
-    return next((list(one.ints) for one in node.attribute if one.name == name), None)
+    return next(
+        (list(attribute.ints) for attribute in node.attribute if attribute.name == name), None
+    )
 
 
 def text(node: NodeProto, name: str, default: str) -> str:
     """A string attribute."""
-    return next((one.s.decode() for one in node.attribute if one.name == name), default)
+    return next(
+        (attribute.s.decode() for attribute in node.attribute if attribute.name == name), default
+    )
 
 
 def has(node: NodeProto, name: str) -> bool:
     """Whether an attribute is given."""
-    return any(one.name == name for one in node.attribute)
+    return any(attribute.name == name for attribute in node.attribute)
 
 
-def shifted_input(at: Vectorizer, name: str, reduces: str = "") -> str:
+def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
     """An input of axes (int64, of any shape), counted behind the new axis.
 
     `reduces` is the value that a reducer takes them of: see `reduced`.
     """
 
     def moved(axis: int) -> int:
-        return reduced(at, reduces, axis) if reduces else shifted(axis)
+        return reduced(ctx, reduces, axis) if reduces else shifted(axis)
 
-    known = at.constant(name)
+    known = ctx.constant(name)
     if known is not None:
         axes = np.array([moved(int(axis)) for axis in known.ravel()], np.int64)
-        return at.author.constant(axes.reshape(known.shape), "axes")
-    ours = at.op("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
+        return ctx.author.constant(axes.reshape(known.shape), "axes")
+    ours = ctx.op("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
     back = moved(-1) + 1  # what is added to axes that count from the back
-    low = at.op("Add", ours, at.author.int(back)) if back else ours
-    high = at.op("Add", ours, at.author.int(1))
-    return at.op("Where", at.op("Less", ours, at.author.int(0)), low, high)
+    low = ctx.op("Add", ours, ctx.author.int(back)) if back else ours
+    high = ctx.op("Add", ours, ctx.author.int(1))
+    return ctx.op("Where", ctx.op("Less", ours, ctx.author.int(0)), low, high)
 
 
 def all_axes(rank: int) -> Iterable[int]:

@@ -22,16 +22,16 @@ Size = int | str
 class Merging:
     """Merges into axes of one size, the `rows` that each row brings."""
 
-    at: Vectorizer
+    ctx: Vectorizer
     rows: Size
 
     @classmethod
-    def like(cls, at: Vectorizer, name: str, axis: int = 0) -> Merging:
+    def like(cls, ctx: Vectorizer, name: str, axis: int = 0) -> Merging:
         """The merging into this axis of a value."""
-        dim = at.dims(name)[axis]
+        dim = ctx.dims(name)[axis]
         if isinstance(dim, int):
-            return cls(at, dim)
-        return cls(at, spelling.size_of_axis(at.author, name, axis + at.carries(name)))
+            return cls(ctx, dim)
+        return cls(ctx, spelling.size_of_axis(ctx.author, name, axis + ctx.carries(name)))
 
     def merged(self, name: str, axis: int = 0) -> str:
         """[B, ..., N, ...] as [..., B*N, ...], N being axis `axis` of a row.
@@ -40,33 +40,33 @@ class Merging:
         """
         if not name:
             return name
-        at = self.at
-        value = at.spread(name)
-        rank = at.rank(name)
+        ctx = self.ctx
+        value = ctx.spread(name)
+        rank = ctx.rank(name)
         if self.rows == 1:
-            lines = spelling.squeeze(at.author, value, axis + 1)
-            return _moved(at, lines, 0, axis, rank)
-        sizes = _other_sizes(at, name, name, axis, int(at.carries(name)))
-        front = _moved(at, value, 0, axis, rank + 1)
+            lines = spelling.squeeze(ctx.author, value, axis + 1)
+            return _moved(ctx, lines, 0, axis, rank)
+        sizes = _other_sizes(ctx, name, name, axis, int(ctx.carries(name)))
+        front = _moved(ctx, value, 0, axis, rank + 1)
         return self._reshape(front, [*sizes[:axis], self._both(), *sizes[axis:]], axis)
 
     def split(self, value: str, output: str, axis: int = 0, named: str = "") -> None:
         """[..., B*N, ...] as [B, ..., N, ...], the `output` of a row, under its name or `named`."""
-        at = self.at
+        ctx = self.ctx
         if not output:
             return
         if self.rows == 1:
-            front = _moved(at, value, axis, 0, at.rank(output)) if axis else value
-            at.name_as(spelling.unsqueeze(at.author, front, axis + 1), named or output)
+            front = _moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
+            ctx.name_as(spelling.unsqueeze(ctx.author, front, axis + 1), named or output)
             return
-        sizes = _other_sizes(at, output, value, axis, 0)
+        sizes = _other_sizes(ctx, output, value, axis, 0)
         parts = [*sizes[:axis], self._new(), self.rows, *sizes[axis:]]
         apart = self._reshape(value, parts, axis)
-        at.name_as(_moved(at, apart, axis, 0, len(parts)), named or output)
+        ctx.name_as(_moved(ctx, apart, axis, 0, len(parts)), named or output)
 
     def _new(self) -> Size:
         """B."""
-        axis = self.at.axis
+        axis = self.ctx.axis
         return axis.size if axis.static is None else axis.static
 
     def _both(self) -> Size:
@@ -74,70 +74,70 @@ class Merging:
         new = self._new()
         if isinstance(new, int) and isinstance(self.rows, int):
             return new * self.rows
-        return self.at.op("Mul", *(_named(self.at, size) for size in (new, self.rows)))
+        return self.ctx.op("Mul", *(_named(self.ctx, size) for size in (new, self.rows)))
 
     def _reshape(self, value: str, parts: Sequence[Size], place: int) -> str:
         """`value` with these sizes; the one at `place` has the new axis in it.
 
         Raises:
-            Refused: `may-be-empty` at opset 13, where a size of 0 cannot be said.
+            Refused: `may-be-empty` at opset 13, where a size of 0 cannot be expressed.
         """
-        at = self.at
+        ctx = self.ctx
         fixed = [self.rows, *(size for index, size in enumerate(parts) if index != place)]
         full = all(isinstance(size, int) and size > 0 for size in fixed)
-        if full and isinstance(parts[place], str) and at.axis.nonempty:
-            shape = at.author.ints(*(-1 if isinstance(size, str) else size for size in parts))
-            return at.op("Reshape", value, shape)
+        if full and isinstance(parts[place], str) and ctx.axis.nonempty:
+            shape = ctx.author.ints(*(-1 if isinstance(size, str) else size for size in parts))
+            return ctx.op("Reshape", value, shape)
         if full:  # a 0 at `place` says that the axis there stays: it is empty, too
-            return at.op("Reshape", value, _vector(at, parts))
-        if at.author.opset < ZERO_IS_A_SIZE:
-            at.refuse("may-be-empty", "opset 13 has no Reshape to a size that may be 0", value)
-        return at.op("Reshape", value, _vector(at, parts), allowzero=1)
+            return ctx.op("Reshape", value, _vector(ctx, parts))
+        if ctx.author.opset < ZERO_IS_A_SIZE:
+            ctx.refuse("may-be-empty", "opset 13 has no Reshape to a size that may be 0", value)
+        return ctx.op("Reshape", value, _vector(ctx, parts), allowzero=1)
 
 
-def over_batch(node: NodeProto, at: Vectorizer, batched: Collection[int] = (0,)) -> None:
+def over_batch(node: NodeProto, ctx: Vectorizer, batched: Collection[int] = (0,)) -> None:
     """Write `node`, whose inputs at `batched` and all outputs have their batch axis in front.
 
     The others, weights most of all, must be the same for all rows.
     """
-    at.only_rows(node, *(place for place in range(len(node.input)) if place not in batched))
-    merging = Merging.like(at, node.input[min(batched)])
+    ctx.only_rows(node, *(place for place in range(len(node.input)) if place not in batched))
+    merging = Merging.like(ctx, node.input[min(batched)])
     inputs = [
         merging.merged(name) if place in batched else name for place, name in enumerate(node.input)
     ]
-    outputs = [at.author.fresh("merged") if name else "" for name in node.output]
-    at.again(node, inputs, outputs)
+    outputs = [ctx.author.fresh("merged") if name else "" for name in node.output]
+    ctx.again(node, inputs, outputs)
     for value, output in zip(outputs, node.output, strict=True):
         merging.split(value, output)
 
 
-def _named(at: Vectorizer, size: Size) -> str:
-    return at.author.ints(size) if isinstance(size, int) else size
+def _named(ctx: Vectorizer, size: Size) -> str:
+    return ctx.author.ints(size) if isinstance(size, int) else size
 
 
-def _other_sizes(at: Vectorizer, like: str, value: str, axis: int, lead: int) -> list[Size]:
-    """The sizes of one row of `like` but the one of `axis`; where inference does not tell them,
+def _other_sizes(ctx: Vectorizer, like: str, value: str, axis: int, lead: int) -> list[Size]:
+    """The sizes of one row of `like` but the one of `axis`; where inference does not find them,
     they are read from `value`, which has `lead` more axes in front."""
-    dims = [(place, dim) for place, dim in enumerate(at.dims(like)) if place != axis]
+    dims = [(place, dim) for place, dim in enumerate(ctx.dims(like)) if place != axis]
     known = all(isinstance(dim, int) for _, dim in dims)
-    whole = "" if known else at.op("Shape", value)
+    whole = "" if known else ctx.op("Shape", value)
     return [
         dim
         if isinstance(dim, int)
-        else at.op("Gather", whole, at.author.ints(place + lead), axis=0)
+        else ctx.op("Gather", whole, ctx.author.ints(place + lead), axis=0)
         for place, dim in dims
     ]
 
 
-def _moved(at: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
+def _moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
     """`value` with one axis put elsewhere."""
     if source == target:
         return value
     order = [axis for axis in range(rank) if axis != source]
-    return at.op("Transpose", value, perm=[*order[:target], source, *order[target:]])
+    return ctx.op("Transpose", value, perm=[*order[:target], source, *order[target:]])
 
 
-def _vector(at: Vectorizer, parts: Sequence[Size]) -> str:
+def _vector(ctx: Vectorizer, parts: Sequence[Size]) -> str:
     """Sizes as an int64 vector; neighbours that are known are one constant."""
     pieces: list[list[int] | str] = []
     for size in parts:
@@ -147,5 +147,5 @@ def _vector(at: Vectorizer, parts: Sequence[Size]) -> str:
             pieces[-1].append(size)
         else:
             pieces.append([size])
-    named = [at.author.ints(*one) if isinstance(one, list) else one for one in pieces]
-    return named[0] if len(named) == 1 else at.op("Concat", *named, axis=0)
+    named = [ctx.author.ints(*piece) if isinstance(piece, list) else piece for piece in pieces]
+    return named[0] if len(named) == 1 else ctx.op("Concat", *named, axis=0)

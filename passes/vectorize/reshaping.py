@@ -12,31 +12,31 @@ from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 
 
-def row_shape(at: Vectorizer, name: str) -> str:
+def row_shape(ctx: Vectorizer, name: str) -> str:
     """The shape of one row of a value, int64 vector."""
-    if not at.carries(name):
-        return at.op("Shape", name)
-    return spelling.rest_of_shape(at.author, name, 1)
+    if not ctx.carries(name):
+        return ctx.op("Shape", name)
+    return spelling.rest_of_shape(ctx.author, name, 1)
 
 
-def row_size(at: Vectorizer, name: str, axis: int) -> Size:
+def row_size(ctx: Vectorizer, name: str, axis: int) -> Size:
     """The size of an axis (0 or more) of a row."""
-    known = at.dims(name)[axis]
+    known = ctx.dims(name)[axis]
     if isinstance(known, int):
         return known
-    return spelling.size_of_axis(at.author, name, axis + at.carries(name))
+    return spelling.size_of_axis(ctx.author, name, axis + ctx.carries(name))
 
 
-def grouped(at: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:
+def grouped(ctx: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:
     """[B, ...] reshaped so that each axis of a row is the product of a group of its axes."""
-    dims = at.dims(value)
+    dims = ctx.dims(value)
     known = [_known_product([dims[axis] for axis in group]) for group in groups]
     vague = known.count(None)
-    if not vague or (vague == 1 and at.has_rows()):
+    if not vague or (vague == 1 and ctx.has_rows()):
         sizes = [-1 if size is None else size for size in known]
-        return at.op("Reshape", value, at.author.ints(0, *sizes))
-    products = [_product(at, [row_size(at, value, axis) for axis in group]) for group in groups]
-    return exactly(at, value, [at.axis.size, *products])
+        return ctx.op("Reshape", value, ctx.author.ints(0, *sizes))
+    products = [_product(ctx, [row_size(ctx, value, axis) for axis in group]) for group in groups]
+    return exactly(ctx, value, [ctx.axis.size, *products])
 
 
 def _known_product(dims: Sequence[Dim]) -> int | None:
@@ -45,25 +45,25 @@ def _known_product(dims: Sequence[Dim]) -> int | None:
     return prod(known) if len(known) == len(dims) else None
 
 
-def _product(at: Vectorizer, sizes: Sequence[Size]) -> Size:
+def _product(ctx: Vectorizer, sizes: Sequence[Size]) -> Size:
     known = prod(size for size in sizes if isinstance(size, int))
     names = [size for size in sizes if isinstance(size, str)]
     if not names or not known:
         return known
-    value, *others = [*names, *([at.author.ints(known)] if known != 1 else [])]
+    value, *others = [*names, *([ctx.author.ints(known)] if known != 1 else [])]
     for other in others:
-        value = at.op("Mul", value, other)
+        value = ctx.op("Mul", value, other)
     return value
 
 
-def exactly(at: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
+def exactly(ctx: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
     """`value` in this very shape, in which a 0 is a size.
 
     Raises:
-        Refused: `may-be-empty` before opset 14, where a Reshape cannot be told so.
+        Refused: `may-be-empty` before opset 14, where a Reshape cannot express it.
     """
-    if at.author.opset < ZERO_IS_A_SIZE:
-        at.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
-    parts = [size if isinstance(size, str) else at.author.ints(size) for size in sizes]
-    shape = parts[0] if len(parts) == 1 else at.op("Concat", *parts, axis=0)
-    return at.op("Reshape", value, shape, allowzero=1)
+    if ctx.author.opset < ZERO_IS_A_SIZE:
+        ctx.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
+    parts = [size if isinstance(size, str) else ctx.author.ints(size) for size in sizes]
+    shape = parts[0] if len(parts) == 1 else ctx.op("Concat", *parts, axis=0)
+    return ctx.op("Reshape", value, shape, allowzero=1)

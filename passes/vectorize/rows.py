@@ -14,6 +14,7 @@ import onnx
 import onnx.inliner
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
+from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import byte_size
@@ -31,6 +32,10 @@ class Rows:
     graph: GraphProto
     types: Mapping[str, TypeProto]
     constants: Mapping[str, npt.NDArray[Any]]
+
+    def known(self, opset: int, *, trusted: bool = True) -> Known:
+        """What is known of its values; `trusted`: sizes of one symbol are equal."""
+        return Known.of_types(opset, self.types, self.constants.get, trusted=trusted)
 
 
 @dataclass(frozen=True)
@@ -71,20 +76,24 @@ def prepare(
         types.update(Table(graph).known)
     graph = alone.graph
     del graph.input[len(body.input) :]
-    constants = {name: one.value for name, one in captured.items() if one.value is not None}
+    constants = {name: value.value for name, value in captured.items() if value.value is not None}
     return Rows(graph, types, {**constants, **_constants(graph)})
 
 
 def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
     """The model with the captured constants in it, which may say what shape a value has."""
-    known = {name: one.value for name, one in captured.items() if one.value is not None}
+    known = {name: value.value for name, value in captured.items() if value.value is not None}
     if not known:
         return alone
-    told = ModelProto()
-    told.CopyFrom(alone)
-    replace_all(told.graph.input, [one for one in told.graph.input if one.name not in known])
-    told.graph.initializer.extend(numpy_helper.from_array(one, at) for at, one in known.items())
-    return told
+    found = ModelProto()
+    found.CopyFrom(alone)
+    replace_all(
+        found.graph.input, [value for value in found.graph.input if value.name not in known]
+    )
+    found.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in known.items()
+    )
+    return found
 
 
 def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:
@@ -92,8 +101,8 @@ def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:
     found: dict[str, npt.NDArray[Any]] = {}
     for inner in scoping.graphs_below(graph):
         assert isinstance(inner, GraphProto)
-        made = filter(None, map(constant_tensor, inner.node))
-        for tensor in (*inner.initializer, *made):
+        tensors = filter(None, map(constant_tensor, inner.node))
+        for tensor in (*inner.initializer, *tensors):
             inline = tensor.data_location != TensorProto.EXTERNAL
             if inline and byte_size(tensor) <= _MOST_CONSTANT_BYTES:
                 found[tensor.name] = numpy_helper.to_array(tensor)

@@ -36,7 +36,7 @@ class Axis:
 
     @property
     def dim(self) -> Dim:
-        """The size, as far as types tell it."""
+        """The size, as far as types declare it."""
         return self.symbol if self.static is None else self.static
 
 
@@ -86,7 +86,7 @@ class RowsWriter:
         """The dims of a value in one row.
 
         Raises:
-            Refused: `unknown-rank` where inference does not tell even how many there are.
+            Refused: `unknown-rank` where inference does not even find the rank.
         """
         typed = self.type_of(name)
         known = dims_of(typed)
@@ -104,7 +104,7 @@ class RowsWriter:
         """The element type of a value.
 
         Raises:
-            Refused: `unknown-type` where inference does not tell it.
+            Refused: `unknown-type` where inference does not find it.
         """
         known = elem_type_of(self.type_of(name))
         if not known:
@@ -157,14 +157,14 @@ class RowsWriter:
         if outputs is not None:
             del copy.output[:]
             copy.output.extend(outputs)
-        kept = [one for one in copy.attribute if one.name not in attributes]
-        made = [
+        kept = [attribute for attribute in copy.attribute if attribute.name not in attributes]
+        adapted = [
             helper.make_attribute(name, value)
             for name, value in attributes.items()
             if value is not None
         ]
         del copy.attribute[:]
-        copy.attribute.extend([*kept, *made])
+        copy.attribute.extend([*kept, *adapted])
         self.author.adopt([copy])
 
     def note(self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True) -> str:

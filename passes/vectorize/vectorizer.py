@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto, ValueInfoProto
 
-from passes.analysis.safety.speculation import is_pure
+from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows_writer import RowsWriter
 
 #: Writes what does the work of a node for every row. It is called where an input carries the axis;
-#: the outputs it writes carry it, except those that it answers with.
+#: the outputs it writes carry it, except those that it returns.
 BatchRule = Callable[[NodeProto, "Vectorizer"], "set[str] | None"]
 
 #: How each op runs over one more leading axis; filled by the files of the families.
@@ -102,11 +102,11 @@ class Vectorizer(RowsWriter):
             carrying.append(name in self.carrying)
             outputs.append(self._typed(value, name, carrying[-1]))
         inputs = [self._typed(value, value.name, self.carries(value.name)) for value in graph.input]
-        made = self.author.graph(graph.name, inputs, outputs)
-        made.doc_string = graph.doc_string
-        made.metadata_props.extend(graph.metadata_props)
-        made.sparse_initializer.extend(graph.sparse_initializer)
-        return Body(made, tuple(carrying))
+        body = self.author.graph(graph.name, inputs, outputs)
+        body.doc_string = graph.doc_string
+        body.metadata_props.extend(graph.metadata_props)
+        body.sparse_initializer.extend(graph.sparse_initializer)
+        return Body(body, tuple(carrying))
 
     def _copied(self, name: str) -> str:
         """A value under a name of its own: an output of a body must not be an input or an outer

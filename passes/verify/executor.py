@@ -23,7 +23,7 @@ CRASHED = "the process crashed"
 #: How it begins where an executor does not take the model.
 CANNOT_LOAD = "cannot load"
 #: How it begins where a model fails on sizes that had to be guessed.
-GUESSED = "nothing tells the sizes of what no iteration made"
+GUESSED = "the sizes of what no iteration made are unknown"
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Trouble:
 
 
 class Ended(Exception):
-    """A run that gave no outcome. `trouble` tells where it ended, if that is known."""
+    """A run that gave no outcome. `trouble` is where it ended, if that is known."""
 
     trouble: Trouble | None = None
 
@@ -59,8 +59,8 @@ class TookTooLong(CannotRun):
 
 
 #: What a node did, by its key in the model: `true` and `false` are what the condition of an If was,
-#: `0`, `1` and `more` how often a loop ran, `ended` that its condition ended it, `on`, `off` and
-#: `partly` where the mask of a Where held.
+#: `0`, `1` and `more` the trip count of a loop, `ended` that its condition ended it, `on`, `off`
+#: and `partly` where the mask of a Where held.
 Did = Literal["true", "false", "0", "1", "more", "ended", "on", "off", "partly"]
 Event: TypeAlias = "tuple[Key, Did]"
 
@@ -70,13 +70,13 @@ class Outcome:
     """What one run gave.
 
     `outputs` maps the names of the graph outputs to their values, in order. `guessed_shapes`
-    is true where a loop ran zero times and a collected element had a dim that nothing tells:
+    is true where a loop ran zero times and a collected element had an unknown dim:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
     Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
     sizes that its body declares otherwise; `undeclared`: one that ran changed the size of a state
     from one that its body rules out, or collects what it declares otherwise; `reached` is what Ifs,
-    loops and masks did; the reference executor tells.
+    loops and masks did; the reference executor reports it.
     """
 
     outputs: dict[str, Value]

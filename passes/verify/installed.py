@@ -11,7 +11,7 @@ from passes.verify.executor import Executor
 
 
 class NoExecutor(PassesError):
-    """The executor that was asked for is not installed."""
+    """The requested executor is not installed."""
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def executors(which: str) -> Iterator[list[Executor]]:
     """The executors to use: ours, and onnxruntime where it is wanted and installed.
 
     Raises:
-        NoExecutor: onnxruntime alone was asked for and is not installed.
+        NoExecutor: only onnxruntime was requested, and it is not installed.
     """
     from passes.verify.reference import ReferenceExecutor
 

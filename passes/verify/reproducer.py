@@ -103,7 +103,7 @@ def save(
         )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
         return _publish(unfinished, folder)
-    except BaseException:
+    except BaseException:  # an interrupt leaves no unfinished folder behind, either
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 

@@ -31,7 +31,7 @@ class _Loop:
     body: _Block
 
     def steps(self, known: Known) -> float:
-        """What it executes; nothing where it is not known whether and how often it runs."""
+        """What it executes; nothing where its trip count is unknown."""
         starts = not self.condition or known.get(self.condition, 0)
         return max(0.0, known.get(self.trips, 0.0)) * self.body.steps(known) if starts else 0.0
 
@@ -48,16 +48,16 @@ class _Block:
 
     @staticmethod
     def of(graph: GraphProto) -> _Block:
-        tensors = {one.name: one for one in graph.initializer}
+        tensors = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             constant = constant_tensor(node)
             if constant is not None:
                 tensors[node.output[0]] = constant
         own_inputs = set(scope.input_names(graph))
         numbers = {
-            name: float(numpy_helper.to_array(one).item())
-            for name, one in tensors.items()
-            if name not in own_inputs and math.prod(one.dims) == 1 and _is_plain(one)
+            name: float(numpy_helper.to_array(tensor).item())
+            for name, tensor in tensors.items()
+            if name not in own_inputs and math.prod(tensor.dims) == 1 and _is_plain(tensor)
         }
         loops = tuple(
             _Loop(node.input[0], "".join(node.input[1:2]), _Block.of(body))
@@ -72,9 +72,9 @@ class _Block:
         """What it executes at least."""
         if not self.loops:
             return self.nodes
-        known = {name: one for name, one in outer.items() if name not in self.defined}
+        known = {name: value for name, value in outer.items() if name not in self.defined}
         known |= self.numbers
-        return self.nodes + sum(one.steps(known) for one in self.loops)
+        return self.nodes + sum(loop.steps(known) for loop in self.loops)
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,9 @@ class RunCost:
     def is_affordable(self, feeds: Feeds) -> bool:
         """Whether a run takes no longer than runs of a verification may, or must."""
         numbers = {
-            name: float(one.item())
-            for name, one in feeds.items()
-            if isinstance(one, np.ndarray) and one.size == 1 and one.dtype.kind in "ib"
+            name: float(value.item())
+            for name, value in feeds.items()
+            if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "ib"
         }
         return self._main.steps(numbers) <= max(_MOST, 2 * self._fixed)
 

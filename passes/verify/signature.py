@@ -5,9 +5,7 @@ from __future__ import annotations
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from passes.ir import scope
-
-#: From this IR version on, an input that names an initializer is a default, not a constant.
-OVERRIDABLE_SINCE = 4
+from passes.ir.versions import FREE_INITIALIZERS
 
 
 def inputs(graph: GraphProto) -> list[ValueInfoProto]:
@@ -18,7 +16,7 @@ def inputs(graph: GraphProto) -> list[ValueInfoProto]:
 
 def defaults(model: ModelProto) -> list[ValueInfoProto]:
     """The inputs that a caller may feed: from IR 4 on, those that name an initializer."""
-    if model.ir_version < OVERRIDABLE_SINCE:
+    if model.ir_version < FREE_INITIALIZERS:
         return []
     constant = scope.initializer_names(model.graph)
     return [value for value in model.graph.input if value.name in constant]
@@ -46,9 +44,9 @@ def difference(before: ModelProto, after: ModelProto, check: str = "") -> str | 
         ("overridable defaults", defaults(before), defaults(after)),
     )
     for what, old, new in pairs:
-        one, other = [describe(value) for value in old], [describe(value) for value in new]
-        if one != other:
-            return f"the {what} are ({', '.join(one)}) before and ({', '.join(other)}) after"
+        left, right = [describe(value) for value in old], [describe(value) for value in new]
+        if left != right:
+            return f"the {what} are ({', '.join(left)}) before and ({', '.join(right)}) after"
     return None
 
 
@@ -58,7 +56,7 @@ def describe(value: ValueInfoProto) -> str:
 
 
 def describe_type(type_: TypeProto) -> str:
-    """A type in the spelling of ONNX text; `?` stands for what is not said."""
+    """A type in the spelling of ONNX text; `?` stands for what is unknown."""
     match type_.WhichOneof("value"):
         case "tensor_type":
             return _tensor(type_.tensor_type)

@@ -41,7 +41,7 @@ _HOPELESS = 4
 #: Seconds that the original may take at least, and as a multiple of where it took longest: once it
 #: ended on some inputs, and once it did not on others.
 _ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
-#: The limits that are set, a few, so that what is said of them hardly depends on the machine.
+#: The limits that are set, a few, so that reports hardly depend on the machine.
 _LIMITS = (1.0, 2.0, 4.0, 8.0)
 #: Runs in search of what the original did not do yet, and their share of the time taken before.
 _MOST_SEARCHED, _SEARCH = 96, 0.25
@@ -81,7 +81,7 @@ def verify(
     `budget`, `patience` and `case_timeout` are in seconds; where no case was compared within the
     budget, `patience` is what one may take beyond it. `base_dir` holds the external data of both
     models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
-    `accept` tells the cases that count, where the rewrite may take something for granted.
+    `accept` selects the cases that count, where the rewrite may take something for granted.
     `sought` are cases that were looked for, which come next. `promise`: what a user promised.
     `lenient`: inputs on which the original fails do not count. `non_empty`: nor do differences
     where a Scan of the original, be it an inner one, has nothing to scan. `lessons` learn of the
@@ -99,10 +99,10 @@ def verify(
     answered = _answered(before, after, ledger) if executors else (before, after)
 
     def sides_of(executor: Executor) -> tuple[Side, Side]:
-        one, other = (before, after) if executor.name == AUTHORITY else answered
+        first, second = (before, after) if executor.name == AUTHORITY else answered
         return (
-            Side(executor, one, base_dir, case_timeout),
-            Side(executor, other, base_dir_after or base_dir, case_timeout, check),
+            Side(executor, first, base_dir, case_timeout),
+            Side(executor, second, base_dir_after or base_dir, case_timeout, check),
         )
 
     sides = [sides_of(executor) for executor in executors]
@@ -123,7 +123,7 @@ def verify(
 
     witness = None if asked or not executors else sides_of(_reference())
     originals = [before for before, _ in (*sides, *([witness] if witness else []))]
-    bounds = ErrorBounds({one.executor.name: one for one in originals}, deadline)
+    bounds = ErrorBounds({side.executor.name: side for side in originals}, deadline)
     newer = _versions(after) != _versions(before)
     booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
     if lessons is None and executors:
@@ -171,8 +171,11 @@ def _answered(
 
 def _versions(model: ModelProto) -> tuple[int, set[int]]:
     """What a model asks of a runtime: the IR version, and the opsets of the standard domain."""
-    imports = [*model.opset_import, *(one for at in model.functions for one in at.opset_import)]
-    return model.ir_version, {one.version for one in imports if is_onnx_domain(one.domain)}
+    imports = [
+        *model.opset_import,
+        *(entry for function in model.functions for entry in function.opset_import),
+    ]
+    return model.ir_version, {entry.version for entry in imports if is_onnx_domain(entry.domain)}
 
 
 def _reference() -> Executor:
@@ -225,7 +228,7 @@ class _Trials:
                 self._luckless = _HOPELESS
             else:
                 if again is not None:
-                    items = [one for one in agenda(again) if one.label not in self._done]
+                    items = [item for item in agenda(again) if item.label not in self._done]
                     continue
             self._done.add(item.label)
             if self._ledger.failure is not None:

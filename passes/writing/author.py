@@ -20,6 +20,7 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 
 from passes.ir import scope as scoping
+from passes.ir.live import live
 from passes.ir.names import Names
 from passes.writing.draft import Draft
 from passes.writing.purposes import Extra, Purpose
@@ -35,13 +36,13 @@ class Author:
         self.names = names
         self.prefix = prefix
         self._written: list[gs.Node | NodeProto | Draft] = []
-        self._fresh: set[str] = set()  # what nodes give that no caller named
+        self._fresh: set[str] = set()  # outputs of nodes that no caller named
         self._once: dict[Hashable, str] = {}
-        self._shared: set[str] = set()  # what it holds
+        self._shared: set[str] = set()  # values that `once` returns
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._tensors: dict[str, TensorProto] = {}
         self._purpose: Purpose | None = None
-        #: For the outputs of nodes that serve a purpose: which, and what they read.
+        #: For the outputs of nodes that serve a purpose: the purpose, and their inputs.
         self._serving: dict[str, tuple[Purpose, tuple[str, ...]]] = {}
 
     def inside(self, prefix: str) -> Author:
@@ -52,7 +53,7 @@ class Author:
 
     @contextmanager
     def serving(self, purpose: Purpose) -> Iterator[None]:
-        """What is written meanwhile is there for a purpose, which the report names.
+        """Mark what is written meanwhile as serving a purpose, which the report names.
 
         The innermost counts; what `once` shares with nodes of another purpose counts for none.
         """
@@ -65,7 +66,9 @@ class Author:
     def extras(self, nodes: Iterable[NodeProto]) -> tuple[Extra, ...]:
         """How many of these nodes, and of those in their bodies, serve which purpose."""
         counted = Counter(self._purposes_of(nodes))
-        return tuple(Extra(count, one.what, one.option) for one, count in counted.items())
+        return tuple(
+            Extra(count, purpose.what, purpose.option) for purpose, count in counted.items()
+        )
 
     def _purposes_of(self, nodes: Iterable[NodeProto]) -> Iterator[Purpose]:
         for node in nodes:
@@ -75,7 +78,7 @@ class Author:
                 yield from self._purposes_of(graph.node)
 
     def _share(self, name: str) -> None:
-        """A value that another purpose needs as well, with all it is made of."""
+        """Unmark a value that another purpose needs as well, with all that it depends on."""
         known = self._serving.get(name)
         if known is not None and known[0] != self._purpose:
             del self._serving[name]
@@ -83,15 +86,15 @@ class Author:
                 self._share(read)
 
     def fresh(self, hint: str) -> str:
-        """A new value name that tells where it comes from."""
+        """A new value name that shows where it comes from."""
         return self.names.fresh(f"{self.prefix}/{hint}" if self.prefix else hint)
 
     def op(
         self, op_type: str, *inputs: str, outputs: Sequence[str] = (), name: str = "", **attrs: Any
     ) -> str:
-        """Write a node and answer with the name of its first output.
+        """Write a node; returns the name of its first output.
 
-        `outputs` are the names to write under; one fresh name where none is given. An input of
+        `outputs` are the names of its outputs; one fresh name where none is given. An input of
         "" is omitted.
         """
         written = list(outputs) or [self.fresh(op_type.lower())]
@@ -110,12 +113,12 @@ class Author:
         return written[0]
 
     def name_as(self, value: str, output: str) -> None:
-        """Let `value` be called `output`: whoever wrote it last goes by the old name no more."""
+        """Let `value` be called `output`: rename it if the last node computes it, else copy it."""
         last = self._written[-1] if self._written else None
         if isinstance(last, gs.Node) and value in self._fresh and value not in self._shared:
-            names = [one.name for one in last.outputs]
+            names = [variable.name for variable in last.outputs]
             if value in names:
-                last.outputs = [self._variable(output if one == value else one) for one in names]
+                last.outputs = [self._variable(output if name == value else name) for name in names]
                 self._fresh.discard(value)
                 if value in self._serving:
                     self._serving[output] = self._serving.pop(value)
@@ -123,9 +126,9 @@ class Author:
         self.op("Identity", value, outputs=[output])
 
     def once(self, key: Hashable, write: Callable[[], str]) -> str:
-        """What `write` answers, which is called for the first one of equal keys.
+        """The result of `write`, which is called for the first one of equal keys.
 
-        For what is measured, sizes and numbers: a value that a body returns needs a node of its
+        For sizes and numbers: a value that a body returns needs a node of its
         own.
         """
         if key not in self._once:
@@ -138,7 +141,7 @@ class Author:
     def adopt(
         self, nodes: Iterable[NodeProto | Draft], constants: Iterable[TensorProto] = ()
     ) -> None:
-        """Take existing nodes, as they are, behind what was written so far."""
+        """Append existing nodes, as they are, to what was written so far."""
         for node in nodes:
             self._written.append(node)
             if self._purpose is not None and node.output:
@@ -147,8 +150,8 @@ class Author:
             self._tensors[tensor.name] = tensor
 
     def constant(self, value: Array, hint: str = "constant") -> str:
-        """The name of a constant; equal constants are one."""
-        # by name: the small float and int types all spell themselves '<V1'
+        """The name of a constant; equal constants are shared."""
+        # by name: the small float and int types all have the str '<V1'
         key = (value.dtype.name, value.shape, value.tobytes())
         if key not in self._constants:
             name = self._constants[key] = self.fresh(hint)
@@ -175,17 +178,19 @@ class Author:
 
     @property
     def nodes(self) -> list[NodeProto]:
-        """What was written, in order."""
+        """The nodes that were written, in order."""
         make = GraphProto().node.add
         return [
-            one.node(make) if isinstance(one, Draft) else _exported(one) for one in self._written
+            written.node(make) if isinstance(written, Draft) else _exported(written)
+            for written in self._written
         ]
 
     @property
     def drafts(self) -> list[Draft]:
-        """What was written, in order, where it may still change."""
+        """The nodes that were written, in order, as drafts that may still change."""
         return [
-            one if isinstance(one, Draft) else Draft.of(_exported(one)) for one in self._written
+            written if isinstance(written, Draft) else Draft.of(_exported(written))
+            for written in self._written
         ]
 
     @property
@@ -194,29 +199,27 @@ class Author:
         return list(self._tensors.values())
 
     def tensor(self, name: str) -> TensorProto | None:
-        """The constant of this name, None where it is none that was written here."""
+        """The constant of this name; None where no such constant was written here."""
         return self._tensors.get(name)
 
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
     ) -> GraphProto:
-        """What was written, as a body, without what nobody reads.
+        """What was written, as a body, without unread nodes.
 
-        A graph's name is an identifier: onnx's text format cannot read back another one.
+        The graph's name is made an identifier: onnx's text format cannot read back others.
         """
         plain = re.sub(r"\W", "_", name)
         nodes = self.read(value.name for value in outputs)
         return helper.make_graph(nodes, plain, inputs, outputs, self.constants)
 
     def read(self, results: Iterable[str]) -> list[NodeProto]:
-        """What was written, but for values that were made on the way to `results` in vain."""
-        names = set(results)
-        kept = []
-        for node in reversed(self.nodes):
-            if not self._fresh.issuperset(node.output) or not names.isdisjoint(node.output):
-                names.update(scoping.free_names(node))
-                kept.append(node)
-        return kept[::-1]
+        """What was written, but for values of fresh names that do not contribute to `results`."""
+
+        def is_named(node: NodeProto) -> bool:
+            return not self._fresh.issuperset(node.output)
+
+        return live(self.nodes, results, scoping.free_names, is_named)[0]
 
     def _variable(self, name: str) -> gs.Tensor:
         return gs.Variable(name) if name else gs.Variable.empty()

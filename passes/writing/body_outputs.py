@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from onnx import NodeProto, ValueInfoProto
 
 from passes.ir.operators import op_of
+from passes.ir.versions import IDENTITY_OF_SEQUENCES
 from passes.writing.author import Author
-
-IDENTITY_OF_SEQUENCES = 14  # earlier, Identity takes tensors only
-IDENTITY_OF_OPTIONALS = 16
 
 
 def own(author: Author, name: str, value: ValueInfoProto) -> str:
-    """A body's output, from a node of its own; early Identity takes tensors only."""
+    """A body's output, from a node of its own; before sequences, Identity takes only tensors."""
     if value.type.HasField("sequence_type") and author.opset < IDENTITY_OF_SEQUENCES:
         return name
     return author.op("Identity", name, outputs=[author.fresh("out")])
@@ -23,19 +21,19 @@ def own(author: Author, name: str, value: ValueInfoProto) -> str:
 def without_copies(
     nodes: Sequence[NodeProto], outputs: Sequence[str]
 ) -> tuple[list[NodeProto], list[str]]:
-    """The nodes and outputs of a body without the Identities that `own` wrote in vain: for a value
-    that a node of the body makes, and that no other output is.
+    """The nodes and outputs of a body without the Identities that `own` wrote needlessly: for a
+    value that a node of the body computes, and that is no other output.
 
     A Constant does not count: onnxruntime makes an initializer of it.
     """
-    makers = {name for node in nodes if op_of(node) != "Constant" for name in node.output}
+    producers = {name for node in nodes if op_of(node) != "Constant" for name in node.output}
     copies = {node.output[0]: node.input[0] for node in nodes if op_of(node) == "Identity"}
     listed = set(outputs)
     gone: set[str] = set()
     results = []
     for name in outputs:
         source = copies.get(name, "")
-        if source in makers and source not in listed:
+        if source in producers and source not in listed:
             gone.add(name)
             listed.add(source)
             name = source

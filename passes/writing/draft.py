@@ -1,4 +1,4 @@
-"""A node in the making: quickly copied, renamed and dropped, a message only once it is to stay."""
+"""Drafts of nodes: cheap to copy, rename and drop; those that stay become messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
 
-#: The metadata that says which iteration a node was written for.
+#: The metadata key that says which iteration a node was written for.
 ITERATION_KEY = "passes.iteration"
 
 
@@ -38,26 +38,26 @@ class Pattern:
         rest.CopyFrom(node)
         del rest.input[:]
         del rest.output[:]
-        return cls(*_said(node, rest), rest.metadata_props.add(key=ITERATION_KEY))
+        return cls(*_parts(node, rest), rest.metadata_props.add(key=ITERATION_KEY))
 
     def copied(self, mapping: dict[str, str], fresh: Callable[[str], str], tag: str) -> Draft:
-        """A copy that reads what `mapping` says, and adds to it what it writes under new names."""
+        """A copy that reads what `mapping` maps to, and adds its own new names to it."""
         assert self.tag is not None
-        given = list(map(mapping.get, self.inputs, self.inputs))
-        draft = Draft(self, given, [], tag)
+        inputs = list(map(mapping.get, self.inputs, self.inputs))
+        draft = Draft(self, inputs, [], tag)
         if self.nests:
             draft = Draft.of(draft.node())
             for _, graph in scoping.subgraphs(draft.pattern.rest):
                 scoping.rename_captures(graph, mapping)
         for name in self.outputs:
-            made = mapping[name] = fresh(f"{name}/{tag}") if name else ""
-            draft.output.append(made)
+            new = mapping[name] = fresh(f"{name}/{tag}") if name else ""
+            draft.output.append(new)
         return draft
 
 
 @dataclass(slots=True)
 class Draft:
-    """What a node reads and writes, which may still change, and its pattern, which tells the rest.
+    """The inputs and outputs of a node, which may still change, and its pattern, with the rest.
 
     `tag` belongs to a copy of a pattern.
     """
@@ -69,8 +69,8 @@ class Draft:
 
     @classmethod
     def of(cls, node: NodeProto) -> Draft:
-        """A node that is there already, and that is changed once this is to stay."""
-        pattern = Pattern(*_said(node, node))
+        """A draft of an existing node, which is changed only if the draft is to stay."""
+        pattern = Pattern(*_parts(node, node))
         return cls(pattern, list(pattern.inputs), list(pattern.outputs))
 
     @property
@@ -94,15 +94,15 @@ class Draft:
 
     def rename(self, mapping: Mapping[str, str]) -> None:
         """Rename what it reads, in its bodies, too."""
-        if self.pattern.nests:  # these look through all names that they are given, so few
-            wanted = {name: mapping[name] for name in self.reads() if name in mapping}
-            for _, graph in scoping.subgraphs(self.pattern.rest) if wanted else ():
-                scoping.rename_captures(graph, wanted)
+        if self.pattern.nests:  # renaming looks through all names that it is given, so few
+            captured = {name: mapping[name] for name in self.reads() if name in mapping}
+            for _, graph in scoping.subgraphs(self.pattern.rest) if captured else ():
+                scoping.rename_captures(graph, captured)
         if not mapping.keys().isdisjoint(self.input):
             self.input = [mapping.get(name, name) for name in self.input]
 
     def node(self, make: Callable[[], NodeProto] = NodeProto) -> NodeProto:
-        """The node; where it is a copy, one that is made anew."""
+        """The node; for a copy, a new one."""
         pattern = self.pattern
         node = pattern.rest
         if pattern.tag is None:
@@ -120,7 +120,7 @@ class Draft:
         return node
 
 
-def _said(
+def _parts(
     node: NodeProto, rest: NodeProto
 ) -> tuple[NodeProto, str, bool, str, tuple[str, ...], tuple[str, ...]]:
     nests = scoping.holds_graphs(node)
@@ -128,11 +128,11 @@ def _said(
 
 
 def drafts_of(nodes: Iterable[NodeProto]) -> list[Draft]:
-    """Drafts of nodes that are there already."""
+    """Drafts of existing nodes."""
     return list(map(Draft.of, nodes))
 
 
 def nodes_of(drafts: Iterable[Draft]) -> list[NodeProto]:
-    """The nodes, copies in one place: a message of its own takes several times as much."""
+    """The nodes, copies in one graph: a message of its own takes several times as long."""
     make = GraphProto().node.add
     return [draft.node(make) for draft in drafts]

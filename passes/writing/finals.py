@@ -1,4 +1,4 @@
-"""Values that are only passed on, written under the name by which the outside knows them."""
+"""Values that are only passed on, written directly under the name of the output."""
 
 from __future__ import annotations
 
@@ -8,30 +8,34 @@ from passes.writing.draft import Draft
 
 
 def finals_renamed(drafts: list[Draft], keep: Collection[str]) -> list[Draft]:
-    """The nodes without the Identities that write a name of `keep` which their source may have."""
-    passed = [one for one in drafts if one.pattern.op == "Identity" and one.output[0] in keep]
-    makers = _makers(drafts, {one.input[0] for one in passed} - set(keep))
+    """The nodes without the Identities that write a name of `keep` which their source may take."""
+    passed = [
+        identity
+        for identity in drafts
+        if identity.pattern.op == "Identity" and identity.output[0] in keep
+    ]
+    producers = _producers(drafts, {identity.input[0] for identity in passed} - set(keep))
     renamed: dict[str, str] = {}
     gone = set()
-    for one in passed:
-        source = one.input[0]
-        if source in makers and source not in renamed:
-            renamed[source] = one.output[0]
-            gone.add(id(one))
+    for identity in passed:
+        source = identity.input[0]
+        if source in producers and source not in renamed:
+            renamed[source] = identity.output[0]
+            gone.add(id(identity))
     if not renamed:
         return drafts
-    first = min(makers[name] for name in renamed)  # nobody in front of it reads them
+    first = min(producers[name] for name in renamed)  # nothing before it reads them
     for draft in drafts[first:]:
         draft.rename(renamed)
         draft.output = [renamed.get(name, name) for name in draft.output]
     return [draft for draft in drafts if id(draft) not in gone]
 
 
-def _makers(drafts: Sequence[Draft], names: set[str]) -> dict[str, int]:
-    """Where those of these values are computed that are; most stand near the end."""
+def _producers(drafts: Sequence[Draft], names: set[str]) -> dict[str, int]:
+    """The positions of the producers of these values; most stand near the end."""
     found: dict[str, int] = {}
-    for at in range(len(drafts) - 1, -1, -1):
+    for position in range(len(drafts) - 1, -1, -1):
         if len(found) == len(names):
             break
-        found.update((name, at) for name in drafts[at].output if name in names)
+        found.update((name, position) for name in drafts[position].output if name in names)
     return found

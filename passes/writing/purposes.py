@@ -1,4 +1,4 @@
-"""What the nodes of an Edit are for that a shorter one would do without, and what removes them."""
+"""Why an Edit has nodes that a shorter one would do without, and what removes them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Purpose:
-    """Why nodes are written: `what` completes "12 nodes ...". `option` is what of the command line
-    leaves them out; empty where nothing does."""
+    """Why nodes are written: `what` completes "12 nodes ...". `option` is the command-line option
+    that leaves them out; empty where there is none."""
 
     what: str
     option: str = ""
@@ -23,11 +23,11 @@ class Extra:
     option: str = ""
 
     def __str__(self) -> str:
-        one = self.nodes == 1
+        single = self.nodes == 1
         verb, _, rest = self.purpose.partition(" ")
-        said = f"{self.nodes} node{'' if one else 's'} {verb}{'s' if one else ''} {rest}"
-        removes = f"; {self.option} leaves {'it' if one else 'them'} out"
-        return said + (removes if self.option else "")
+        declared = f"{self.nodes} node{'' if single else 's'} {verb}{'s' if single else ''} {rest}"
+        removes = f"; {self.option} leaves {'it' if single else 'them'} out"
+        return declared + (removes if self.option else "")
 
 
 _VALID, _NON_EMPTY = "--assume valid-inputs", "--assume non-empty"
@@ -49,6 +49,6 @@ HANDLE_LENGTH_0 = Purpose("handle rows of length 0", _NON_EMPTY)
 
 
 def handles_no_trips(*, if_empty: bool) -> Purpose:
-    """What nodes are for that handle a loop without iterations; `if_empty`: only empty inputs make
-    it one."""
+    """The purpose of nodes that handle a loop without iterations; `if_empty`: only empty inputs
+    cause that."""
     return HANDLE_EMPTY if if_empty else HANDLE_NO_TRIPS

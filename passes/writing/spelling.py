@@ -1,19 +1,20 @@
-"""Operators as the author's opset spells them, and the small idioms that rewrites share."""
+"""Operators in the form of the author's opset, and the small idioms that rewrites share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS, SLICE_HAS_INPUTS
 from passes.onnxruntime.element_types import runs
+from passes.types.value_types import dims_of
 from passes.writing.author import Author
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
 _SPLIT_COUNTS_OUTPUTS = 18
-#: Of these onnxruntime's Where turns -0.0 of its second input into 0.0.
+#: For these types, onnxruntime's Where turns -0.0 of its second input into 0.0.
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
@@ -54,7 +55,7 @@ def true(author: Author, rank: int = 0) -> str:
 
 
 def greatest(author: Author, value: str, axis: int) -> str:
-    """The greatest elements along an axis, which goes."""
+    """The greatest elements along an axis, which is removed."""
     if author.opset < REDUCED_AXES_ARE_INPUTS:
         return author.op("ReduceMax", value, axes=[axis], keepdims=0)
     return author.op("ReduceMax", value, author.ints(axis), keepdims=0)
@@ -68,6 +69,13 @@ def total(author: Author, value: str) -> str:
 def shape_of(author: Author, value: str) -> str:
     """The sizes of all axes, int64 vector."""
     return author.once(("Shape", value), lambda: author.op("Shape", value))
+
+
+def scalar(author: Author, value: str, known: TypeProto | None) -> str:
+    """A number or condition of this type, which may be a vector of one; "" where there is none."""
+    if not value or dims_of(known) == ():
+        return value
+    return author.op("Reshape", value, author.ints())
 
 
 def size_of_axis(author: Author, value: str, axis: int) -> str:
@@ -159,15 +167,16 @@ def count_to(author: Author, number: str) -> str:
 
 def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
     """A tensor of `shape` (int64 vector) that holds `value` everywhere."""
-    one = np.array([value]).astype(helper.tensor_dtype_to_np_dtype(elem_type))
-    tensor = numpy_helper.from_array(one, "value")
+    element = np.array([value]).astype(helper.tensor_dtype_to_np_dtype(elem_type))
+    tensor = numpy_helper.from_array(element, "value")
     return author.op("ConstantOfShape", shape, value=tensor)
 
 
 def zeros(author: Author, shape: str, elem_type: int) -> str:
     """Zero, False or "" everywhere, for every element type.
 
-    ConstantOfShape knows no strings and no complex numbers: they are gathered from a single zero.
+    ConstantOfShape supports no strings and no complex numbers: they are gathered from a single
+    zero.
     """
     if elem_type == TensorProto.STRING:
         zero = author.strings([""], (1,))
@@ -184,7 +193,7 @@ def select(
     """`new` where the scalar bool `condition` holds, else `old`: bit for bit, of every type.
 
     NaN and Inf of the value that is not taken do not get through. Where onnxruntime's Where
-    does not do, the value is taken as a row of both.
+    does not suffice, the value is gathered from a list of both.
     """
     if elem_type not in _FLOATS and runs("Where", author.opset, elem_type):
         return author.op("Where", condition, new, old, outputs=outputs)
@@ -201,75 +210,8 @@ def both(author: Author, conditions: Sequence[str]) -> str:
     return first
 
 
-def must(author: Author, value: str, condition: str) -> str:
-    """`value` (rank 1 or more), or a failure of the whole model where `condition` is false.
-
-    ONNX has no assert: a Reshape to one element more than there are cannot succeed. Who reads it
-    must not be another reshape, which onnxruntime would fuse with this one: for sizes there is
-    `must_count`, for the others `guarded`.
-    """
-    shape = shape_of(author, value)
-    impossible = author.op("Add", shape, author.ints(1))
-    return author.op("Reshape", value, author.op("Where", condition, shape, impossible))
-
-
-def must_count(author: Author, value: str, condition: str) -> str:
-    """Sizes or counts (int64 vector), or a failure of the whole model where `condition` is false.
-
-    What is guarded is a 0 that is added: onnxruntime fuses a Reshape with the Squeeze behind it.
-    """
-    return author.op("Add", value, must(author, author.ints(0), condition))
-
-
-def must_all(author: Author, value: str, conditions: str) -> str:
-    """`value` (int64), or a failure of the whole model where one of the conditions is false.
-
-    There is one for each element; those that hold are as many as there are, or do not make the
-    shape. Who reads it must not be another reshape, see `must`.
-    """
-    shape = shape_of(author, value)
-    return author.op("Reshape", author.op("Compress", value, conditions), shape)
-
-
-def guarded(
-    author: Author, value: str, condition: str, elem_type: int, outputs: Sequence[str] = ()
-) -> str:
-    """`value` (of any rank), or a failure of the whole model where `condition` is false.
-
-    Read as the only row of a list, by an index that is beyond it where the condition fails: where
-    onnxruntime knows the shape, it takes a Reshape between other reshapes out. Its Gather copies
-    only the first string of a row, so strings are reshaped all the same.
-    """
-    row_of_one = unsqueeze(author, value, 0)
-    if elem_type in (TensorProto.UNDEFINED, TensorProto.STRING):
-        return squeeze(author, must(author, row_of_one, condition), 0, outputs)
-    index = author.op("Where", condition, author.int(0), author.int(1))
-    return author.op("Gather", row_of_one, index, axis=0, outputs=outputs)
-
-
-def same_sizes(author: Author, new: str, old: str) -> str:
-    """`new`, or a failure where its sizes are not those of `old`; of one rank, and no strings.
-
-    Read as the only row of a list, at the number of sizes that differ.
-    """
-    differ = author.op("Not", author.op("Equal", shape_of(author, new), shape_of(author, old)))
-    count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
-    return author.op("Gather", unsqueeze(author, new, 0), count, axis=0)
-
-
-def same_shape(author: Author, new: str, old: str, elem_type: int = 0) -> str:
-    """`new`, or a failure where its shape is not that of `old`, as a Scan's state fails."""
-    shapes = [shape_of(author, value) for value in (new, old)]
-    ranks = [squeeze(author, shape_of(author, shape), 0) for shape in shapes]
-    # Shapes of other lengths broadcast where one has length 1, and fail elsewhere.
-    differ = author.op("Not", author.op("Equal", *shapes))
-    count = total(author, author.op("Cast", differ, to=TensorProto.INT64))
-    agree = [author.op("Equal", *ranks), author.op("Equal", count, author.int(0))]
-    return guarded(author, new, both(author, agree), elem_type)
-
-
 def split(author: Author, value: str, axis: int, parts: Sequence[str]) -> None:
-    """The slices of size 1 along an axis of a size that is known, under the names `parts`."""
+    """The slices of size 1 along an axis of known size, under the names `parts`."""
     if author.opset < _SPLIT_COUNTS_OUTPUTS:
         author.op("Split", value, outputs=parts, axis=axis)
     else:

@@ -1,4 +1,4 @@
-"""Light cleaning of what was written out: only there, and only what cannot be wrong."""
+"""Light cleaning of what was written: only that, and only what cannot be wrong."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
 from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, Array, folded
-from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import fits
-from passes.analysis.safety.speculation import SPECULATABLE
+from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
+from passes.ir.live import live
+from passes.ir.operator_traits import Fails, traits_of
 from passes.types.value_types import dims_of
 from passes.writing.author import Author
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
@@ -24,11 +24,11 @@ from passes.writing.finals import finals_renamed
 
 @dataclass
 class Tidy:
-    """Folds constant indices, shapes and conditions, and drops what nobody reads any more.
+    """Folds constant indices, shapes and conditions, and drops unread nodes.
 
-    `keep` are the names that others read, `outer` knows constants of the surroundings, and
-    `type_of` the types that every iteration agrees on. `careful`: what might fail for the sizes
-    that it reads stays, although nobody reads it; of the nodes of iterations, those that compute
+    `keep` are the names that have other readers, `outer` returns constants from outside, and
+    `type_of` the types that hold in every iteration. `careful`: what might fail for the sizes
+    that it reads stays, even if it is unread; of the nodes of iterations, those that compute
     `doubts` stay in any case, unless their value is known.
     """
 
@@ -42,18 +42,18 @@ class Tidy:
     _same: dict[str, str] = field(default_factory=dict)
     _values: dict[str, Array | None] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
-    _taken: set[str] = field(default_factory=set)  # what branches compute that are taken
+    _taken: set[str] = field(default_factory=set)  # values computed in inlined branches
 
     def clean(self) -> tuple[list[NodeProto], list[TensorProto]]:
         """The nodes that the author wrote, cleaned, and the constants that they read."""
         drafts = self._folded(self.author.drafts)
         if self.finals:
             drafts = finals_renamed(drafts, self.keep)
-        alive, read = self._alive(drafts)
-        return nodes_of(alive), [one for one in self.author.constants if one.name in read]
+        alive, read = live(drafts, self.keep, Draft.reads, self._stays)
+        return nodes_of(alive), [tensor for tensor in self.author.constants if tensor.name in read]
 
     def _folded(self, drafts: list[Draft]) -> list[Draft]:
-        self._values = {one.name: small(one) for one in self.author.constants}
+        self._values = {constant.name: small(constant) for constant in self.author.constants}
         kept: list[Draft] = []
         pending = drafts[::-1]
         while pending:
@@ -68,7 +68,7 @@ class Tidy:
         return kept
 
     def _gone(self, draft: Draft) -> bool:
-        """Whether a node is no longer needed: it passes a value on, or its value is known."""
+        """Whether a node is no longer needed: it copies a value, or its value is known."""
         output = draft.output
         if len(output) != 1 or output[0] in self.keep:
             return False
@@ -103,62 +103,55 @@ class Tidy:
         return np.array(dims, np.int64)
 
     def _branch(self, draft: Draft) -> GraphProto | None:
-        """The branch that an If takes, where that is known."""
+        """The branch that an If takes, where it is known."""
         if draft.pattern.op != "If":
             return None
         value = self._value(draft.input[0])
         if value is None or value.size != 1:
             return None
-        wanted = "then_branch" if value.item() else "else_branch"
-        return next(graph for name, graph in scoping.subgraphs(draft.node()) if name == wanted)
+        taken = "then_branch" if value.item() else "else_branch"
+        return next(graph for name, graph in scoping.subgraphs(draft.node()) if name == taken)
 
     def _inlined(self, draft: Draft, branch: GraphProto) -> list[Draft]:
-        """The nodes of a branch, their names their own; its constants go along."""
+        """The nodes of a branch, under new names; its constants are added."""
         tag = _tag(draft) or ""
         end = f"/{tag}" if tag else ""
         scoping.rename_all(branch, lambda name: self.author.names.fresh(f"{name}{end}"))
         self.author.adopt([], branch.initializer)
-        self._values.update((one.name, small(one)) for one in branch.initializer)
-        nodes = [sparse_constant(one, one.values.name) for one in branch.sparse_initializer]
+        self._values.update((tensor.name, small(tensor)) for tensor in branch.initializer)
+        nodes = [
+            sparse_constant(sparse, sparse.values.name) for sparse in branch.sparse_initializer
+        ]
         for inner in branch.node:
             copy = NodeProto()
             copy.CopyFrom(inner)
             copy.metadata_props.add(key=ITERATION_KEY, value=tag)
             nodes.append(copy)
             self._taken.update(copy.output)
-        for given, name in zip(scoping.output_names(branch), draft.output, strict=True):
+        for returned, name in zip(scoping.output_names(branch), draft.output, strict=True):
             if name:
-                nodes.append(NodeProto(op_type="Identity", input=[given], output=[name]))
+                nodes.append(NodeProto(op_type="Identity", input=[returned], output=[name]))
         return drafts_of(nodes)
 
-    def _alive(self, drafts: list[Draft]) -> tuple[list[Draft], set[str]]:
-        """The nodes that somebody reads, and those that could fail or draw; what is read."""
-        needed = set(self.keep)
-        alive = []
-        for draft in reversed(drafts):
-            if not needed.isdisjoint(draft.output) or not self._may_go(draft):
-                needed.update(draft.reads())
-                alive.append(draft)
-        return alive[::-1], needed
-
-    def _may_go(self, draft: Draft) -> bool:
-        harmless = draft.pattern.op in SPECULATABLE
+    def _stays(self, draft: Draft) -> bool:
+        """Whether an unread node stays: it could fail or draw random numbers."""
+        traits = traits_of(draft)
+        harmless = traits.fails in (Fails.NEVER, Fails.STRINGS) and not traits.fixed
         if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
-            return False
-        nothing_known = Reading(self.author.opset, lambda name: None, lambda name: None)
+            return True
         careful = self.careful or not self._taken.isdisjoint(draft.output)
-        return not careful or fits(draft.node(), nothing_known)
+        return careful and not fits(draft.node(), Known.nothing())
 
 
 def _tag(draft: Draft) -> str | None:
-    """The iteration that a node was written for, None where it was written for none."""
+    """The iteration that a node was written for; None where it was written for none."""
     node = draft.pattern.rest
-    told = (one.value for one in node.metadata_props if one.key == ITERATION_KEY)
-    return draft.tag or next(told, None)
+    known = (entry.value for entry in node.metadata_props if entry.key == ITERATION_KEY)
+    return draft.tag or next(known, None)
 
 
 def small(tensor: TensorProto) -> Array | None:
-    """The value of a small whole-number tensor that stands in the model itself."""
+    """The value of a small tensor of integers or bools that is not external data."""
     kinds = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
     if tensor.data_type not in kinds or tensor.data_location == TensorProto.EXTERNAL:
         return None

@@ -9,8 +9,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import fits
+from passes.analysis.safety.shapes_fit import Known, fits
 from passes.types.value_types import Dim
 
 Dims = tuple[Dim, ...]
@@ -20,17 +19,17 @@ def proven(
     text: str, shapes: dict[str, Dims], fixed: dict[str, list[int]], opset: int, trusted: bool
 ) -> bool:
     constants = {name: np.array(value, np.int64) for name, value in fixed.items()}
-    known = {**shapes, **{name: one.shape for name, one in constants.items()}}
-    reading = Reading(opset, known.get, constants.get, trusted)
-    return fits(onnx.parser.parse_node(f"y = {text}"), reading)
+    known = {**shapes, **{name: constant.shape for name, constant in constants.items()}}
+    all_known = Known(opset, known.get, constants.get, trusted)
+    return fits(onnx.parser.parse_node(f"y = {text}"), all_known)
 
 
 def runs(text: str, shapes: dict[str, Dims], fixed: dict[str, list[int]]) -> None:
     """See that the node runs with every open size 0, 1, 2 and 3."""
     open_ = [
-        (name, at)
+        (name, i)
         for name, dims in shapes.items()
-        for at, dim in enumerate(dims)
+        for i, dim in enumerate(dims)
         if not isinstance(dim, int)
     ]
     inputs = ", ".join(f"float {name}" for name in shapes)
@@ -46,7 +45,7 @@ def runs(text: str, shapes: dict[str, Dims], fixed: dict[str, list[int]]) -> Non
     for sizes in itertools.product((0, 1, 2, 3), repeat=len(open_)):
         chosen = dict(zip(open_, sizes, strict=True))
         feeds = {
-            name: np.ones([chosen.get((name, at), dim) for at, dim in enumerate(dims)], np.float32)
+            name: np.ones([chosen.get((name, i), dim) for i, dim in enumerate(dims)], np.float32)
             for name, dims in shapes.items()
         }
         ReferenceEvaluator(model).run(None, feeds)

@@ -282,7 +282,7 @@ def test_many_loops_one_behind_the_other_are_verified() -> None:
         => (bool on{0}, float[3] h{0}_out, float[3] out{0}) {{
             on{0} = Identity (go{0})  x_t{0} = Gather ({1}, i{0})
             h{0}_out = Add (h{0}_in, x_t{0})  out{0} = Identity (h{0}_out) }}>"""
-    layers = [layer.format(at, f"y{at - 1}" if at else "x") for at in range(12)]
+    layers = [layer.format(i, f"y{i - 1}" if i else "x") for i in range(12)]
     model = f"""
     <ir_version: 8, opset_import: ["" : 18]>
     layers (float[T,3] x) => (float[K,3] y11)

@@ -33,7 +33,7 @@ def _graph(rng: random.Random, model: ModelProto) -> GraphProto:
 
 def _loop(rng: random.Random, model: ModelProto) -> NodeProto:
     nodes = [place.node for place in scoping.walk_model(model)]
-    return rng.choice([one for one in nodes if one.op_type in ("Loop", "Scan", "If")] or nodes)
+    return rng.choice([node for node in nodes if node.op_type in ("Loop", "Scan", "If")] or nodes)
 
 
 def undefined_name(rng: random.Random, model: ModelProto) -> None:
@@ -159,8 +159,8 @@ def absurd_trips(rng: random.Random, model: ModelProto) -> None:
 def opsets(rng: random.Random, model: ModelProto) -> None:
     if rng.random() < 0.3:
         model.ClearField("opset_import")
-    for one in model.opset_import:
-        one.version = rng.choice((*ABSURD, 1, 5, 27, 99))
+    for entry in model.opset_import:
+        entry.version = rng.choice((*ABSURD, 1, 5, 27, 99))
     if rng.random() < 0.3:
         model.opset_import.extend(list(model.opset_import))
 

@@ -132,5 +132,5 @@ def _where(error: BaseException) -> str:
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)[-2:]
-    places = " < ".join(f"{Path(one.filename).name}:{one.name}" for one in reversed(frames))
+    places = " < ".join(f"{Path(frame.filename).name}:{frame.name}" for frame in reversed(frames))
     return f"{type(error).__name__} {str(error)[:200]} at {places}"

@@ -45,7 +45,7 @@ def test_nodes_of_the_main_graph_out_of_order_are_sorted() -> None:
 
 def test_onnxruntimes_own_operators_need_no_import() -> None:
     model, notes = upgraded(WITHOUT_IMPORT)
-    assert ("com.microsoft", 1) in {(one.domain, one.version) for one in model.opset_import}
+    assert ("com.microsoft", 1) in {(entry.domain, entry.version) for entry in model.opset_import}
     assert notes == ("there is no opset import for domain 'com.microsoft'; version 1 was taken",)
 
 

@@ -111,7 +111,10 @@ def test_a_body_that_takes_another_condition(complaint: Complaint) -> None:
 
 
 def test_a_body_that_returns_another_condition(complaint: Complaint) -> None:
-    body = BODY.replace("bool d", "int64 d").replace("d = Identity (c)", "d = Identity (n)")
+    body = (
+        "body = b (int64 n, bool c, float[3] s) => (int64 d, float[3] t, float[3] o) "
+        "{ d = Identity (n) t = Neg (s) o = Neg (t) }"
+    )
     assert complaint(loop(body=body)) == (
         "main/loop_0: the body returns its condition ('d') as int64, not bool"
     )
@@ -124,8 +127,9 @@ def test_carried_value_enters_as_another_type(complaint: Complaint) -> None:
 
 
 def test_carried_value_leaves_as_another_type(complaint: Complaint) -> None:
-    body = BODY.replace("float[3] t", "double[3] t").replace(
-        "t = Neg (s)", "t = Cast <to = 11> (s)"
+    body = (
+        "body = b (int64 n, bool c, float[3] s) => (bool d, double[3] t, float[3] o) "
+        "{ d = Identity (c) t = Cast <to = 11> (s) o = Neg (t) }"
     )
     assert complaint(loop(body=body)) == (
         "main/loop_0: carried value 0 starts as float ('i'), but the body returns double ('t')"

@@ -23,11 +23,12 @@ def scan(
     more: str = "float[4,3] z",
     body: str = BODY,
     outputs: str = "p, q",
+    returned: str = "float[3]",
 ) -> str:
     """A Scan over `x` with state `i`: running sums, and their negatives collected."""
     return f"""
         <ir_version: 8, opset_import: ["" : {opset}]>
-        g ({x} x, float[3] i, {more}) => (float[3] p) {{
+        g ({x} x, float[3] i, {more}) => ({returned} p) {{
           {outputs} = Scan <{attributes}{", " if attributes and body else ""}{body}> {inputs}
         }}
     """
@@ -37,16 +38,20 @@ def scan_8(
     inputs: str = "(, i, x)",
     attributes: str = "num_scan_inputs = 1",
     *,
+    opset: int = 8,
     x: str = "float[2,5,3]",
     i: str = "float[2,3]",
+    returned: str = "float[2,3]",
     more: str = "int64[2] l",
     body: str = BODY,
     initializers: str = "",
+    before: str = "",
 ) -> str:
-    """The same with a batch of 2, as opset 8 writes it."""
+    """The same with a batch of 2, as opset 8 writes it; other nodes may stand before it."""
     return f"""
-        <ir_version: 8, opset_import: ["" : 8]>
-        g ({x} x, {i} i, {more}) => (float[2,3] p) <{initializers}> {{
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g ({x} x, {i} i, {more}) => ({returned} p) <{initializers}> {{
+          {before}
           p, q = Scan <{attributes}, {body}> {inputs}
         }}
     """
@@ -84,7 +89,10 @@ def test_too_many_inputs_for_the_body(complaint: Complaint) -> None:
 
 def test_an_initializer_may_not_be_fed(complaint: Complaint) -> None:
     """A body's input that names an initializer is a constant."""
-    body = BODY.replace("o)", "o) <float[3] s = {1, 2, 3}>", 1)
+    body = (
+        "body = b (float[3] s, float[3] e) => (float[3] t, float[3] o) <float[3] s = {1, 2, 3}> "
+        "{ t = Add (s, e) o = Neg (t) }"
+    )
     assert complaint(scan(body=body)) == (
         "main/scan_0: the body takes 1 input, but the node feeds 2, as a Scan-8 with "
         "sequence_lens would"
@@ -198,42 +206,51 @@ def test_lengths_that_are_not_static_may_turn_out_equal(complaint: Complaint) ->
 
 
 def test_carried_value_enters_as_another_type(complaint: Complaint) -> None:
-    body = BODY.replace("float[3] s", "double[3] s")
+    body = (
+        "body = b (double[3] s, float[3] e) => (float[3] t, float[3] o) "
+        "{ t = Add (s, e) o = Neg (t) }"
+    )
     assert complaint(scan(body=body)) == (
         "main/scan_0: carried value 0 starts as float ('i'), but the body takes double ('s')"
     )
 
 
 def test_carried_value_leaves_as_another_type(complaint: Complaint) -> None:
-    body = BODY.replace("float[3] t", "double[3] t")
+    body = (
+        "body = b (float[3] s, float[3] e) => (double[3] t, float[3] o) "
+        "{ t = Add (s, e) o = Neg (t) }"
+    )
     assert complaint(scan(body=body)) == (
         "main/scan_0: carried value 0 starts as float ('i'), but the body returns double ('t')"
     )
 
 
 def test_elements_of_another_type(complaint: Complaint) -> None:
-    body = BODY.replace("float[3] e", "int32[3] e")
+    body = (
+        "body = b (float[3] s, int32[3] e) => (float[3] t, float[3] o) "
+        "{ t = Add (s, e) o = Neg (t) }"
+    )
     assert complaint(scan(body=body)) == (
         "main/scan_0: scanned input 0 holds float ('x'), but the body takes int32 ('e')"
     )
 
 
 def test_output_declared_as_another_type(complaint: Complaint) -> None:
-    assert complaint(scan().replace("float[3] p)", "double[3] p)")) == (
+    assert complaint(scan(returned="double[3]")) == (
         "main/scan_0: output 0 is declared double ('p'), but the body returns float ('t')"
     )
 
 
 def test_stamped_9_but_the_first_input_is_empty(complaint: Complaint) -> None:
-    assert complaint(scan_8().replace('"" : 8', '"" : 9')) == (
+    assert complaint(scan_8(opset=9)) == (
         "main/scan_0: Scan is still written in the form of Scan-8 (its first input is empty), but "
         "its opset is 9"
     )
 
 
 def test_stamped_11_but_with_directions(complaint: Complaint) -> None:
-    text = scan_8("(l, i, x)", "num_scan_inputs = 1, directions = [1]")
-    assert complaint(text.replace('"" : 8', '"" : 11')) == (
+    text = scan_8("(l, i, x)", "num_scan_inputs = 1, directions = [1]", opset=11)
+    assert complaint(text) == (
         "main/scan_0: Scan is still written in the form of Scan-8 (it has the attribute "
         "directions), but its opset is 11"
     )
@@ -254,7 +271,7 @@ def test_stamped_8_but_without_room_for_the_lengths(complaint: Complaint) -> Non
 
 
 def test_scan_at_opset_7(complaint: Complaint) -> None:
-    assert complaint(scan_8().replace('"" : 8', '"" : 7')) == (
+    assert complaint(scan_8(opset=7)) == (
         "main/scan_0: opset 7 has no operator Scan, which came with opset 8"
     )
 
@@ -290,7 +307,7 @@ def test_a_negative_length(complaint: Complaint) -> None:
 
 
 def test_a_length_from_a_constant_node(complaint: Complaint) -> None:
-    text = scan_8("(k, i, x)").replace("p, q", "k = Constant <value = int64[2] {9, 1}> () p, q")
+    text = scan_8("(k, i, x)", before="k = Constant <value = int64[2] {9, 1}> ()")
     assert complaint(text) == (
         "main/scan_1: sequence_lens[0] ('k') is 9, but 'x' has only 5 time steps"
     )
@@ -306,7 +323,7 @@ def test_lengths_of_0_and_of_all_steps(complaint: Complaint) -> None:
 
 
 def test_batch_of_a_state(complaint: Complaint) -> None:
-    assert complaint(scan_8(i="float[7,3]").replace("float[2,3] p", "float[7,3] p")) == (
+    assert complaint(scan_8(i="float[7,3]", returned="float[7,3]")) == (
         "main/scan_0: 'x' has 2 on its batch axis 0, but 'i' has 7"
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from onnx.backend.test.case.node import collect_testcases
+from onnx_cases import all_cases
 
 from passes.check import check
 from passes.errors import BadModel
@@ -155,14 +155,12 @@ def loop_models() -> dict[str, ModelProto]:
     """onnx's own node tests that hold a loop, at any depth."""
     return {
         case.name: case.model
-        for case in collect_testcases(None)
-        if case.model is not None
-        and any(place.node.op_type in LOOPS for place in walk_model(case.model))
+        for case in all_cases()
+        if any(place.node.op_type in LOOPS for place in walk_model(case.model))
     }
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # onnx draws its inputs
 def test_the_loops_of_onnx_itself(complaint: Complaint) -> None:
     models = loop_models()
     told = {name: complaint(model) for name, model in models.items()}

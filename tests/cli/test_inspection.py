@@ -60,8 +60,11 @@ def test_scan_8() -> None:
 
 
 def test_scan_8_without_lengths() -> None:
-    text = SCAN_8.replace("(lens, h, x) }", '("", h, x) }').replace("int64[B] lens, ", "")
-    (loop,) = inspected(text)
+    (loop,) = inspected(f"""
+<ir_version: 3, opset_import: ["" : 8]>
+g (float[B,2] h, float[B,T,2] x) => (float[B,2] y, float[B,T,2] z)
+{{ y, z = Scan <num_scan_inputs = 1, directions = [1], body = {STEP}> ("", h, x) }}
+""")
     assert (loop.op, loop.trip_count) == ("Scan-8", "T")
 
 
@@ -86,19 +89,19 @@ def test_loop() -> None:
 
 def test_a_refusal_is_told_with_its_code() -> None:
     (loop,) = inspect_model(onnx.parser.parse_model(SCAN_8), 9, RuleOptions(batch="unroll"))
-    (said,) = [one for one in loop.rules if one.startswith("scan-8")]
+    (said,) = [rule for rule in loop.rules if rule.startswith("scan-8")]
     assert said.startswith("scan-8: refuses, ")
     assert said.endswith(" [batch-not-static]")
 
 
 def test_models_without_loops() -> None:
     """A Loop of another domain is none."""
-    text = """
+    for op in ("Neg", "other.Loop"):
+        text = f"""
         <ir_version: 8, opset_import: ["" : 16, "other" : 1]>
-        g (float x) => (float y) { y = OP (x) }
-    """
-    assert inspected(text.replace("OP", "Neg")) == []
-    assert inspected(text.replace("OP", "other.Loop")) == []
+        g (float x) => (float y) {{ y = {op} (x) }}
+        """
+        assert inspected(text) == []
 
 
 def test_loops_in_bodies_and_functions_come_innermost_first() -> None:
@@ -134,9 +137,40 @@ def test_loops_of_the_same_name_each_have_their_own_rules() -> None:
         RuleOptions(batch="unroll"),
     )
     assert [loop.path for loop in loops] == ["main/twin", "main/twin"]
-    said = [[one for one in loop.rules if one.startswith("scan-8")] for loop in loops]
+    said = [[rule for rule in loop.rules if rule.startswith("scan-8")] for loop in loops]
     assert said[0] == ["scan-8: unroll"]
     assert [one.rpartition(" ")[2] for one in said[1]] == ["[batch-not-static]"]
+
+
+def test_rules_are_asked_about_one_of_equal_loops() -> None:
+    """The third multiplies by another constant, which decides nothing here, but is not the same."""
+    loops = inspected("""
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (float[2] x, int64 n) => (float[2] y, float[2] z, float[2] w)
+        <float k = {2.0}, float l = {2.0}, float m = {3.0}> {
+          [first] y = Loop <body = a (int64 i, bool c, float[2] s) => (bool d, float[2] t) {
+            d = Identity (c)
+            t = Mul (s, k)
+          }> (n, "", x)
+          [second] z = Loop <body = b (int64 j, bool e, float[2] u) => (bool f, float[2] v) {
+            f = Identity (e)
+            v = Mul (u, l)
+          }> (n, "", x)
+          [third] w = Loop <body = c (int64 o, bool p, float[2] q) => (bool r, float[2] h) {
+            r = Identity (p)
+            h = Mul (q, m)
+          }> (n, "", x)
+        }
+    """)
+    assert [loop.equal_to for loop in loops] == ["", "main/first", ""]
+    assert loops[1].rules == []
+    assert loops[1].recurrences == [["u"]]
+    assert loops[1].captured == ["l"]
+    assert loops[0].rules == loops[2].rules
+    assert loops[0].rules[0].startswith("raise-loop: Scan")
+    text = printed(loops)
+    assert "and 1 equal to it" in text
+    assert "main/second" not in text
 
 
 def test_an_invalid_model_is_refused_with_file_and_path(tmp_path: Path) -> None:
@@ -162,6 +196,7 @@ def test_json_says_everything() -> None:
         "recurrences",
         "invariant_nodes",
         "rules",
+        "equal_to",
     }
     assert told["path"] == "main/cell"
     assert told["recurrences"] == [["s"]]

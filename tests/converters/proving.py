@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.rule import Edit, Site
+from passes.rule import Edit, NothingToDo, Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of
 
@@ -57,7 +58,8 @@ def converted(model: ModelProto, target: int) -> ModelProto:
         written = read.opset(outermost.owner)
         if rule.considers(place.node, written, target):
             site = Site(read, place, written, target, names, types, memory=memory)
-            edits.setdefault(place.scope.key, {})[place.index] = rule.rewrite(site)
+            with suppress(NothingToDo):
+                edits.setdefault(place.scope.key, {})[place.index] = rule.rewrite(site)
     for scope in scoping.scopes(copy):
         _apply(scope, edits)
     stamp(copy, target)
@@ -89,7 +91,7 @@ def prove(
     model = parsed(graph, opset)
     given = {**drawn(model), **(feeds or {})}
     for place in places:
-        whole, more = _placed(model, place)
+        whole, more = placed(model, place)
         onnx.checker.check_model(whole, full_check=True)
         with recorded(whole, target) as taken:
             after = converted(whole, target)
@@ -178,7 +180,7 @@ def _apply(scope: scoping.Scope, edits: Mapping[scoping.Key, Mapping[int, Edit]]
 # -- the same nodes in another place -------------------------------------------------------
 
 
-def _placed(model: ModelProto, place: str) -> tuple[ModelProto, dict[str, np.ndarray]]:
+def placed(model: ModelProto, place: str) -> tuple[ModelProto, dict[str, np.ndarray]]:
     """The model with its nodes in a body, and what else must be fed."""
     whole = ModelProto()
     whole.CopyFrom(model)
@@ -242,17 +244,18 @@ def _in_loop(whole: ModelProto, nodes: list[NodeProto]) -> tuple[ModelProto, dic
             *(_inner_output(value) for value in graph.output),
         ],
     )
+    inputs = ["loop_times", "", "loop_start"]
     outputs = ["carried", *(value.name for value in graph.output)]
-    graph.node.append(helper.make_node("Loop", ["times", "", "start"], outputs, body=body))
-    graph.input.append(helper.make_tensor_value_info("times", TensorProto.INT64, []))
-    graph.input.append(helper.make_tensor_value_info("start", *scalar))
+    graph.node.append(helper.make_node("Loop", inputs, outputs, body=body))
+    graph.input.append(helper.make_tensor_value_info("loop_times", TensorProto.INT64, []))
+    graph.input.append(helper.make_tensor_value_info("loop_start", *scalar))
     for value in graph.output:
         if value.type.tensor_type.HasField("shape"):
             dims = list(value.type.tensor_type.shape.dim)
             value.type.tensor_type.shape.ClearField("dim")
             value.type.tensor_type.shape.dim.add(dim_param="collected")
             value.type.tensor_type.shape.dim.extend(dims)
-    return whole, {"times": np.array(2), "start": np.array(0, np.float32)}
+    return whole, {"loop_times": np.array(2), "loop_start": np.array(0, np.float32)}
 
 
 def _in_function(

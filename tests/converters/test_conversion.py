@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
 from converters.adapters.resize import upsample_9
-from converters.conversion import Conversion
+from converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
@@ -35,7 +35,7 @@ def _at(path: str, target: int = 13, version: int = 9) -> Conversion:
 
 
 @pytest.fixture
-def at() -> Conversion:
+def ctx() -> Conversion:
     """A node of the main graph."""
     return _at("main/up_0")
 
@@ -46,42 +46,41 @@ def inside() -> Conversion:
     return _at("local.Up/upsample_0")
 
 
-def test_types_and_constants_of_the_model(at: Conversion) -> None:
-    assert at.dims_of("x") == ("N", 3)
-    assert at.known_rank("x") == 2
-    assert at.known_elem_type("x") == TensorProto.FLOAT
-    assert at.known_constant("fixed").tolist() == [4, 5]
-    assert (at.type_of(""), at.constant(""), at.constant("x")) == (None, None, None)
+def test_types_and_constants_of_the_model(ctx: Conversion) -> None:
+    assert ctx.dims_of("x") == ("N", 3)
+    assert ctx.known_rank("x") == 2
+    assert ctx.known_elem_type("x") == TensorProto.FLOAT
+    np.testing.assert_array_equal(ctx.constant("fixed"), [4, 5])
+    assert (ctx.type_of(""), ctx.constant(""), ctx.constant("x")) == (None, None, None)
 
 
-def test_the_type_of_a_value_made_on_the_way_is_inferred(at: Conversion) -> None:
-    flat = at.node("Flatten", ["x"], axis=0)
-    shape = at.value(np.array([-1, 1, 3], np.int64), "shape")
-    cube = at.node("Reshape", [flat.output[0], shape])
-    assert at.known_rank(flat.output[0]) == 2
-    assert at.dims_of(cube.output[0]) in {(None, 1, 3), ("N", 1, 3)}
-    assert elem_type_of(at.type_of(shape)) == TensorProto.INT64
-    assert at.known_constant(shape).tolist() == [-1, 1, 3]
+def test_the_type_of_a_value_made_on_the_way_is_inferred(ctx: Conversion) -> None:
+    flat = ctx.node("Flatten", ["x"], axis=0)
+    shape = ctx.value(np.array([-1, 1, 3], np.int64), "shape")
+    cube = ctx.node("Reshape", [flat.output[0], shape])
+    assert ctx.known_rank(flat.output[0]) == 2
+    assert ctx.dims_of(cube.output[0]) in {(None, 1, 3), ("N", 1, 3)}
+    assert elem_type_of(ctx.type_of(shape)) == TensorProto.INT64
+    np.testing.assert_array_equal(ctx.constant(shape), [-1, 1, 3])
 
 
-def test_what_is_not_known_is_refused(at: Conversion) -> None:
+def test_what_is_not_known_is_refused(ctx: Conversion) -> None:
     for ask, code in (
-        (at.known_rank, "unknown-rank"),
-        (at.known_elem_type, "unknown-type"),
-        (at.known_constant, "not-constant"),
+        (ctx.known_rank, "unknown-rank"),
+        (ctx.known_elem_type, "unknown-type"),
     ):
         with pytest.raises(Refused) as refused:
             ask("nowhere")
         assert (refused.value.code, refused.value.culprits) == (code, ("main/up_0",))
 
 
-def test_equal_values_of_a_graph_are_one_initializer(at: Conversion) -> None:
-    one = at.value(np.array([1], np.int64), "one")
-    assert at.value(np.array([1], np.int64), "axes") == one
-    assert at.value(np.array(1, np.int64), "one") == "one_1"  # another shape
-    assert at.value(np.array([1], np.int32), "one") == "one_2"  # another type
-    assert at.value(np.array([-0.0]), "zero") != at.value(np.array([0.0]), "zero")
-    assert list(at.made.initializers) == ["one", "one_1", "one_2", "zero", "zero_1"]
+def test_equal_values_of_a_graph_are_one_initializer(ctx: Conversion) -> None:
+    one = ctx.value(np.array([1], np.int64), "one")
+    assert ctx.value(np.array([1], np.int64), "axes") == one
+    assert ctx.value(np.array(1, np.int64), "one") == "one_1"  # another shape
+    assert ctx.value(np.array([1], np.int32), "one") == "one_2"  # another type
+    assert ctx.value(np.array([-0.0]), "zero") != ctx.value(np.array([0.0]), "zero")
+    assert list(ctx.made.initializers) == ["one", "one_1", "one_2", "zero", "zero_1"]
 
 
 def test_a_value_in_a_function_is_a_constant_node(inside: Conversion) -> None:
@@ -110,21 +109,21 @@ def test_it_must_have_the_dtype_of_a_constant(inside: Conversion) -> None:
         inside.attribute_as_input(inside.site.node, "scales", np.int64)
 
 
-def test_an_absent_attribute_takes_the_default_or_is_refused(at: Conversion) -> None:
-    node = at.node("Clip", ["x"])
-    low = at.attribute_as_input(node, "min", np.float32, default=-1)
-    assert at.known_constant(low).dtype == np.float32
+def test_an_absent_attribute_takes_the_default_or_is_refused(ctx: Conversion) -> None:
+    node = ctx.node("Clip", ["x"])
+    low = ctx.attribute_as_input(node, "min", np.float32, default=-1)
+    np.testing.assert_array_equal(ctx.constant(low), np.array(-1, np.float32), strict=True)
     with pytest.raises(Refused, match="invalid-node: Clip lacks its attribute 'max'"):
-        at.attribute_as_input(node, "max", np.float32)
+        ctx.attribute_as_input(node, "max", np.float32)
 
 
-def test_a_changed_node_keeps_what_is_not_mentioned(at: Conversion) -> None:
-    node = at.node("Upsample", ["x"], ["z"], mode="linear", scales=[1.0, 2.0], tag=5)
+def test_a_changed_node_keeps_what_is_not_mentioned(ctx: Conversion) -> None:
+    node = ctx.node("Upsample", ["x"], ["z"], mode="linear", scales=[1.0, 2.0], tag=5)
     node.name, node.doc_string = "up", "wider"
-    changed = at.changed(node, op="Resize", inputs=["x", "s"], without=["scales"], mode="cubic")
+    changed = ctx.changed(node, op="Resize", inputs=["x", "s"], without=["scales"], mode="cubic")
     assert (changed.op_type, changed.name, changed.doc_string) == ("Resize", "up", "wider")
     assert (list(changed.input), list(changed.output)) == (["x", "s"], ["z"])
-    assert at.attribute(changed, "mode") == "cubic"
-    assert at.attribute(changed, "tag") == 5
-    assert at.attribute(changed, "scales", "gone") == "gone"
+    assert ctx.attribute(changed, "mode") == "cubic"
+    assert ctx.attribute(changed, "tag") == 5
+    assert ctx.attribute(changed, "scales", "gone") == "gone"
     assert node.op_type == "Upsample"

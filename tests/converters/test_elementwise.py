@@ -10,7 +10,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
-from proving import converted, ops, parsed, prove, run
+from proving import converted, drawn, ops, parsed, prove, run
+
+from passes.rule import Refused
 
 pytestmark = pytest.mark.sampled
 
@@ -285,3 +287,251 @@ def test_erf_of_a_value_of_unknown_type_stays() -> None:
         """
     )
     assert [node.op_type for node in converted(model, 26).functions[0].node] == ["Erf"]
+
+
+# -- down -----------------------------------------------------------------------------------
+
+SPECIAL = np.array([-np.inf, -2.5, -1.5, -0.5, 0, 0.5, 1, 1.5, 2.5, 1e30, np.inf, np.nan])
+INTS = np.array([-(2**31), -129, -5, -1, 0, 1, 3, 127, 2**31 - 1])
+LONGS = np.array([-(2**63), -(2**62) - 1, -(2**33), -1, 0, 1, 2**32 + 1, 2**62 + 1, 2**63 - 1])
+
+
+def _places_down(target: int) -> list[str]:
+    """A function needs Constant-9 for integers."""
+    return ["main", "function" if target >= 9 else "if"]
+
+
+def _special(kind: str) -> np.ndarray:
+    if kind in ("float", "double", "float16"):
+        return SPECIAL.astype({"float": "f4", "double": "f8"}.get(kind, kind))
+    wide = LONGS if kind.endswith("64") else INTS
+    return wide.astype(kind)  # wraps around
+
+
+def _pairs(kind: str) -> dict[str, np.ndarray]:
+    values = _special(kind)
+    return {"x": values.reshape(-1, 1), "z": values.reshape(1, -1)}
+
+
+def _both_ways(
+    expression: str, kind: str, opset: int, target: int, *, to: str = "", rtol: float = 0.0
+) -> None:
+    feeds = _pairs(kind)
+    n = len(feeds["x"])
+    graph = f"({kind}[{n},1] x, {kind}[1,{n}] z) => ({to or kind}[{n},{n}] y) {{ {expression} }}"
+    prove(graph, opset=opset, target=target, feeds=feeds, places=_places_down(target), rtol=rtol)
+
+
+@pytest.mark.parametrize("target", [11, 9, 7])
+@pytest.mark.parametrize("kind", ["float", "double", "int32", "int64"])
+@pytest.mark.parametrize("op", ["GreaterOrEqual", "LessOrEqual", "Greater", "Less", "Equal"])
+def test_comparisons_down(op: str, kind: str, target: int) -> None:
+    _both_ways(f"y = {op}(x, z)", kind, 12, target, to="bool")
+
+
+@pytest.mark.parametrize("target", [11, 9, 7])
+@pytest.mark.parametrize("op", ["Max", "Min"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_the_larger_of_integers_down(kind: str, op: str, target: int) -> None:
+    if target > 8 or kind != "uint32":
+        _both_ways(f"y = {op}(x, z)", kind, 12, target)
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
+@pytest.mark.parametrize("shape", ["2,1", "3", "A,B"])
+def test_broadcasting_before_8(op: str, shape: str) -> None:
+    graph = f"(float[2,3] x, float[{shape}] z) => (float[M,N] y) {{ y = {op}(x, z, x) }}"
+    z = SPECIAL[:3].astype(np.float32)
+    given = {"2,1": z[:2].reshape(2, 1), "3": z, "A,B": z.reshape(1, 3)}[shape]
+    after = prove(graph, opset=8, target=7, feeds={"z": given}, places=_places_down(7))
+    assert ops(after)[-1] == op
+
+
+def test_the_larger_double_before_8_is_refused() -> None:
+    model = parsed("(double[2] x, double[2] z) => (double[2] y) { y = Max(x, z) }", 8)
+    with pytest.raises(Refused, match="onnxruntime has no Max-6 of any other type than float"):
+        converted(model, 7)
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("op", ["IsNaN", "IsInf", "Sign", "Round"])
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_tests_and_rounding_down(kind: str, op: str, target: int) -> None:
+    x = _special(kind)
+    to = "bool" if op.startswith("Is") else kind
+    graph = f"({kind}[{len(x)}] x) => ({to}[{len(x)}] y) {{ y = {op}(x) }}"
+    prove(graph, opset=11, target=target, feeds={"x": x}, places=_places_down(target))
+
+
+@pytest.mark.parametrize("attributes", ["detect_positive = 0", "detect_negative = 0"])
+def test_one_infinity_down(attributes: str) -> None:
+    graph = f"(float[12] x) => (bool[12] y) {{ y = IsInf<{attributes}>(x) }}"
+    feeds = {"x": _special("float")}
+    prove(graph, opset=10, target=9, feeds=feeds, places=["main"])
+    graph = "(float[12] x) => (bool[12] y) { y = IsInf<detect_positive=0, detect_negative=0>(x) }"
+    prove(graph, opset=10, target=9, feeds=feeds, places=["main"])
+
+
+@pytest.mark.parametrize("op", ["Sinh", "Cosh", "Asinh", "Acosh", "Atanh"])
+def test_hyperbolic_functions_down(op: str) -> None:
+    x = np.array([-80, -3, -0.9, -1e-6, -1e-12, 0, 1e-12, 1e-6, 1e-3, 0.9, 1, 3, 80, 1e30])
+    if op in ("Sinh", "Cosh"):
+        x = x[:-1]
+    if op == "Acosh":
+        x = x[x >= 1]
+    if op == "Atanh":
+        x = x[abs(x) < 1]
+    graph = f"(float[{len(x)}] x) => (float[{len(x)}] y) {{ y = {op}(x) }}"
+    feeds = {"x": x.astype(np.float32)}
+    prove(graph, opset=9, target=7, feeds=feeds, places=_places_down(7), rtol=1e-6)
+
+
+@pytest.mark.parametrize("op", ["Asinh", "Acosh", "Atanh"])
+def test_inverse_hyperbolic_functions_of_double_are_refused(op: str) -> None:
+    model = parsed(f"(double[2] x) => (double[2] y) {{ y = {op}(x) }}", 9)
+    with pytest.raises(Refused, match="as a logarithm is less accurate"):
+        converted(model, 8)
+
+
+def test_erf_is_refused_before_9() -> None:
+    model = parsed("(float[2] x) => (float[2] y) { y = Erf(x) }", 13)
+    assert ops(converted(model, 9)) == ["Erf"]
+    with pytest.raises(Refused, match="no op before Erf-9 computes the error function"):
+        converted(model, 8)
+
+
+@pytest.mark.parametrize("kind", ["float", "int64", "string"])
+@pytest.mark.parametrize(("x", "z"), [("2,3", "2,3"), ("", "3"), ("2,1", "1,3"), ("0,3", "1,3")])
+def test_where_down(x: str, z: str, kind: str) -> None:
+    graph = (
+        f"(bool[1,3] c, {kind}[{x}] x, {kind}[{z}] z) => ({kind}[M,N] y) {{ y = Where(c, x, z) }}"
+    )
+    graph = graph.replace("[]", "")
+    model = parsed(graph, 9)
+    prove(graph, opset=9, target=7, feeds=drawn(model), places=_places_down(7))
+
+
+def test_where_of_unknown_sizes() -> None:
+    graph = "(bool[A] c, int64[B] x, int64[C] z) => (int64[D] y) { y = Where(c, x, z) }"
+    prove(graph, opset=9, target=7, feeds={"x": LONGS[[0, -1]]}, places=_places_down(7))
+    model = parsed(graph.replace("int64", "float"), 9)
+    with pytest.raises(Refused, match="opset 8 has no Where") as refused:
+        converted(model, 8)
+    assert refused.value.code == "unknown-rank"
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_relu_of_integers_down(kind: str) -> None:
+    values = _special(kind)
+    graph = f"({kind}[9] x) => ({kind}[9] y) {{ y = Relu(x) }}"
+    model = parsed(graph, 14)
+    for target in (13, 11, 9):
+        after = converted(model, target)
+        onnx.checker.check_model(after, full_check=True)
+        assert run(after, {"x": values})[0].tolist() == np.maximum(values, 0).tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "exponent"),
+    [("float", "int64"), ("float", "int32"), ("double", "float"), ("float", "double")],
+)
+def test_pow_of_two_types_down(kind: str, exponent: str) -> None:
+    feeds = {"x": np.array([-2.5, -1, 0.5, 3]), "z": np.array([-2, 3, 0, 5])}
+    types = {"float": "f4", "double": "f8"}
+    feeds["x"] = feeds["x"].astype(types[kind])
+    feeds["z"] = feeds["z"].astype(types.get(exponent, exponent))
+    graph = f"({kind}[4] x, {exponent}[4] z) => ({kind}[4] y) {{ y = Pow(x, z) }}"
+    for target in (11, 7):
+        prove(graph, opset=12, target=target, feeds=feeds, places=_places_down(target), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["float", "int32", "int64"])
+def test_a_fixed_exponent_down(kind: str) -> None:
+    graph = f"({kind}[4] x) => ({kind}[4] y) <int64 n = {{3}}> {{ y = Pow(x, n) }}"
+    after = prove(graph, opset=12, target=7, places=["main"], rtol=1e-6)
+    wanted = {"float": ["Pow"], "int32": ["Cast", "Cast", "Pow", "Cast"]}
+    assert ops(after) == wanted.get(kind, ["Mul", "Mul", "Identity"])
+
+
+def test_pow_of_int64_by_an_unknown_exponent_is_refused() -> None:
+    model = parsed("(int64[2] x, int64[2] z) => (int64[2] y) { y = Pow(x, z) }", 12)
+    with pytest.raises(Refused, match="Pow-7 takes no int64, and no float holds all of them"):
+        converted(model, 11)
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("fmod", [0, 1])
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_mod_of_integers_down(kind: str, fmod: int, target: int) -> None:
+    values = _special(kind)[1:]
+    feeds = {"x": values.reshape(-1, 1), "z": values[(values != 0) & (values != -1)].reshape(1, -1)}
+    m, n = feeds["x"].size, feeds["z"].size
+    graph = f"""({kind}[{m},1] x, {kind}[1,{n}] z) => ({kind}[{m},{n}] y)
+        {{ y = Mod<fmod = {fmod}>(x, z) }}"""
+    prove(graph, opset=10, target=target, feeds=feeds, places=_places_down(target))
+
+
+def test_mod_of_floats_is_refused_before_10() -> None:
+    model = parsed("(float[2] x, float[2] z) => (float[2] y) { y = Mod<fmod = 1>(x, z) }", 13)
+    with pytest.raises(Refused, match="no op before Mod-10 divides floats with a remainder"):
+        converted(model, 9)
+
+
+def test_mod_28_of_floats_down() -> None:
+    model = parsed("(float[3,1] x, float[1,4] z) => (float[3,4] y) { y = Mod(x, z) }", 28)
+    after = converted(model, 13)
+    onnx.checker.check_model(after, full_check=True)
+    x = np.array([[-7.5], [2], [0]], np.float32)
+    z = np.array([[2, -2, 3, np.inf]], np.float32)
+    (found,) = run(after, {"x": x, "z": z})
+    expected = x - np.floor(x / z) * z
+    expected[0, 3], expected[1, 3], expected[2, 3] = np.inf, 2, 0
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+@pytest.mark.parametrize("kind", ["uint32", "uint8"])
+def test_bit_shift_down(kind: str, direction: str, fixed: bool) -> None:
+    x, by = np.array([0, 1, 7, 200, 255]).astype(kind), np.array([0, 7, 2, 1, 3]).astype(kind)
+    inputs = f"{kind}[5] x" if fixed else f"{kind}[5] x, {kind}[5] by"
+    weight = f"<{kind}[5] by = {{0, 7, 2, 1, 3}}>" if fixed else ""
+    graph = f"""({inputs}) => ({kind}[5] y) {weight}
+        {{ y = BitShift<direction = "{direction}">(x, by) }}"""
+    after = converted(parsed(graph, 11), 10)
+    assert ops(after)[-1] == ("Mul" if direction == "LEFT" else "Div")
+    shifted = np.left_shift(x, by) if direction == "LEFT" else np.right_shift(x, by)
+    feeds = {"x": x} if fixed else {"x": x, "by": by}
+    (found,) = ReferenceEvaluator(after).run(None, feeds)
+    assert found.tolist() == shifted.tolist()
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_bit_shift_28_down(kind: str, direction: str) -> None:
+    """Signed integers, negative amounts, and such as are beyond the width."""
+    x, by = _special(kind), np.array([0, 1, 2, 70, -1, 31, 32, 4, 1]).astype(kind)
+    graph = f"""({kind}[9] x, {kind}[9] by) => ({kind}[9] y)
+        {{ y = BitShift<direction = "{direction}">(x, by) }}"""
+    model = parsed(graph, 28)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x, "by": by})
+    for target in (27, 13):
+        after = converted(model, target)
+        onnx.checker.check_model(after, full_check=True)
+        (found,) = ReferenceEvaluator(after).run(None, {"x": x, "by": by})
+        assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("target", [17, 13])
+@pytest.mark.parametrize("op", ["And", "Or", "Xor"])
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint8", "int8"])
+def test_bitwise_down(kind: str, op: str, target: int) -> None:
+    _both_ways(f"y = Bitwise{op}(x, z)", kind, 18, target)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint32", "int64", "uint64"])
+def test_bitwise_not_down(kind: str) -> None:
+    graph = f"({kind}[9] x) => ({kind}[9] y) {{ y = BitwiseNot(x) }}"
+    model = parsed(graph, 18)
+    (found,) = ReferenceEvaluator(converted(model, 13)).run(None, {"x": _special(kind)})
+    assert found.tolist() == np.bitwise_not(_special(kind)).tolist()

@@ -37,3 +37,15 @@ def test_softmax_cross_entropy(reduction: str, ignore: str, weight: str, outputs
         {{ {outputs} = SoftmaxCrossEntropyLoss<reduction = "{reduction}"{ignore}>({inputs}) }}"""
     after = prove(graph.replace("[]", ""), opset=12, target=26, feeds=TARGET)
     assert ops(after) == ["SoftmaxCrossEntropyLoss"]
+
+
+@pytest.mark.parametrize("target", [11, 9])
+@pytest.mark.parametrize("ignore", ["", ", ignore_index = 3"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("op", ["NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"])
+def test_losses_down_become_their_bodies(op: str, reduction: str, ignore: str, target: int) -> None:
+    dims = "2,3" if reduction == "none" else ""
+    graph = f"""(float[2,4,3] x, int64[2,3] t, float[4] w) => (float[{dims}] y)
+        {{ y = {op}<reduction = "{reduction}"{ignore}>(x, t, w) }}""".replace("[]", "")
+    after = prove(graph, opset=13, target=target, feeds=TARGET, places=["main", "if"], rtol=1e-5)
+    assert op not in ops(after)

@@ -17,10 +17,10 @@ def cells(*outputs: str, more: str = "", ir_version: int = 8) -> ModelProto:
     """A Scan-8 for each output, all with the same weight W."""
     nodes = "".join(
         f"""{out} = Scan <num_scan_inputs = 1,
-        body = cell (float[W] s, float[W] x_t) => (float[W] t)
+        body = cell (float[{WIDTH}] s, float[{WIDTH}] x_t) => (float[{WIDTH}] t)
         {{ a = MatMul (x_t, W) t = Add (s, a) }}> ("", h, x) """
         for out in outputs
-    ).replace("[W]", f"[{WIDTH}]")
+    )
     ends = ", ".join(f"float[B,{WIDTH}] {out}" for out in (*outputs, *(["z"] if more else [])))
     model = onnx.parser.parse_model(
         f"""<ir_version: {ir_version}, opset_import: ["" : 8]>

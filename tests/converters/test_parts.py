@@ -161,10 +161,11 @@ def test_split_where_one_caller_leaves_the_sizes_out_is_refused() -> None:
 
 def test_split_to_sequence_24() -> None:
     graph = """(float[5,2] x, int64 n) => (float[2,2] y, int64 length) {
+        zero = Constant<value = int64 {0}>()
         s = SplitToSequence(x, n)
-        y = SequenceAt(s, n_zero)
+        y = SequenceAt(s, zero)
         length = SequenceLength(s)
-    }""".replace("n_zero", "zero").replace("{\n", "{ zero = Constant<value = int64 {0}>()\n", 1)
+    }"""
     prove(graph, opset=11, target=26, feeds={"n": np.array(2)})
 
 

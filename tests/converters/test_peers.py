@@ -185,7 +185,7 @@ def test_sparse_initializers() -> None:
 
 
 def test_docs_metadata_and_annotations_stay_to_the_byte() -> None:
-    model = parsed("""<ir_version: 10, opset_import: ["": 12], producer_name: "maker",
+    model = parsed("""<ir_version: 10, opset_import: ["": 12], producer_name: "producer",
             doc_string: "of the model", metadata_props: ["a": "b"]>
         g (float[2,3] x, bool flag) => (float[2,3] y) <float scale = {1.0}> {
             s = Softmax(x)

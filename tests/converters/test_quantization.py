@@ -7,8 +7,9 @@ import onnx
 import pytest
 from calls import calling
 from onnx import ModelProto
-from proving import EVERYWHERE, converted, ops, parsed, prove
+from proving import EVERYWHERE, converted, drawn, ops, parsed, prove
 
+from passes.rule import Refused
 from passes.verify.reference import ReferenceExecutor
 
 pytestmark = pytest.mark.sampled
@@ -150,3 +151,171 @@ def test_up_to_28(opset: int) -> None:
     assert after.graph.node == model.graph.node
     feeds = _feeds(None)
     np.testing.assert_array_equal(_evaluated(after, feeds), _evaluated(model, feeds))
+
+
+# -- down -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", [18, 13, 11, 9])
+@pytest.mark.parametrize("zero", ["", "uint8", "int8"])
+def test_quantize_linear_down(zero: str, target: int) -> None:
+    places = EVERYWHERE if target == 9 else ["main"]
+    after = prove(
+        _quantize(zero=zero), opset=21, target=target, feeds=_feeds(None, zero=zero), places=places
+    )
+    assert ("QuantizeLinear" in ops(after)) == (target >= 10)
+
+
+@pytest.mark.parametrize("target", [12, 9])
+@pytest.mark.parametrize(
+    ("attributes", "size", "axes"),
+    [("", 5, "2,5"), ("axis = 0", 2, "2,5"), ("axis = -2", 2, "2,5"), ("axis = 0", 5, "5")],
+)
+def test_scales_along_an_axis_down(attributes: str, size: int, axes: str, target: int) -> None:
+    graph = _quantize(attributes, scale=f"[{size}]", axes=axes)
+    feeds = _feeds(size)
+    feeds["x"] = feeds["x"][0] if axes == "5" else feeds["x"]
+    after = prove(graph, opset=19, target=target, feeds=feeds, places=["main", "loop"])
+    assert "QuantizeLinear" not in ops(after)
+
+
+def test_a_vector_of_one_scale_becomes_a_scalar() -> None:
+    after = prove(_quantize("axis = 0", scale="[1]"), opset=13, target=12, feeds=_feeds(1))
+    assert ops(after) == ["Reshape", "Reshape", "QuantizeLinear"]
+
+
+@pytest.mark.parametrize("target", [20, 13, 10, 9])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int16", "uint16"])
+@pytest.mark.parametrize("scale", ["", "[2]"])
+def test_dequantize_linear_down(scale: str, kind: str, target: int) -> None:
+    graph = f"""({kind}[2,3] x, float{scale} s, {kind}{scale} z) => (float[2,3] y)
+        {{ y = DequantizeLinear<axis = 0>(x, s, z) }}"""
+    values = np.array([[0, 1, 100], [127, -1, -128]]).astype(kind)
+    shape = (2,) if scale else ()
+    feeds = {"x": values, "s": np.full(shape, 0.3, np.float32), "z": np.full(shape, 3, kind)}
+    prove(graph, opset=21, target=target, feeds=feeds, places=["main", "if"])
+
+
+@pytest.mark.parametrize("target", [20, 13, 9])
+@pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_blocks_down(axis: int, op: str, target: int) -> None:
+    shape = [4, 6]
+    shape[axis] //= 2
+    one, other = ("float", "uint8") if op == "QuantizeLinear" else ("uint8", "float")
+    dims = ",".join(map(str, shape))
+    graph = f"""({one}[4,6] x, float[{dims}] s, uint8[{dims}] z) => ({other}[4,6] y)
+        {{ y = {op}<axis = {axis}, block_size = 2>(x, s, z) }}"""
+    feeds = {"s": np.linspace(0.25, 2, 12, dtype=np.float32).reshape(shape)}
+    prove(graph, opset=21, target=target, feeds=feeds, places=["main", "if"])
+
+
+def test_blocks_of_unknown_length_are_refused() -> None:
+    graph = """(uint8[N] x, float[B] s) => (float[N] y)
+        { y = DequantizeLinear<axis = 0, block_size = 2>(x, s) }"""
+    with pytest.raises(Refused, match="has blocks along an axis of unknown length"):
+        converted(parsed(graph, 21), 20)
+
+
+@pytest.mark.parametrize("kind", ["int4", "uint4", "float8e4m3fn"])
+def test_small_types_are_refused(kind: str) -> None:
+    model = parsed(_quantize(zero=kind), 21)
+    with pytest.raises(Refused) as refused:
+        converted(model, 13)
+    assert refused.value.code == "no-equivalent"
+
+
+@pytest.mark.parametrize("opset", [21, 23])
+def test_an_output_type_becomes_a_zero_point(opset: int) -> None:
+    graph = """(float[2,5] x, float s) => (int8[2,5] y)
+        { y = QuantizeLinear<output_dtype = 3>(x, s) }"""
+    after = prove(graph, opset=opset, target=13, feeds=_feeds(None, zero=""))
+    assert ops(after) == ["Shape", "ConstantOfShape", "QuantizeLinear"]
+
+
+def test_other_types_of_scales_down() -> None:
+    """onnxruntime has no such kernels."""
+    graph = """(float16[2,5] x, float s, uint8 z) => (float16[2,5] y)
+        { q = QuantizeLinear(x, s, z) y = DequantizeLinear<output_dtype = 10>(q, s, z) }"""
+    model = parsed(graph, 23)
+    after = converted(model, 13)
+    onnx.checker.check_model(after, full_check=True)
+    feeds = _feeds(None)
+    feeds["x"] = np.array([[1, 2, 3, 4, 5], [-1, 0.5, 0.2, 100, 300]], np.float16)
+    np.testing.assert_array_equal(_evaluated(after, feeds), _evaluated(model, feeds))
+
+
+@pytest.mark.parametrize("target", [10, 9])
+def test_dynamic_quantize_linear_down(target: int) -> None:
+    graph = """(float[2,5] x) => (uint8[2,5] y, float s, uint8 z)
+        { y, s, z = DynamicQuantizeLinear(x) }"""
+    x = np.array([[0, 2, -3, -2.5, 1.34], [0.5, 7, 1, 2, 3]], np.float32)
+    prove(graph, opset=11, target=target, feeds={"x": x}, places=["main", "if"])
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("zeros", ["", "[2] p, uint8[4] q", "[1] p, uint8 q"])
+def test_mat_mul_integer_down(zeros: str, target: int) -> None:
+    given, names = (f", uint8{zeros}", ", p, q") if zeros else ("", "")
+    graph = f"""(uint8[2,3] a, uint8[3,4] b{given}) => (int32[2,4] y)
+        {{ y = MatMulInteger(a, b{names}) }}"""
+    if "[2]" not in zeros:  # which onnxruntime does not take
+        prove(graph, opset=10, target=target, places=["main", "if"])
+    model = parsed(graph, 10)
+    feeds = drawn(model)
+    a, b = (feeds[name].astype(int) for name in "ab")
+    p, q = (feeds.get(name, np.array(0)).astype(int) for name in "pq")
+    found = _evaluated(converted(model, target), feeds)
+    assert found.tolist() == ((a - (p[:, None] if p.ndim else p)) @ (b - q)).tolist()
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize(("channels", "parts"), [(1, 1), (300, 2), (5000, 4)])
+def test_conv_integer_down(channels: int, parts: int, target: int) -> None:
+    """The largest numbers there are, whose sums a float would not hold."""
+    graph = f"""(uint8[1,{channels},3,3] x, uint8[2,{channels},1,1] w, uint8 p, uint8 q)
+        => (int32[1,2,5,5] y) {{ y = ConvInteger<pads = [1, 1, 1, 1]>(x, w, p, q) }}"""
+    rng = np.random.default_rng(1)
+    feeds = {
+        "x": rng.integers(250, 256, (1, channels, 3, 3)).astype(np.uint8),
+        "w": rng.integers(250, 256, (2, channels, 1, 1)).astype(np.uint8),
+        "q": np.array(1, np.uint8),
+        "p": np.array(0, np.uint8),
+    }
+    after = prove(graph, opset=10, target=target, feeds=feeds, places=["main", "if"])
+    assert ops(after).count("Conv") == parts
+
+
+def test_a_conv_integer_of_long_or_unknown_sums_is_refused() -> None:
+    graph = (
+        "(uint8[1,{c},1,1] x, uint8[1,{c},1,1] w) => (int32[A,B,C,D] y) {{ y = ConvInteger(x, w) }}"
+    )
+    with pytest.raises(Refused, match="a float does not hold sums of 70000 products"):
+        converted(parsed(graph.format(c=70000), 10), 9)
+    with pytest.raises(Refused, match="how long the sums of 'w' are is not known"):
+        converted(parsed(graph.format(c="N"), 10), 9)
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("columns", ["", "[4]"])
+def test_q_linear_mat_mul_down(columns: str, target: int) -> None:
+    graph = f"""(uint8[2,3] a, float r, uint8 p, int8[3,4] b, float{columns} s, int8{columns} q,
+        float t, uint8 o) => (uint8[2,4] y) {{ y = QLinearMatMul(a, r, p, b, s, q, t, o) }}"""
+    scale = np.linspace(0.1, 0.4, 4) if columns else np.array(0.2)
+    feeds = {"r": np.array(0.3), "s": scale, "t": np.array(0.7)}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    prove(graph, opset=10, target=target, feeds=feeds, places=["main", "if"])
+
+
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize("channels", ["", "[2]"])
+@pytest.mark.parametrize("bias", ["", ", c"])
+def test_q_linear_conv_down(bias: str, channels: str, target: int) -> None:
+    graph = f"""(uint8[1,3,4,4] x, float r, uint8 p, uint8[2,3,2,2] w, float{channels} s,
+        uint8{channels} q, float t, uint8 o, int32[2] c) => (uint8[1,2,3,3] y)
+        {{ y = QLinearConv(x, r, p, w, s, q, t, o{bias}) }}"""
+    scale = np.array([0.1, 0.4]) if channels else np.array(0.2)
+    feeds = {"r": np.array(0.3), "s": scale, "t": np.array(0.7)}
+    feeds = {name: value.astype(np.float32) for name, value in feeds.items()}
+    zero = np.full(scale.shape, 4, np.uint8)
+    prove(graph, opset=10, target=target, feeds={**feeds, "q": zero}, places=["main", "if"])

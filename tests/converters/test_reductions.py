@@ -8,7 +8,9 @@ import pytest
 from calls import prove_call
 from onnx import AttributeProto
 from onnx.reference import ReferenceEvaluator
-from proving import converted, ops, parsed, prove, run
+from proving import converted, drawn, ops, parsed, prove, run
+
+from passes.rule import Refused
 
 pytestmark = pytest.mark.sampled
 
@@ -187,3 +189,118 @@ def test_arg_12_of_equal_extremes_the_last_may_win(op: str) -> None:
 def test_cum_sum_14(kind: str, attributes: str) -> None:
     graph = f"({kind}[2,3] x, int64 a) => ({kind}[2,3] y) {{ y = CumSum{attributes}(x, a) }}"
     prove(graph, opset=11, target=26, feeds={"a": np.array(-1)})
+
+
+# -- down -----------------------------------------------------------------------------------
+
+AXES_DOWN = ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare", "Sum"]
+
+
+@pytest.mark.parametrize("target", [12, 9])
+@pytest.mark.parametrize("name", AXES_DOWN)
+@pytest.mark.parametrize("axes", ["-1, 0", "1", ""])
+def test_axes_become_an_attribute(name: str, axes: str, target: int) -> None:
+    given, fixed = (", a", f"<int64[{axes.count(',') + 1}] a = {{{axes}}}>") if axes else ("", "")
+    rank = 0 if not axes else 3 - 1 - axes.count(",")
+    dims = ",".join("ABC"[:rank])
+    graph = f"""(float[2,3,4] x) => (float[{dims}] y) {fixed}
+        {{ p = Abs(x) y = Reduce{name}<keepdims = 0>(p{given}) }}""".replace("[]", "")
+    after = prove(graph, opset=18, target=target, places=["main", "loop"], rtol=1e-6)
+    (node,) = after.graph.node[1:]
+    assert len(node.input) == 1
+    found = {one.name: list(one.ints) for one in node.attribute if one.name == "axes"}
+    wanted = {"-1, 0": [-1, 0] if target > 10 else [0, 2], "1": [1]}
+    assert found == ({"axes": wanted[axes]} if axes else {})
+
+
+@pytest.mark.parametrize("name", AXES_DOWN)
+def test_no_axes_and_nothing_to_do(name: str) -> None:
+    graph = f"""(float[2,3] x) => (float[2,3] y) <int64[0] a = {{}}>
+        {{ y = Reduce{name}<noop_with_empty_axes = 1>(x, a) }}"""
+    becomes = {"L1": "Abs", "L2": "Abs", "LogSum": "Log", "SumSquare": "Mul"}
+    after = converted(parsed(graph, 18), 12)
+    assert ops(after) == [becomes.get(name, "Identity")]
+    graph = f"""(float[2,3] x) => (float[1,3] y) <int64[1] a = {{0}}>
+        {{ y = Reduce{name}<noop_with_empty_axes = 1>(x, a) }}"""
+    assert ops(prove(graph, opset=18, target=12, places=["main"], rtol=1e-6)) == [f"Reduce{name}"]
+
+
+def test_axes_that_are_not_fixed_are_refused() -> None:
+    model = parsed("(float[2,3] x, int64[1] a) => (float[A,B] y) { y = ReduceSum(x, a) }", 13)
+    with pytest.raises(Refused, match="ReduceSum takes axes from 'a', which is only known"):
+        converted(model, 12)
+
+
+def test_negative_axes_of_an_unknown_rank_are_refused() -> None:
+    graph = """(float[6] x, int64[R] s) => (float[A] y) {
+        u = Reshape(x, s)
+        y = ReduceMax<axes = [-1]>(u)
+    }"""
+    with pytest.raises(Refused) as refused:
+        converted(parsed(graph, 11), 10)
+    assert refused.value.code == "unknown-rank"
+
+
+@pytest.mark.parametrize("shape", ["2,3", "2,0"])
+@pytest.mark.parametrize("name", ["Max", "Min"])
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint8"])
+def test_bytes_and_booleans_down(kind: str, name: str, shape: str) -> None:
+    graph = f"""({kind}[{shape}] x) => ({kind}[2] y) <int64[1] a = {{1}}>
+        {{ y = Reduce{name}<keepdims = 0>(x, a) }}"""
+    model = parsed(graph, 20)
+    feeds = drawn(model)
+    (expected,) = ReferenceEvaluator(model).run(None, feeds)
+    for target in (18, 11, 9):
+        after = converted(model, target)
+        if target < 18:  # 18 takes uint8, by way of which booleans go in any case
+            onnx.checker.check_model(after, full_check=True)
+        (found,) = ReferenceEvaluator(after).run(None, feeds)
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+
+
+@pytest.mark.parametrize("dims", ["3,4", "A,B"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
+def test_the_last_index_down(op: str, axis: int, dims: str) -> None:
+    graph = f"""(float[{dims}] x) => (int64[M,N] y)
+        {{ y = {op}<axis = {axis}, select_last_index = 1>(x) }}"""
+    x = np.array([[1, 2, 2, 1], [2, 1, 2, 2], [1, 2, 1, 1]], np.float32)
+    for target in (11, 9)[: 2 if dims == "3,4" else 1]:
+        after = prove(graph, opset=12, target=target, feeds={"x": x}, places=["main", "if"])
+        assert (ops(after)[0] == "Gather") == (dims == "3,4")
+
+
+@pytest.mark.parametrize("attributes", ["", "exclusive = 1", "reverse = 1, exclusive = 1"])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("dims", ["2,3,4", "A,B,C", "2,0,4"])
+def test_cumulative_sum_down(dims: str, axis: int, attributes: str) -> None:
+    graph = f"""(float[{dims}] x) => (float[{dims}] y) <int64 a = {{{axis}}}>
+        {{ y = CumSum<{attributes}>(x, a) }}""".replace("<>", "")
+    after = prove(graph, opset=14, target=9, places=["main", "if", "loop"])
+    assert "Scan" in ops(after)
+
+
+@pytest.mark.parametrize("kind", ["int64", "double"])
+@pytest.mark.parametrize("attributes", ["", "exclusive = 1", "reverse = 1"])
+def test_cumulative_product_down(attributes: str, kind: str) -> None:
+    graph = f"""({kind}[2,3] x) => ({kind}[2,3] y) <int64 a = {{1}}>
+        {{ y = CumProd<{attributes}>(x, a) }}""".replace("<>", "")
+    model = parsed(graph, 26)
+    feeds = drawn(model)
+    (expected,) = ReferenceEvaluator(model).run(None, feeds)
+    for target in (25, 13, 9):
+        after = converted(model, target)
+        onnx.checker.check_model(after, full_check=True)
+        if target <= 13:
+            np.testing.assert_array_equal(run(after, feeds)[0], expected)
+
+
+def test_a_cumulative_sum_along_an_unknown_axis_is_refused() -> None:
+    model = parsed("(float[2,3] x, int64 a) => (float[2,3] y) { y = CumSum(x, a) }", 14)
+    with pytest.raises(Refused, match="the axis of CumSum is only known at run time"):
+        converted(model, 10)
+
+
+def test_logarithms_of_reductions_leave_28() -> None:
+    model = parsed("(float[2,3] x) => (float[1,1] y) { y = ReduceLogSumExp(x) }", 28)
+    assert ops(converted(model, 17)) == ["ReduceLogSumExp"]

@@ -124,12 +124,12 @@ def test_the_docstring_names_every_code_that_the_rule_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "wide", "called"), [("B", "N", "B"), ("B", "B", ""), ("3", "N", 3)]
+    ("batch", "wide", "called"), [("B", "N", "B"), ("B", "B", "scan_batch"), ("3", "N", 3)]
 )
 def test_the_body_for_all_rows_calls_their_number_what_the_model_calls_it(
     batch: str, wide: str, called: str | int
 ) -> None:
-    """Not where a row has a size by that name, which may be another one."""
+    """Where a row has a size by that name, which may be another one, it is called otherwise."""
     text = f"""
     <ir_version: 4, opset_import: ["" : 8]>
     sums (float[{batch},2] h0, float[{batch},T,2] x, float[{batch},T,{wide}] z)

@@ -11,7 +11,16 @@ from onnx.defs import OpSchema
 
 from converters import table
 from converters.opset import considers, rewrite
-from converters.steps import STEPS, Adapter, ByRule, Identical, Refusal
+from converters.steps import (
+    STEPS,
+    STEPS_DOWN,
+    Adapter,
+    ByRule,
+    Expanded,
+    Identical,
+    Refusal,
+    StepDown,
+)
 from passes.rule import RULES
 
 pytestmark = pytest.mark.sampled
@@ -45,6 +54,25 @@ def test_every_step_that_onnx_knows_has_an_entry() -> None:
 
 def test_every_entry_is_a_step_that_onnx_knows() -> None:
     assert [key for key in STEPS if key not in PAIRS] == []
+
+
+def test_every_step_down_that_onnx_knows_has_an_entry() -> None:
+    missing = [key for key in table.known_versions() if _is_missing(table.step_down(*key))]
+    assert missing == []
+
+
+def _is_missing(step: StepDown) -> bool:
+    return isinstance(step, Refusal) and (step.op, step.version) not in STEPS_DOWN
+
+
+def test_every_entry_of_the_way_down_is_a_version_that_onnx_knows() -> None:
+    assert [key for key in STEPS_DOWN if key not in table.known_versions()] == []
+
+
+def test_what_is_expanded_has_a_function_body() -> None:
+    for op, version in (key for key, one in STEPS_DOWN.items() if isinstance(one, Expanded)):
+        schema = onnx.defs.get_schema(op, version)
+        assert schema.has_function or schema.has_context_dependent_function, op
 
 
 def _signature(schema: OpSchema) -> tuple[object, ...]:
@@ -82,13 +110,15 @@ def _same_places(old: OpSchema, new: OpSchema) -> list[OpSchema.FormalParameter]
 
 
 def test_every_adapter_says_what_changed() -> None:
-    adapters = [step for step in STEPS.values() if isinstance(step, Adapter)]
+    both = [*STEPS.values(), *STEPS_DOWN.values()]
+    adapters = [step for step in both if isinstance(step, Adapter)]
     assert adapters
     assert [step for step in adapters if not (step.adapt.__doc__ or "").strip()] == []
 
 
 def test_refusals_use_the_codes_that_the_rule_documents() -> None:
-    codes = {step.code for step in STEPS.values() if isinstance(step, Refusal)}
+    both = [*STEPS.values(), *STEPS_DOWN.values()]
+    codes = {step.code for step in both if isinstance(step, Refusal)}
     assert codes <= set(RULES["opset"].refusal_codes)
 
 

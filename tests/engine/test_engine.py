@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from onnx import ModelProto, helper, numpy_helper
 
 from passes import rule as rules
 from passes.choices import RuleOptions
-from passes.engine.fixpoint import Engine, NotConverging
+from passes.engine.fixpoint import Engine, NotConverging, settle
+from passes.engine.pipelines import Phase
 from passes.engine.rounds import Round
 from passes.engine.selection import marked
 from passes.errors import BadModel
@@ -82,11 +82,13 @@ def ops(model: ModelProto) -> list[str]:
 def test_every_site_at_every_depth_is_rewritten_in_place() -> None:
     outcome = round_of(NESTED, a_rule("Neg", renaming("Sign")))
     assert ops(outcome.proto) == ["Sign", "Sign", "Abs", "If"]
-    assert [one.place.path for one in outcome.rewritten] == [
+    assert [rewrite.place.path for rewrite in outcome.rewritten] == [
         "main/neg_0",
         "main/if_1.then_branch/neg_0",
     ]
-    assert [one.place.node.op_type for one in outcome.rewritten] == ["Neg", "Neg"], "as it was"
+    assert [rewrite.place.node.op_type for rewrite in outcome.rewritten] == ["Neg", "Neg"], (
+        "as it was"
+    )
 
 
 def test_inner_sites_come_first_and_the_outer_rule_sees_their_edits() -> None:
@@ -98,7 +100,7 @@ def test_inner_sites_come_first_and_the_outer_rule_sees_their_edits() -> None:
 
     outcome = round_of(NESTED, a_rule("Neg", renaming("Sign")), a_rule("If", looking))
     assert seen == [["Sign", "Abs"]]
-    assert [one.place.node.op_type for one in outcome.rewritten] == ["Neg", "Neg", "If"]
+    assert [rewrite.place.node.op_type for rewrite in outcome.rewritten] == ["Neg", "Neg", "If"]
     branch = dict(scope.subgraphs(outcome.rewritten[-1].place.node))["then_branch"]
     assert branch.node[0].op_type == "Neg", "the record shows the node as it was read"
 
@@ -124,8 +126,8 @@ def test_a_refusal_is_recorded_and_changes_nothing() -> None:
 def test_where_one_rule_refuses_the_next_one_is_tried() -> None:
     first, second = a_rule("Abs", refusing(), "first"), a_rule("Abs", renaming("Relu"), "second")
     outcome = round_of(NESTED, first, second)
-    assert [one.rule.name for one in outcome.refused] == ["first"]
-    assert [one.rule.name for one in outcome.rewritten] == ["second"]
+    assert [refusal.rule.name for refusal in outcome.refused] == ["first"]
+    assert [rewrite.rule.name for rewrite in outcome.rewritten] == ["second"]
     assert not round_of(NESTED, second, first).refused, "the first that answers is enough"
 
 
@@ -137,8 +139,10 @@ def test_only_some_sites_are_asked_for() -> None:
 
 
 def test_none_is_no_answer() -> None:
-    answer: Callable[[Site], Any] = lambda site: None  # noqa: E731
-    with pytest.raises(TypeError, match="the rule 'toy' answered None at main/neg_0, not an Edit"):
+    def answer(site: Site) -> Any:
+        return None
+
+    with pytest.raises(TypeError, match="the rule 'toy' returned None at main/neg_0, not an Edit"):
         round_of(NESTED, a_rule("Neg", answer))
 
 
@@ -199,7 +203,10 @@ def test_functions_get_constant_nodes() -> None:
         """,
         a_rule("Neg", halving),
     )
-    assert [one.place.path for one in outcome.rewritten] == ["local.f/neg_0", "local.f/neg_1"]
+    assert [rewrite.place.path for rewrite in outcome.rewritten] == [
+        "local.f/neg_0",
+        "local.f/neg_1",
+    ]
     assert ops(outcome.proto) == ["f", "Constant", "Mul", "Mul"]
     onnx.checker.check_model(outcome.proto, full_check=True)
 
@@ -274,7 +281,7 @@ def test_whatever_is_not_touched_stays_to_the_byte() -> None:
 def test_rules_run_until_nothing_changes() -> None:
     chain = [a_rule("Neg", renaming("Abs"), "first"), a_rule("Abs", renaming("Relu"), "second")]
     rounds = Engine(chain).fixpoint(Model(onnx.parser.parse_model(NESTED)))
-    assert [len(one.rewritten) for one in rounds] == [3, 2, 0]
+    assert [len(round_.rewritten) for round_ in rounds] == [3, 2, 0]
     assert ops(rounds[-1].proto) == ["Relu", "Relu", "Relu", "If"]
 
 
@@ -288,6 +295,38 @@ def test_rules_that_undo_each_other_are_an_error() -> None:
     told = "the rules there, back still change the model after 33 rounds"  # one for the If
     with pytest.raises(NotConverging, match=told):
         Engine(chain).fixpoint(Model(onnx.parser.parse_model(NESTED)))
+
+
+# -- phases -----------------------------------------------------------------------------------
+
+
+def settled(renamings: dict[str, str]) -> list[tuple[str, int]]:
+    """The phases that ran, each of a rule that gives an op another name, and what they rewrote."""
+    ran: list[tuple[str, int]] = []
+
+    def run(phase: Phase, model: Model) -> list[Round]:
+        rule = a_rule(phase.name, renaming(renamings[phase.name]))
+        rounds = Engine([rule]).fixpoint(model)
+        ran.append((phase.name, sum(len(round_.rewritten) for round_ in rounds)))
+        return rounds
+
+    phases = [Phase(op, ()) for op in renamings]
+    rounds = settle(phases, Model(onnx.parser.parse_model(NESTED)), run)
+    assert rounds[-1].after.proto is rounds[-1].proto
+    return ran
+
+
+def test_the_first_phase_that_may_find_something_runs_until_none_does() -> None:
+    assert settled({"Neg": "Exp", "Abs": "Exp"}) == [("Neg", 2), ("Abs", 1), ("Neg", 0)]
+    assert settled({"Exp": "Cos", "Abs": "Exp", "Cos": "Sin"}) == [
+        *(("Exp", 0), ("Abs", 1), ("Exp", 1), ("Abs", 0)),
+        *(("Cos", 1), ("Exp", 0), ("Abs", 0)),
+    ]
+
+
+def test_phases_that_undo_each_other_are_told() -> None:
+    with pytest.raises(NotConverging, match="the phase 'Neg' still changes the model"):
+        settled({"Neg": "Abs", "Abs": "Neg"})
 
 
 # -- constants as a site sees them ------------------------------------------------------------
@@ -344,7 +383,7 @@ def test_a_sparse_initializer_hides_an_outer_constant() -> None:
     """)
     sparse = dict(scope.subgraphs(model.graph.node[0]))["then_branch"].sparse_initializer.add()
     sparse.values.name = "s"
-    place = next(at for at in scope.walk_model(model) if at.node.op_type == "Neg")
+    place = next(entry for entry in scope.walk_model(model) if entry.node.op_type == "Neg")
     assert Constants(Model(model), place.scope).tensor("s") is None
     assert Constants(Model(model), scope.Scope("main", (0,), model.graph)).tensor("s")
 

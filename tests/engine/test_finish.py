@@ -1,4 +1,4 @@
-"""What is written has nothing that nobody reads, and names for its new nodes."""
+"""What is written has nothing that nothing reads, and names for its new nodes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def graphs_of(model: ModelProto) -> Iterator[scope.Owner]:
 
 
 def unread(model: ModelProto) -> set[str]:
-    """What nobody reads."""
+    """What nothing reads."""
     found: set[str] = set()
     for graph in graphs_of(model):
         made = {name for node in graph.node for name in node.output if name}
@@ -79,7 +79,7 @@ def test_what_is_read_no_more_goes_and_what_never_was_stays() -> None:
     after = passes.unroll(before, verify=False).model
     assert unread(before) == {"unused", "vain", "kind"}
     assert unread(after) == {"unused", "vain"}
-    assert {one.name for one in after.graph.initializer} >= {"vain"}
+    assert {tensor.name for tensor in after.graph.initializer} >= {"vain"}
 
 
 def test_what_may_fail_stays() -> None:
@@ -107,3 +107,26 @@ def test_what_never_was_read_stays_beside_a_name_that_is() -> None:
     }"""
     after = passes.unroll(as_model(text), verify=False).model
     assert [node.op_type for node in nodes_of(after)].count("Relu") == 1
+
+
+def test_what_says_how_a_constant_is_quantized_goes_with_it() -> None:
+    """Its scale has no other reader."""
+    before = as_model("""<ir_version: 9, opset_import: ["" : 19]>
+    g (float[2] x, bool c) => (float[2] y) {
+        y, unread = If (c) <
+            then_branch = a () => (float[2] p, float[2] q) <float[2] w = {1, 2}, float s = {3}> {
+                p = Neg (x)
+                q = Add (p, w)
+            }, else_branch = b () => (float[2] r, float[2] t) {
+                r = Abs (x)
+                t = Identity (r)
+            }>
+    }""")
+    branch = next(graph for _, graph in scope.subgraphs(before.graph.node[0]))
+    said = branch.quantization_annotation.add(tensor_name="w")
+    said.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    after = passes.simplify(before, verify=False).model
+    branch = next(graph for _, graph in scope.subgraphs(after.graph.node[0]))
+    assert ([node.op_type for node in branch.node], len(branch.output)) == (["Neg"], 1)
+    assert not branch.initializer
+    assert not branch.quantization_annotation

@@ -13,9 +13,8 @@ import pytest
 from passes import rule as rules
 from passes.engine import plugins
 from passes.engine.fixpoint import Engine
-from passes.engine.pipelines import PIPELINES, check_order, stages_of
+from passes.engine.pipelines import PIPELINES, Phase, Pipeline, check_order, steps_of
 from passes.engine.plugins import BrokenRules, UnknownRule, load_rules, rule
-from passes.engine.stage import rules_of
 from passes.ir.model import Model
 
 THIRD_PARTY = '''
@@ -107,10 +106,10 @@ def test_a_code_of_another_distribution_is_explained() -> None:
 
 
 def test_pipelines_name_rules_in_an_order_that_works() -> None:
-    for name in PIPELINES:
-        assert stages_of(name) == PIPELINES[name]
-    (upgrade,) = stages_of("upgrade")
-    assert [one.name for one in rules_of(upgrade)] == ["scan-8", "opset"]
+    for name, pipeline in PIPELINES.items():
+        assert steps_of(name)[-1] == pipeline.phases
+    ((upgrade,),) = steps_of("upgrade")
+    assert upgrade.rules == ("scan-8", "opset")
 
 
 def test_the_wrong_order_is_refused() -> None:
@@ -121,15 +120,14 @@ def test_the_wrong_order_is_refused() -> None:
 
 
 def test_a_pipeline_in_the_wrong_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    (upgrade,) = PIPELINES["upgrade"]
-    wrong = type(upgrade)(("opset", "scan-8"), converts=True)
-    monkeypatch.setitem(PIPELINES, "wrong", (wrong,))
-    with pytest.raises(ValueError, match="must run before"):
-        stages_of("wrong")
+    wrong = Pipeline((Phase("recurrences", ("raise-loop", "count-loop")),))
+    monkeypatch.setitem(PIPELINES, "wrong", wrong)
+    with pytest.raises(ValueError, match="'count-loop' must run before 'raise-loop'"):
+        steps_of("wrong")
 
 
-def test_a_stage_for_scan_8_is_for_models_that_hold_one() -> None:
-    stage = PIPELINES["lower"][0]
+def test_the_upgrade_in_front_is_for_models_that_hold_a_scan_8() -> None:
+    ((upgrade,), _) = steps_of("lower")
     text = """
         <ir_version: 3, opset_import: ["" : 8]>
         g (bool c, float[1,T] x) => (float[1,T] y) {
@@ -139,8 +137,10 @@ def test_a_stage_for_scan_8_is_for_models_that_hold_one() -> None:
         }
     """
     model = onnx.parser.parse_model(text)
-    assert stage.applies_to(model, 8, asked=False)
-    assert not stage.applies_to(model, 9, asked=False), "there, a Scan is of the later form"
-    assert stage.applies_to(model, 9, asked=True), "the user named an opset"
+    assert upgrade.applies_to(Model(model), asked=False)
     model.graph.node[0].attribute[0].g.node[0].domain = "other"
-    assert not stage.applies_to(model, 8, asked=False)
+    assert not upgrade.applies_to(Model(model), asked=False)
+    model.graph.node[0].attribute[0].g.node[0].domain = ""
+    model.opset_import[0].version = 9
+    assert not upgrade.applies_to(Model(model), asked=False), "there, a Scan is of the later form"
+    assert upgrade.applies_to(Model(model), asked=True), "the user named an opset"

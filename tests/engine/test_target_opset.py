@@ -24,10 +24,15 @@ COMMANDS = (
     *(passes.hoist, passes.simplify, passes.optimize),
 )
 NAMES = ("upgrade", "lower", "raise", "unroll", "hoist", "simplify", "optimize", "inspect")
-ROI_ALIGN = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[1, 1, 4, 4] x, float[1, 4] roi, int64[1] batch) => (float[1, 1, 2, 2] y) {
+
+
+def roi_align(opset: int = 17, ir_version: int = 8) -> str:
+    return f"""<ir_version: {ir_version}, opset_import: ["" : {opset}]>
+g (float[1, 1, 4, 4] x, float[1, 4] roi, int64[1] batch) => (float[1, 1, 2, 2] y) {{
     y = RoiAlign <output_height = 2, output_width = 2, sampling_ratio = 1> (x, roi, batch)
-}"""
+}}"""
+
+
 CALL = """<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
 g (float[2] x) => (float[2] y) { y = my.f(x) }
 <domain: "my", opset_import: ["" : 23]> f (x) => (y) { y = Relu(x) }"""
@@ -70,7 +75,7 @@ class TestOlderThanTheModel:
         assert code == NOT_PRODUCED
         assert said == (
             "m.onnxtxt: the model is at opset 20, but opset 19 was asked for: "
-            "models only go to newer opsets\n"
+            "`passes convert` goes to older opsets\n"
         )
         assert [path.name for path in folder.iterdir()] == ["m.onnxtxt"]
 
@@ -172,12 +177,12 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
     """From opset 22 on, onnxruntime has no kernel for RoiAlign."""
 
     def test_the_default_opset_loads(self) -> None:
-        report = passes.upgrade(parser.parse_model(ROI_ALIGN)).report
+        report = passes.upgrade(parser.parse_model(roi_align())).report
         assert report.warnings == ()
 
     def test_nothing_is_written(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("passes.engine.target_opset.DEFAULT_OPSET", 22)
-        Path("m.onnxtxt").write_text(ROI_ALIGN)
+        Path("m.onnxtxt").write_text(roi_align())
         code, _, said = run("upgrade", "m.onnxtxt", "-o", "out.onnx", "--json", "report.json")
         assert code == NOT_PRODUCED
         version = onnxruntime.__version__
@@ -188,7 +193,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         assert start in Path("report.json").read_text()
 
     def test_an_opset_that_was_asked_for_is_written_with_a_warning(self, folder: Path) -> None:
-        Path("m.onnxtxt").write_text(ROI_ALIGN)
+        Path("m.onnxtxt").write_text(roi_align())
         code, _, said = run("upgrade", "m.onnxtxt", "-o", "out.onnx", "--opset", "22")
         assert code == DONE
         assert said.splitlines()[-1].startswith("warning: the installed onnxruntime ")
@@ -199,7 +204,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         self, monkeypatch: pytest.MonkeyPatch, installed: bool
     ) -> None:
         monkeypatch.setattr("passes.onnxruntime.releases.Release.includes", lambda *_: installed)
-        model = parser.parse_model(ROI_ALIGN)
+        model = parser.parse_model(roi_align())
         if installed:
             with pytest.raises(session.NotProduced, match="loads the original, but not"):
                 passes.upgrade(model, for_="onnxruntime==1.22")
@@ -208,7 +213,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         assert len(report.warnings) == 1
 
     def test_what_did_not_load_before_need_not_load(self) -> None:
-        model = parser.parse_model(ROI_ALIGN.replace('"" : 17', '"" : 22').replace(": 8", ": 10"))
+        model = parser.parse_model(roi_align(22, 10))
         report = passes.upgrade(model, opset=23).report
         assert report.warnings == ()
 
@@ -233,7 +238,7 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
 
         monkeypatch.setattr(OnnxRuntimeExecutor, "load", load)
         monkeypatch.setattr(OnnxRuntimeExecutor, "run", run_)
-        Path("m.onnxtxt").write_text(ROI_ALIGN)
+        Path("m.onnxtxt").write_text(roi_align())
         code, _, said = run("upgrade", "m.onnxtxt", "-o", "out.onnx", *asked)
         assert code == NOT_PRODUCED
         assert "loads the original, but not the outcome: Could not find" in said

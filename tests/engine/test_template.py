@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from converters.opset import considers, rewrite
 from passes.engine.fixpoint import Engine
 from passes.engine.rounds import Round
-from passes.engine.template import Filled, Template
+from passes.engine.template import Filled, Template, Templated
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
 
@@ -27,7 +27,7 @@ g (bool c, float[2] x) => (float[2] y, float[2] z) {
 
 def minus(site: Site) -> TensorProto:
     """One -1 for each graph."""
-    scale = next(one.f for one in site.node.attribute)
+    scale = next(attribute.f for attribute in site.node.attribute)
     return numpy_helper.from_array(np.array([-scale], np.float32), site.fresh("minus"))
 
 
@@ -42,7 +42,7 @@ class Product:
         tensor = minus(site)
         node = helper.make_node("Mul", [site.node.input[0], tensor.name], site.node.output)
         template = Template("Mul", (), 1, (0, minus), 1, "as a product", True)
-        return Edit((node,), (tensor,), note="as a product", template=template)
+        return Templated((node,), (tensor,), note="as a product", template=template)
 
 
 def applied(rule: Product) -> Round:
@@ -54,7 +54,7 @@ def test_the_rule_is_asked_once_for_nodes_that_are_alike() -> None:
     rule = Product()
     outcome = applied(rule)
     assert rule.asked == ["main/neg_0", "main/neg_2"]
-    assert [one.place.path for one in outcome.rewritten] == [
+    assert [rewrite.place.path for rewrite in outcome.rewritten] == [
         "main/neg_0",
         "main/neg_1",
         "main/neg_2",
@@ -65,7 +65,7 @@ def test_the_rule_is_asked_once_for_nodes_that_are_alike() -> None:
 
 def test_each_graph_gets_the_constants_once() -> None:
     graph = applied(Product()).proto.graph
-    values = {one.name: numpy_helper.to_array(one).tolist() for one in graph.initializer}
+    values = {tensor.name: numpy_helper.to_array(tensor).tolist() for tensor in graph.initializer}
     assert sorted(values.values()) == [[-2.0], [-1.0]]
     read = [values[node.input[1]] for node in graph.node[:3]]
     assert read == [[-1.0], [-1.0], [-2.0]]
@@ -81,7 +81,7 @@ def test_the_record_of_each_says_what_took_its_place() -> None:
     assert second.place.node.op_type == "Neg", "as it was"
     (node,) = second.edit.nodes
     assert node == outcome.proto.graph.node[1]
-    assert [one.name for one in second.edit.initializers] == [node.input[1]]
+    assert [tensor.name for tensor in second.edit.initializers] == [node.input[1]]
 
 
 UPSAMPLES = """
@@ -102,7 +102,7 @@ def converted(text: str, target: int) -> Round:
 def test_conversions_share_a_template_where_attributes_are_equal() -> None:
     outcome = converted(UPSAMPLES, 9)
     nodes: list[NodeProto] = list(outcome.proto.graph.node)
-    first, same, other = (one.written for one in outcome.rewritten)
+    first, same, other = (rewrite.written for rewrite in outcome.rewritten)
     assert isinstance(first, Filled)
     assert isinstance(other, Filled)
     assert first is same
@@ -128,6 +128,6 @@ def test_what_rests_on_a_type_is_asked_for_each_node() -> None:
         }
     """
     outcome = converted(text, 11)
-    assert all(isinstance(one.written, Edit) for one in outcome.rewritten)
-    types = {one.name: one.data_type for one in outcome.proto.graph.initializer}
+    assert all(isinstance(rewrite.written, Edit) for rewrite in outcome.rewritten)
+    types = {tensor.name: tensor.data_type for tensor in outcome.proto.graph.initializer}
     assert [types[node.input[1]] for node in outcome.proto.graph.node] == [1, 11]

@@ -211,14 +211,16 @@ class Block:
         if not set(attributes) <= set(schema.attributes):
             raise NotHere
         names = [self.name() for _ in range(count)]
-        node = helper.make_node(op, [one.name if one else "" for one in inputs], names)
-        node.attribute.extend(helper.make_attribute(*one) for one in sorted(attributes.items()))
-        types = self._inferred(schema, node, [one for one in inputs if one])
+        node = helper.make_node(op, [name.name if name else "" for name in inputs], names)
+        node.attribute.extend(
+            helper.make_attribute(*attribute) for attribute in sorted(attributes.items())
+        )
+        types = self._inferred(schema, node, [name for name in inputs if name])
         if any(name not in types for name in names) or not _are_allowed(
             schema, inputs, [types[name] for name in names]
         ):
             raise NotHere
-        rough = rounds(node, [one for one in inputs if one])
+        rough = rounds(node, [name for name in inputs if name])
         made = [replace(self.value_of(name, types[name]), rough=rough) for name in names]
         self.add(node, made)
         return made
@@ -230,8 +232,8 @@ class Block:
             return infer_node_outputs(
                 schema,
                 node,
-                {one.name: one.type() for one in inputs},
-                {one.name: one.data for one in inputs if one.data is not None},
+                {name.name: name.type() for name in inputs},
+                {name.name: name.data for name in inputs if name.data is not None},
                 opset_imports=[helper.make_opsetid("", self.program.opset)],
                 ir_version=self.program.ir,
             )
@@ -298,8 +300,8 @@ class Block:
         listed = [value.info() for value in inputs]
         if self.program.ir < 4:  # there, an initializer must be an input, too
             listed += [
-                helper.make_tensor_value_info(one.name, one.data_type, one.dims)
-                for one in self.initializers
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+                for tensor in self.initializers
             ]
         ends = [value.info() for value in outputs]
         for one in listed:
@@ -314,7 +316,7 @@ def _are_allowed(
 ) -> bool:
     """Whether an operator takes inputs of these types, and gives such outputs; inference does not
     look."""
-    taken = [one and one.type() for one in inputs]
+    taken = [name and name.type() for name in inputs]
     pairs = [*_paired(schema.inputs, taken), *_paired(schema.outputs, made)]
     return all(_spelled(said) in formal.types for formal, said in pairs if said)
 
@@ -323,7 +325,7 @@ def _paired(
     formal: Sequence[onnx.defs.OpSchema.FormalParameter], actual: Sequence[TypeProto | None]
 ) -> Iterator[tuple[onnx.defs.OpSchema.FormalParameter, TypeProto | None]]:
     """Each value with what the operator document says of its place; the last may be repeated."""
-    return ((formal[min(at, len(formal) - 1)], one) for at, one in enumerate(actual))
+    return ((formal[min(i, len(formal) - 1)], one) for i, one in enumerate(actual))
 
 
 def _spelled(said: TypeProto) -> str:

@@ -66,7 +66,7 @@ def _becomes_input(model: ModelProto, place: Place, names: list[str], body: str 
             said = types.of(scoping.Scope("", key, graph, scope), name)
         if said is None or not said.HasField("tensor_type") or dims_of(said) is None:
             return False
-        if any(one.name == name for one in model.graph.input):
+        if any(value.name == name for value in model.graph.input):
             return False
         model.graph.input.append(helper.make_value_info(name, _settled(said)))
     return True
@@ -109,7 +109,7 @@ def _drop(model: ModelProto, number: int, field: str, position: int) -> bool:
 
 
 def _read(graph: GraphProto) -> set[str]:
-    names = {one.name for one in graph.output}
+    names = {value.name for value in graph.output}
     for node in graph.node:
         names.update(node.input)
         for _, inner in scoping.subgraphs(node):
@@ -118,7 +118,7 @@ def _read(graph: GraphProto) -> set[str]:
 
 
 def _pruned(model: ModelProto) -> Iterator[ModelProto]:
-    """Without what nobody needs any more; then as it is, since that may be what matters."""
+    """Without what nothing needs any more; then as it is, since that may be what matters."""
     pruned = _copy(model)
     _prune(pruned.graph)
     yield _without_unread_inputs(pruned)
@@ -127,7 +127,7 @@ def _pruned(model: ModelProto) -> Iterator[ModelProto]:
 
 def _without_unread_inputs(model: ModelProto) -> ModelProto:
     read = _read(model.graph)
-    replace_all(model.graph.input, [one for one in model.graph.input if one.name in read])
+    replace_all(model.graph.input, [value for value in model.graph.input if value.name in read])
     return model
 
 
@@ -145,7 +145,7 @@ def _prune(graph: GraphProto) -> None:
         for _, inner in scoping.subgraphs(node):
             _prune(inner)
     read = _read(graph)
-    kept_weights = [one for one in graph.initializer if one.name in read]
+    kept_weights = [tensor for tensor in graph.initializer if tensor.name in read]
     if len(kept_weights) < len(graph.initializer):
         replace_all(graph.initializer, kept_weights)
     del graph.value_info[:]

@@ -36,7 +36,7 @@ def draw(
     least = int(positive)
     sizes = SIZES[number % len(SIZES)]
     graph = generated.model.graph
-    constant = {one.name for one in graph.initializer}
+    constant = {tensor.name for tensor in graph.initializer}
     return {
         value.name: _value(rng, value.type, generated.roles.get(value.name, ""), sizes, least)
         for value in graph.input

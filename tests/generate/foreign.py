@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto, NodeProto, helper
@@ -104,11 +105,10 @@ def _less_than_itself(elem: int) -> list[NodeProto] | None:
 
 def _of_negated(op: str, count: int, opset: int) -> list[NodeProto]:
     node = helper.make_node(op, ["n", *(f"i{number}" for number in range(1, count))], ["out"])
-    for name, one in onnx.defs.get_schema(op, opset, "").attributes.items():
-        kind = int(one.type.value)  # the stubs want onnx's own enum, which is an int when it runs
-        node.attribute.append(
-            AttributeProto(name=name, type=kind, ref_attr_name=name)  # type: ignore[arg-type]
-        )
+    for name, attribute in onnx.defs.get_schema(op, opset, "").attributes.items():
+        # the stubs want onnx's own enum, which is an int when it runs
+        kind: Any = int(attribute.type.value)
+        node.attribute.append(AttributeProto(name=name, type=kind, ref_attr_name=name))
     return [helper.make_node("Neg", ["i0"], ["n"]), node]
 
 

@@ -30,10 +30,12 @@ def call(b: Block) -> None:
 
 
 def _call(b: Block, signature: Signature) -> None:
-    fed = [b.want(one.elem, one.shape) for one in signature.inputs]
+    fed = [b.want(name.elem, name.shape) for name in signature.inputs]
     rough = any(one.rough for one in fed)
-    results = [replace(one, name=b.name(), rough=rough or one.rough) for one in signature.outputs]
-    names = [one.name for one in fed], [one.name for one in results]
+    results = [
+        replace(output, name=b.name(), rough=rough or output.rough) for output in signature.outputs
+    ]
+    names = [result.name for result in fed], [result.name for result in results]
     node = helper.make_node(signature.proto.name, *names, domain=DOMAIN)
     if signature.attributes:
         node.attribute.append(helper.make_attribute("alpha", 0.25 * b.choices.below(4)))
@@ -60,8 +62,8 @@ def _written(b: Block) -> Signature:
     proto = helper.make_function(
         DOMAIN,
         f"f{len(program.functions)}",
-        [one.name for one in inputs],
-        [one.name for one in outputs],
+        [name.name for name in inputs],
+        [output.name for output in outputs],
         block.nodes,
         [
             helper.make_opsetid(*one)

@@ -16,8 +16,8 @@ from tests.generate.values import Value
 def branches(b: Block) -> None:
     decided = condition(b)
     types = [_type(b) for _ in range(1 + b.choices.one_in(3))]
-    results = [replace(one, name=b.name(), rough=True, data=None) for one in types]
-    node = helper.make_node("If", [decided.name], [one.name for one in results])
+    results = [replace(type_, name=b.name(), rough=True, data=None) for type_ in types]
+    node = helper.make_node("If", [decided.name], [result.name for result in results])
     for name in ("then_branch", "else_branch"):
         node.attribute.append(helper.make_attribute(name, _branch(b, name, types)))
     b.add(node, results)
@@ -33,8 +33,8 @@ def _type(b: Block) -> Value:
 def _branch(b: Block, name: str, types: list[Value]) -> GraphProto:
     inner = b.inner()
     fill(inner, 1 + b.choices.below(4))
-    returned = [inner.want(one.elem, one.shape) for one in types]
+    returned = [inner.want(type_.elem, type_.shape) for type_ in types]
     outputs = [replace(one, name=inner.returned(one)) for one in returned]
-    if len({one.name for one in outputs}) < len(outputs):
+    if len({output.name for output in outputs}) < len(outputs):
         raise NotHere
     return inner.graph(name, [], outputs)

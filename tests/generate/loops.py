@@ -143,7 +143,7 @@ def _loop(
 ) -> None:
     fewest = b.program.opset < 11  # Loop-1 must carry something
     states = [carried(b) for _ in range(max(fewest, b.choices.below(4)))]
-    fed = [initial(b, one) for one in states]
+    fed = [initial(b, state) for state in states]
     growing = _Growing(b) if b.choices.one_in(4) else None
     taken = [*_head(b, start), *states, *([growing.before] if growing else [])]
     taken += [counter.held] if counter else []
@@ -170,9 +170,9 @@ def _loop(
     wanted = b.choices.below(3) + (not held)
     collected = [some_of(inner, lambda value: True) for _ in range(wanted)]
     outputs += [replace(one, name=inner.returned(one)) for one in (*ends_of, *collected)]
-    if len({one.name for one in outputs}) < len(outputs):
+    if len({output.name for output in outputs}) < len(outputs):
         raise NotHere
-    results = [replace(one, name=b.name()) for one in states]
+    results = [replace(state, name=b.name()) for state in states]
     if growing:
         fed.append(growing.initial)
         results.append(replace(growing.after, name=b.name()))
@@ -180,11 +180,12 @@ def _loop(
         fed.append(counter.initial)
         results.append(replace(counter.held, name=b.name()))
     results += [
-        replace(one, name=b.name(), shape=(dim, *one.shape), data=None) for one in collected
+        replace(collected, name=b.name(), shape=(dim, *collected.shape), data=None)
+        for collected in collected
     ]
     read = [one.name if one else "" for one in (trips, start, *fed)]
     body = inner.graph("body", inputs, outputs)
-    b.add(helper.make_node("Loop", read, [one.name for one in results], body=body), results)
+    b.add(helper.make_node("Loop", read, [result.name for result in results], body=body), results)
     behind(b, results)
 
 
@@ -252,7 +253,7 @@ def read_at_the_iteration(b: Block) -> None:
         raise NotHere
     number, below = b.iteration.number, b.iteration.below
     x = b.pick(lambda v: not v.sequence and any(dim in below for dim in v.shape))
-    axis = next(at for at, dim in enumerate(x.shape) if dim in below)
+    axis = next(i for i, dim in enumerate(x.shape) if dim in below)
     kind = b.choices.below(3)
     if kind == 2 and b.program.opset >= 13:
         first = b.op("Unsqueeze", number, b.ints(0)) if not number.rank else number

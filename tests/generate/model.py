@@ -107,17 +107,19 @@ def _assembled(main: Block) -> ModelProto:
     graph = helper.make_graph(
         main.nodes,
         "generated",
-        [one.info() for one in program.inputs],
-        [one.info() for one in outputs],
+        [name.info() for name in program.inputs],
+        [output.info() for output in outputs],
         [*program.initializers, *main.initializers],
         doc_string="a random model",
     )
     _drop_unread(graph)
     if program.ir < _OVERRIDABLE_SINCE_IR or program.choices.one_in(8):
-        for one in graph.initializer:
-            graph.input.append(helper.make_tensor_value_info(one.name, one.data_type, one.dims))
+        for tensor in graph.initializer:
+            graph.input.append(
+                helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            )
     if program.choices.one_in(3):
-        names = {one.name for one in outputs}
+        names = {output.name for output in outputs}
         known = {name for node in main.nodes for name in node.output} - names
         graph.value_info.extend(one.info() for one in main.visible if one.name in known)
     return _model(program, graph)
@@ -134,7 +136,7 @@ def _model(program: Program, graph: onnx.GraphProto) -> ModelProto:
         opset_imports=opsets,
         ir_version=program.ir,
         producer_name="tests.generate",
-        functions=[*(one.proto for one in program.functions), *program.foreign.values()],
+        functions=[*(function.proto for function in program.functions), *program.foreign.values()],
     )
     model.metadata_props.add(key="kept", value="as it is")
     return model
@@ -160,7 +162,7 @@ def _left_alone(main: Block) -> Value:
 
 
 def _unread(main: Block) -> list[Value]:
-    """The outputs: what nobody reads, the last first."""
+    """The outputs: what nothing reads, the last first."""
     read = {name for node in main.nodes for name in _reads(node)}
     made = {name for node in main.nodes for name in node.output}
     ends = [one for one in main.visible if one.name in made and one.name not in read]
@@ -173,15 +175,15 @@ def _reads(node: NodeProto) -> set[str]:
     for attribute in node.attribute:
         for inner in attribute.g.node:
             names |= _reads(inner)
-        names.update(one.name for one in attribute.g.output)
+        names.update(value.name for value in attribute.g.output)
     return names
 
 
 def _drop_unread(graph: onnx.GraphProto) -> None:
     """Drop inputs and weights of statements that were given up."""
     read = {name for node in graph.node for name in _reads(node)}
-    inputs = [one for one in graph.input if one.name in read]
-    weights: list[TensorProto] = [one for one in graph.initializer if one.name in read]
+    inputs = [value for value in graph.input if value.name in read]
+    weights: list[TensorProto] = [tensor for tensor in graph.initializer if tensor.name in read]
     del graph.input[:], graph.initializer[:]
     graph.input.extend(inputs)
     graph.initializer.extend(weights)

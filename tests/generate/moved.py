@@ -13,12 +13,12 @@ from tests.generate.values import Shape, Value
 
 def behind(b: Block, results: Sequence[Value]) -> None:
     """Move what a loop gives, twice perhaps."""
-    for one in results:
-        if one.sequence or not one.rank or not b.odd("moved"):
+    for result in results:
+        if result.sequence or not result.rank or not b.odd("moved"):
             continue
         for _ in range(1 + b.choices.below(2)):
-            if one.rank and b.attempt(partial(b.choices.pick(_MOVES), x=one)):
-                one = b.visible[-1]
+            if result.rank and b.attempt(partial(b.choices.pick(_MOVES), x=result)):
+                result = b.visible[-1]
 
 
 def turned(b: Block, elem: int, shape: Shape) -> Value:

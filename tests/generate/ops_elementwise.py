@@ -162,7 +162,7 @@ def cast(b: Block) -> None:
     targets: tuple[int, ...] = (
         (*FLOATS, TensorProto.BFLOAT16) if _is_real(x) else (*FLOATS, *INTS, BOOL)
     )
-    targets = tuple(one for one in targets if b.program.opset >= RARE.get(one, 0))
+    targets = tuple(target for target in targets if b.program.opset >= RARE.get(target, 0))
     if b.odd("rare") and not x.rough:  # between float and these; not from one to the other
         targets = tuple(one for one in RARE if b.program.opset >= RARE[one]) or targets
         targets = targets if x.elem == FLOAT else (FLOAT,)

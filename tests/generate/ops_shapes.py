@@ -126,8 +126,8 @@ def scatter(b: Block) -> None:
     x = some_tensor(b, rank=1)
     size = static(x, 0)
     update = b.want(x.elem, (1, *x.shape[1:]))
-    at = b.op("Unsqueeze", b.ints(b.choices.below(size)), b.ints(1))
-    b.op("ScatterND", x, at, update)
+    i = b.op("Unsqueeze", b.ints(b.choices.below(size)), b.ints(1))
+    b.op("ScatterND", x, i, update)
 
 
 @template()

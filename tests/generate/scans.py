@@ -39,17 +39,22 @@ def scan(b: Block) -> None:
 def _scan_8(b: Block) -> None:
     batch, time = b.choices.pick(_BATCHES), b.choices.pick(_TIMES)
     parts = _Parts(b)
-    fed = [b.want(one.elem, (batch, *one.shape), smooth=not one.rough) for one in parts.states]
+    fed = [
+        b.want(state.elem, (batch, *state.shape), smooth=not state.rough) for state in parts.states
+    ]
     scanned = [turned(b, one.elem, (batch, time, *one.shape)) for one in parts.slices]
     lengths = "" if b.choices.one_in(3) else _lengths(b, batch, time).name
     states, collected = parts.write(scanned)
-    results = [replace(one, name=b.name(), shape=(batch, *one.shape)) for one in states]
-    results += [replace(one, name=b.name(), shape=(batch, time, *one.shape)) for one in collected]
+    results = [replace(state, name=b.name(), shape=(batch, *state.shape)) for state in states]
+    results += [
+        replace(collected, name=b.name(), shape=(batch, time, *collected.shape))
+        for collected in collected
+    ]
     directions = [b.choices.below(2) for _ in scanned]
     node = helper.make_node(
         "Scan",
         [lengths, *(one.name for one in (*fed, *scanned))],
-        [one.name for one in results],
+        [result.name for result in results],
         num_scan_inputs=len(scanned),
         body=parts.graph,
     )
@@ -72,23 +77,23 @@ def _lengths(b: Block, batch: Dim, time: Dim) -> Value:
 def _scan_9(b: Block) -> None:
     parts = _Parts(b)
     time = _time(b)
-    fed = [initial(b, one) for one in parts.states]
+    fed = [initial(b, state) for state in parts.states]
     axes = [b.choices.below(one.rank + 1) for one in parts.slices]
     scanned = [
         turned(b, one.elem, _inserted(one.shape, axis, time))
         for one, axis in zip(parts.slices, axes, strict=True)
     ]
     states, collected = parts.write(scanned)
-    out_axes = [b.choices.below(one.rank + 1) for one in collected]
-    results = [replace(one, name=b.name()) for one in states]
+    out_axes = [b.choices.below(collected.rank + 1) for collected in collected]
+    results = [replace(state, name=b.name()) for state in states]
     results += [
-        replace(one, name=b.name(), shape=_inserted(one.shape, axis, time))
-        for one, axis in zip(collected, out_axes, strict=True)
+        replace(collected, name=b.name(), shape=_inserted(collected.shape, axis, time))
+        for collected, axis in zip(collected, out_axes, strict=True)
     ]
     node = helper.make_node(
         "Scan",
         [one.name for one in (*fed, *scanned)],
-        [one.name for one in results],
+        [result.name for result in results],
         num_scan_inputs=len(scanned),
         body=parts.graph,
     )
@@ -147,11 +152,11 @@ class _Parts:
         wanted = b.choices.below(3) + (not states)
         collected = [some_of(inner, lambda value: True) for _ in range(wanted)]
         outputs = [replace(one, name=inner.returned(one)) for one in (*ends, *collected)]
-        if len({one.name for one in outputs}) < len(outputs):
+        if len({output.name for output in outputs}) < len(outputs):
             raise NotHere
         self.graph = inner.graph("body", inputs, outputs)
         finals = [
             replace(end, rough=state.rough, data=None)
             for end, state in zip(ends, states, strict=True)
         ]
-        return finals, [replace(one, data=None) for one in collected]
+        return finals, [replace(collected, data=None) for collected in collected]

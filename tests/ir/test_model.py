@@ -135,13 +135,13 @@ def test_opsets_of_the_model_and_of_its_functions(proto: ModelProto) -> None:
 
 def test_who_defines_what(proto: ModelProto) -> None:
     model, graph = Model(proto), proto.graph
-    weight, producer = model.initializer(graph, "w"), model.producer(graph, "t")
+    weight, producer = model.index(graph).initializers.get("w"), model.producer(graph, "t")
     assert weight is not None
     assert producer is not None
     assert (weight.name, producer.op_type) == ("w", "Add")
-    assert model.initializer(graph, "x") is None
+    assert model.index(graph).initializers.get("x") is None
     assert model.producer(graph, "w") is None
-    assert model.input_names(graph) == {"x", "k"}
+    assert model.index(graph).inputs == {"x", "k"}
     for name in ("x", "k", "w", "t", "y"):
         assert model.defines(graph, name)
     assert not model.defines(graph, "a")
@@ -149,8 +149,8 @@ def test_who_defines_what(proto: ModelProto) -> None:
 
 def test_functions_define_names_of_their_own(proto: ModelProto) -> None:
     model, function = Model(proto), proto.functions[0]
-    assert model.initializer(function, "w") is None
-    assert model.input_names(function) == {"a"}
+    assert model.index(function).initializers.get("w") is None
+    assert model.index(function).inputs == {"a"}
     assert model.defines(function, "b")
     assert not model.defines(function, "x")
 

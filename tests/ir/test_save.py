@@ -56,7 +56,7 @@ def names(folder: Path) -> list[str]:
 
 def weights(path: Path) -> dict[str, list[float]]:
     model = Model.load(path)
-    return {one.name: model.read(one).tolist() for one in model.proto.graph.initializer}
+    return {tensor.name: model.read(tensor).tolist() for tensor in model.proto.graph.initializer}
 
 
 # -- the file ---------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_overloads_are_told_apart() -> None:
         <domain: "local", overload: "one", opset_import: ["" : 16]> f (a) => (b) { b = Neg (a) }
         <domain: "local", overload: "two", opset_import: ["" : 16]> f (a) => (b) { b = Abs (a) }
     """)
-    assert [one.path for one in scope.scopes(model)] == ["main", "local.f:one", "local.f:two"]
+    assert [scope.path for scope in scope.scopes(model)] == ["main", "local.f:one", "local.f:two"]
 
 
 def test_walk_gives_inner_nodes_first_and_their_paths() -> None:
@@ -112,17 +112,17 @@ def test_nodes_of_the_same_name_have_one_path_but_two_keys() -> None:
     model.graph.node.append(model.graph.node[0])
     for node in model.graph.node:
         node.name = "twin"
-    branches = [at for at in scope.walk_model(model) if at.node.op_type == "Mul"]
-    assert {at.path for at in branches} == {"main/twin.body/if_1.then_branch/mul_0"}
-    assert [at.scope.key for at in branches] == [
+    branches = [found for found in scope.walk_model(model) if found.node.op_type == "Mul"]
+    assert {found.path for found in branches} == {"main/twin.body/if_1.then_branch/mul_0"}
+    assert [found.scope.key for found in branches] == [
         (0, 0, "body", 1, "then_branch"),
         (0, 1, "body", 1, "then_branch"),
     ]
 
 
 def test_the_chain_leads_outward() -> None:
-    (inner,) = [at for at in scope.walk_model(parsed(NESTED)) if at.node.op_type == "Mul"]
-    assert [at.path for at in inner.scope.chain()] == [
+    (inner,) = [found for found in scope.walk_model(parsed(NESTED)) if found.node.op_type == "Mul"]
+    assert [found.path for found in inner.scope.chain()] == [
         "main/loop_0.body/if_1.then_branch",
         "main/loop_0.body",
         "main",

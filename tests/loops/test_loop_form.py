@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper
+from onnx_cases import all_cases
 
 from passes.errors import BadModel
 from passes.ir import scope
@@ -301,12 +301,7 @@ def unchanged(model: onnx.ModelProto) -> int:
 
 
 def test_every_loop_of_onnx_own_cases_comes_back_byte_for_byte() -> None:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    assert sum(unchanged(case.model) for case in cases) > 10
+    assert sum(unchanged(case.model) for case in all_cases()) > 10
 
 
 def golden(path: Path) -> onnx.ModelProto:
@@ -447,7 +442,7 @@ def test_body_inputs_and_outputs_keep_their_types_where_they_move() -> None:
     more = (*form.collected, Collected("inner", "more"), Collected("e", "through"))
     written = replace(form, collected=more, carried=form.carried).to_node()
     outputs = written.attribute[0].g.output
-    assert [describe(one) for one in outputs] == [
+    assert [describe(output) for output in outputs] == [
         "float[3] t",
         "float[2] o",
         "float[2] inner",
@@ -462,7 +457,7 @@ def test_a_changed_body_is_written() -> None:
     body.CopyFrom(form.body)
     body.node[1].op_type = "Abs"
     written = replace(form, body=body).to_node()
-    assert [one.op_type for one in written.attribute[0].g.node] == ["Add", "Abs"]
+    assert [node.op_type for node in written.attribute[0].g.node] == ["Add", "Abs"]
 
 
 def test_forms_are_equal_whatever_node_they_come_from() -> None:

@@ -58,24 +58,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return try_outcomes()
     verdicts: list[Verdict] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for one in _targets(asked.rules, Path(scratch)):
-            found = list(_rule(one, asked.count, asked.models, random.Random(asked.seed)))
+        for target in _targets(asked.rules, Path(scratch)):
+            found = list(_rule(target, asked.count, asked.models, random.Random(asked.seed)))
             for verdict in found:
                 if verdict.became == "slipped":
                     print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
-            print(one.rule, _shares(found), flush=True)
+            print(target.rule, _shares(found), flush=True)
             verdicts += found
     print("all", _shares(verdicts))
     if asked.json:
-        asked.json.write_text(json.dumps([asdict(one) for one in verdicts], indent=1))
-    return int(any(one.became == "slipped" for one in verdicts))
+        asked.json.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
+    return int(any(verdict.became == "slipped" for verdict in verdicts))
 
 
 def _shares(verdicts: Sequence[Verdict]) -> str:
     """How many faults there were, and what became of those that made a difference."""
-    drawn = {(one.rule, one.fault) for one in verdicts}
-    different = {(one.rule, one.fault) for one in verdicts if one.became != _NONE}
-    became = Counter(one.became for one in verdicts if one.became != _NONE)
+    drawn = {(verdict.rule, verdict.fault) for verdict in verdicts}
+    different = {(verdict.rule, verdict.fault) for verdict in verdicts if verdict.became != _NONE}
+    became = Counter(verdict.became for verdict in verdicts if verdict.became != _NONE)
     return f"{len(drawn)} faults, {len(different)} made a difference: {dict(became)}"
 
 

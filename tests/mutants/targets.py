@@ -87,7 +87,7 @@ def _written_in(module: str) -> list[str]:
     """A module and the rooms that it is built on."""
     found = [module]
     for name in found:
-        found += [one for one in _imports(path_of(name)) if one not in found]
+        found += [entry for entry in _imports(path_of(name)) if entry not in found]
     return found
 
 

@@ -77,7 +77,7 @@ def _run(target: Target, models: Sequence[Path], fault: Fault | None, trace: boo
         from passes.engine.plugins import load_rules
 
         load_rules()
-    except BaseException:
+    except BaseException:  # whatever the import of a mutant may raise
         why = traceback.format_exc().splitlines()[-1]
         return Run({path.name: Outcome("crash", why) for path in models})
     for path in models:
@@ -129,7 +129,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
         raise
     except PassesError as error:
         return Outcome("check", str(error))
-    except Exception as error:
+    except Exception as error:  # whatever a mutant may raise
         return Outcome("crash", f"{type(error).__name__}: {error}")
     made = result.model.SerializeToString(deterministic=True)
     return Outcome(made=made, rewrites=len(result.report.records))

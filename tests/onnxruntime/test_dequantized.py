@@ -53,8 +53,10 @@ def lowered(text: str, pipeline: str = "lower", **options: object) -> ModelProto
 def gathered(model: ModelProto) -> list[str]:
     """What is read as the only row of a list."""
     places = list(scoping.walk_model(model))
-    rows = {one.node.output[0]: one.node for one in places if one.node.op_type == "Unsqueeze"}
-    lists = (one.node.input[0] for one in places if one.node.op_type == "Gather")
+    rows = {
+        place.node.output[0]: place.node for place in places if place.node.op_type == "Unsqueeze"
+    }
+    lists = (place.node.input[0] for place in places if place.node.op_type == "Gather")
     return [rows[name].input[0] for name in lists if name in rows]
 
 

@@ -66,7 +66,7 @@ def _body(levels: int, held: TypeProto) -> GraphProto:
 def test_what_no_file_could_hold_is_refused(pipeline: str) -> None:
     """A raised Loop stands in an If of its own: only the innermost find room."""
     result = Session(pipeline, None, RuleOptions(), None).run(nested(_DEEPEST - 1))
-    refused = [one for one in result.report.refusals if one.code == "too-deep"]
+    refused = [refusal for refusal in result.report.refusals if refusal.code == "too-deep"]
     assert refused
     assert "protobuf reads 100 levels of messages" in refused[0].sentence
     ModelProto.FromString(result.model.SerializeToString())
@@ -74,7 +74,7 @@ def test_what_no_file_could_hold_is_refused(pipeline: str) -> None:
 
 def test_loops_with_room_for_their_ifs_are_raised() -> None:
     report = Session("raise", None, RuleOptions(), None).run(nested(_DEEPEST // 2)).report
-    assert not [one for one in report.refusals if one.code == "too-deep"]
+    assert not [refusal for refusal in report.refusals if refusal.code == "too-deep"]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object])
     ]
     sizes = [result.report.sizes[1].nodes for result in results]
     assert 0 < sizes[1] - sizes[0] < 10
-    assert {one.code for one in results[-1].report.refusals} == {"too-many-nodes"}
+    assert {refusal.code for refusal in results[-1].report.refusals} == {"too-many-nodes"}
 
 
 def test_counting_the_nodes_of_nested_scans_looks_at_each_once() -> None:

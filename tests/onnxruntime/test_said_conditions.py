@@ -9,28 +9,35 @@ from onnx import ModelProto
 from passes.ir import scope as scoping
 from passes.testing import as_model, assert_rewrite
 
-MODEL = """
+
+def model_of(then: str, before: str = "") -> str:
+    """A branch of an If that onnxruntime inlines."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21, "f" : 1]>
 g (int64 trips, int64 few, int64[2] row, float[T,2] x) => (int64[N,2] z)
 <bool fixed = {{1}}> {{
+   {before}
    z = If (fixed) <then_branch = runs () => (int64[N,2] s) {{ {then} }},
       else_branch = rests () => (int64[N,2] n) {{
          two = Constant <value_ints = [1, 2]> () n = Reshape (row, two)
       }}>
 }}
 """
-LOOP = """
-   last, s = Loop <body = again (int64 i, {go} go, int64[2] r_in) => ({go} on, int64[2] r_out,
-      int64[2] a) {{ {condition} r_out = Identity (r_in) a = Add (r_in, i) }}> (trips, "", row)
-"""
+
+
 FUNCTION = """
 <domain: "f", opset_import: ["" : 21]>
 steps (trips, row) => (s) { s_in = Identity (row) %s }
 """
 
 
-def loop(condition: str, go: str = "bool") -> str:
-    return LOOP.format(condition=condition, go=go)
+def loop(condition: str, go: str = "bool", *, collected: str = "s", row: str = "r_in") -> str:
+    """A Loop that collects the sums of a row and the number of the iteration."""
+    return f"""
+   last, {collected} = Loop <body = again (int64 i, {go} go, int64[2] r_in) => ({go} on,
+      int64[2] r_out, int64[2] a) {{
+      {condition} r_out = Identity (r_in) a = Add ({row}, i) }}> (trips, "", row)
+"""
 
 
 def simplified(text: str, pipeline: str = "hoist", **options: object) -> ModelProto:
@@ -46,19 +53,19 @@ def heads(model: ModelProto) -> list[list[str]]:
 
 
 def test_a_body_that_hands_on_its_condition() -> None:
-    model = simplified(MODEL.format(then=loop("c = Identity (go) on = Identity (c)")))
+    model = simplified(model_of(loop("c = Identity (go) on = Identity (c)")))
     assert heads(model) == [["trips", "true"]]
 
 
 def test_a_body_that_is_always_to_go_on() -> None:
     condition = "on = Constant <value = bool {1}> ()"
-    assert heads(simplified(MODEL.format(then=loop(condition)))) == [["trips", "true"]]
+    assert heads(simplified(model_of(loop(condition)))) == [["trips", "true"]]
 
 
 def test_a_body_that_returns_what_it_reads_outside() -> None:
     """`fixed` is a constant of the model, and true."""
     condition = "on = Identity (fixed)"
-    assert heads(simplified(MODEL.format(then=loop(condition)))) == [["trips", "true"]]
+    assert heads(simplified(model_of(loop(condition)))) == [["trips", "true"]]
 
 
 def test_a_constant_of_the_same_name_around_it_does_not_count() -> None:
@@ -73,51 +80,50 @@ def test_a_constant_of_the_same_name_around_it_does_not_count() -> None:
        }}> (few_are)
        s = Identity (s_of_all)
     """
-    assert heads(simplified(MODEL.format(then=then))) == [["trips", "true"]]
+    assert heads(simplified(model_of(then))) == [["trips", "true"]]
 
 
 def test_a_condition_that_the_body_computes_still_ends_the_loop() -> None:
     condition = "on = Less (i, few)"
-    model = simplified(MODEL.format(then=loop(condition)))
+    model = simplified(model_of(loop(condition)))
     assert heads(model) == [["trips", "true"]]
 
 
 def test_a_condition_that_is_computed_from_the_one_before() -> None:
     condition = "less = Less (i, few) on = Xor (go, less)"
-    model = simplified(MODEL.format(then=loop(condition)))
+    model = simplified(model_of(loop(condition)))
     assert heads(model) == [["trips", "true"]]
 
 
 def test_a_condition_in_a_list_of_one() -> None:
     condition = "less = Less (i, few) one = Constant <value_ints = [1]> () on = Reshape (less, one)"
-    model = simplified(MODEL.format(then=loop(condition, "bool[1]")))
+    model = simplified(model_of(loop(condition, "bool[1]")))
     assert heads(model) == [["trips", "true"]]
 
 
 def test_a_loop_in_a_function_that_a_branch_calls() -> None:
     function = FUNCTION % loop("on = Identity (go)")
-    model = simplified(MODEL.format(then="s = f.steps (trips, row)") + function)
+    model = simplified(model_of("s = f.steps (trips, row)") + function)
     assert heads(model) == [["trips", "true"]]
 
 
 def test_loops_that_are_never_inlined_stay_as_they_are() -> None:
     """One in a body of another Loop in a branch, and one in no branch."""
-    inner = loop("on = Identity (go)").replace("s = Loop", "rows = Loop")
+    inner = loop("on = Identity (go)", collected="rows", row="k")
     then = f"""
        kept, s = Loop <body = around (int64 j, bool go_on, int64[2] k) => (bool more,
           int64[2] k_out, int64[2] sum) {{
           more = Identity (go_on)
-          {inner.replace("Add (r_in, i)", "Add (k, i)")}
+          {inner}
           one = Constant <value_ints = [0]> ()
           sum = ReduceSum <keepdims = 0> (rows, one)
           k_out = Add (k, sum)
        }}> (trips, "", row)
     """
-    model = simplified(MODEL.format(then=then))
+    model = simplified(model_of(then))
     assert [head[:2] for head in heads(model)] == [["trips", ""], ["trips", ""]]
-    alone = MODEL.format(then="s = Identity (s_out)").replace(
-        "z = If", loop("on = Identity (go)").replace("s = Loop", "s_out = Loop") + "z = If"
-    )
+    before = loop("on = Identity (go)", collected="s_out")
+    alone = model_of("s = Identity (s_out)", before)
     assert heads(simplified(alone)) == [["trips", ""]]
 
 

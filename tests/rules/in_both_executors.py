@@ -25,17 +25,17 @@ def tensors(
 ) -> dict[str, np.ndarray]:
     """The outputs of a model that gives tensors only."""
     outputs = executor.run(model, feeds).outputs
-    return {name: one for name, one in outputs.items() if isinstance(one, np.ndarray)}
+    return {name: output for name, output in outputs.items() if isinstance(output, np.ndarray)}
 
 
 def run_both(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
     """What a model gives, executor by executor."""
     with both_executors() as executors:
-        return [tensors(one, model, feeds) for one in executors]
+        return [tensors(executor, model, feeds) for executor in executors]
 
 
 def assert_both_fail(model: ModelProto, feeds: Mapping[str, np.ndarray]) -> None:
     with both_executors() as executors:
-        for one in executors:
+        for executor in executors:
             with pytest.raises(ModelFailed):
-                one.run(model, feeds)
+                executor.run(model, feeds)

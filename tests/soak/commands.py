@@ -114,5 +114,5 @@ def dealt(every: Sequence[Command], seed: int, count: int) -> list[Command]:
 
 def _dims(model: ModelProto) -> list[str]:
     """The symbolic dims of the inputs."""
-    dims = (dim.dim_param for one in model.graph.input for dim in one.type.tensor_type.shape.dim)
+    dims = (dim.dim_param for name in model.graph.input for dim in name.type.tensor_type.shape.dim)
     return list(dict.fromkeys(filter(None, dims)))

@@ -183,7 +183,7 @@ class Examiner:
                 promised=command.promised,
                 newest=after.opset_import[0].version > api.DEFAULT_OPSET,
             )
-            if not any(one.code == "not-verified" for one in result.report.refusals):
+            if not any(refusal.code == "not-verified" for refusal in result.report.refusals):
                 sentences += self._again(command, model, after)  # which leaves nothing out
             outcome.tally.count("held against the original", command.kind)
         for sentence in sentences:
@@ -226,8 +226,8 @@ class Examiner:
 
 
 def _count_refusals(tally: Tally, report: Report) -> None:
-    for one in report.refusals:
-        tally.count("refusals", f"{one.rule} {one.code}")
+    for refusal in report.refusals:
+        tally.count("refusals", f"{refusal.rule} {refusal.code}")
 
 
 def _size(model: ModelProto) -> str:
@@ -239,5 +239,5 @@ def _size(model: ModelProto) -> str:
 def _last_frames(error: Exception) -> str:
     """The error and where it comes from, in a line."""
     frames = traceback.extract_tb(error.__traceback__)[-3:]
-    places = " < ".join(f"{one.name}:{one.lineno}" for one in reversed(frames))
+    places = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
     return f"{type(error).__name__}: {error} at {places}"

@@ -179,7 +179,7 @@ class Oracle:
 
 #: See `docs/onnxruntime.md`; verification stops such an outcome.
 _KNOWN = "onnxruntime fails as is known"
-_TAKEN_APART_WRONGLY = ("SIGSEGV", "IsTensorSequence() was false")
+_TAKEN_APART_WRONGLY = ("SIGSEGV", "IsTensorSequence() was false", "IsTensor() was false")
 _FINE = {
     _KNOWN,
     *("equal", "not run", "both failed", "original failed"),
@@ -196,7 +196,9 @@ def is_known_of_onnxruntime(sentence: str, model: ModelProto) -> bool:
         return _has_ifs_in_ifs(model.graph, 0)
     if "SIGABRT" in sentence:
         return not ops.isdisjoint(("GRU", "LSTM"))
-    return "Missing Input: _inlfunc_" in sentence and bool(model.functions)
+    if "Missing Input: _inlfunc_" in sentence:
+        return bool(model.functions)
+    return "Missing Input: " in sentence and "If" in ops
 
 
 def _has_ifs_in_ifs(graph: GraphProto, ifs: int) -> bool:
@@ -274,4 +276,6 @@ def _has_narrow(model: ModelProto) -> bool:
     narrow = (10, 16)
     marks = [bytes((8, kind)) for kind in narrow]
     types = [helper.make_tensor_type_proto(kind, None) for kind in narrow]
-    return any(one.SerializeToString() in text for one in types) or any(m in text for m in marks)
+    return any(type_.SerializeToString() in text for type_ in types) or any(
+        m in text for m in marks
+    )

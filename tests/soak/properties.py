@@ -34,15 +34,15 @@ def _is_valid(model: ModelProto) -> bool:
 
 def _signature(model: ModelProto, added: str = "") -> tuple[list[bytes], list[bytes]]:
     """The inputs and outputs, without an output that was added on request."""
-    constant = {one.name for one in model.graph.initializer}
-    inputs = [one for one in model.graph.input if one.name not in constant]
+    constant = {tensor.name for tensor in model.graph.initializer}
+    inputs = [value for value in model.graph.input if value.name not in constant]
     return _serialized(inputs), _serialized(
-        one for one in model.graph.output if not added or one.name != added
+        value for value in model.graph.output if not added or value.name != added
     )
 
 
 def _serialized(values: Iterable[ValueInfoProto]) -> list[bytes]:
-    return [one.SerializeToString(deterministic=True) for one in values]
+    return [value.SerializeToString(deterministic=True) for value in values]
 
 
 def _not_left_alone(before: ModelProto, after: ModelProto, command: Command) -> Iterator[str]:

@@ -112,7 +112,7 @@ def _written(found: Soak, plan: Plan, examiner: Examiner, folder: Path) -> Itera
     def shown(kind: str) -> str:
         seed, label = found.first[kind]
         generated = plan.generated(seed)
-        (command,) = (one for one in commands(generated.model) if one.label == label)
+        (command,) = (command for command in commands(generated.model) if command.label == label)
         return str(write(folder, seed, kind, command, generated, examiner))
 
     kinds = [kind for kind in found.tally.faults if found.first[kind][1]]

@@ -9,6 +9,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from passes.ir import scope
 from passes.types.inference import ValueTypes
+from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of, elem_type_of, is_known, tensor_type
 from passes.verify.signature import describe_type
 
@@ -31,7 +32,7 @@ def types_of(model: ModelProto | str) -> dict[str, str]:
 
 def type_at(model: ModelProto, op: str, name: str) -> str:
     """The type of `name` as the (innermost) node of the given op sees it."""
-    place = next(at for at in scope.walk_model(model) if at.node.op_type == op)
+    place = next(entry for entry in scope.walk_model(model) if entry.node.op_type == op)
     found = ValueTypes(model).of(place.scope, name)
     return "?" if found is None else describe_type(found)
 
@@ -150,8 +151,8 @@ def test_nodes_of_the_same_name_are_told_apart() -> None:
     for node in model.graph.node:
         node.name = "same"
     types = ValueTypes(model)
-    negations = [at for at in scope.walk_model(model) if at.node.op_type == "Neg"]
-    found = [types.of(at.scope, "p") for at in negations]
+    negations = [entry for entry in scope.walk_model(model) if entry.node.op_type == "Neg"]
+    found = [types.of(entry.scope, "p") for entry in negations]
     assert [describe_type(one) for one in found if one is not None] == ["float[2]", "int32[2]"]
 
 
@@ -341,3 +342,29 @@ def test_bodies_in_functions() -> None:
         "else_branch = n () => (p) { p = Transpose (a) }> }",
     )
     assert types_of(model)["local.f/if_0.then_branch/p"] == "float[4,3]"
+
+
+@pytest.mark.parametrize("opset", [9, 13])
+def test_branches_of_different_shapes(opset: int) -> None:
+    """onnx takes the known size of one branch for that of the If before opset 11."""
+    model = onnx.parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : {opset}]>
+        g (bool c, float[0,2] none, float[N,2] some, float[3,2] three)
+            => (float[A,B] y, float[D,2] z) {{
+            inner = If (c) <then_branch = t () => (float[K,2] p) {{
+                q = If (c) <then_branch = v () => (float[K,2] r) {{ r = Neg (some) }},
+                    else_branch = w () => (float[M,2] s) {{ s = Neg (none) }}>
+                p = Identity (q)
+            }}, else_branch = e () => (float[M,2] u) {{ u = Neg (three) }}>
+            y = Identity (inner)
+            same = If (c) <then_branch = f () => (float[L,2] a) {{ a = Neg (three) }},
+                else_branch = h () => (float[L,2] b) {{ b = Abs (three) }}>
+            z = Neg (same)
+        }}
+    """)
+    found = infer_shapes(model)
+    types = {value.name: dims_of(value.type) for value in found.graph.value_info}
+    assert not isinstance(types["inner"][0], int)
+    assert types["inner"][1] == 2
+    assert types["same"] == (3, 2)
+    assert [list(node.output) for node in found.graph.node] == [["inner"], ["y"], ["same"], ["z"]]

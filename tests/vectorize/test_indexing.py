@@ -130,12 +130,12 @@ def test_scatter_elements(
     )
     if reduction is None and indices != "[0]":  # the places must differ
         width = [int(size) for size in indices[1:-1].split(",")]
-        at = axis % len(width)
-        line = np.array([3, -3, 0, 2])[: width[at]].reshape(
-            [-1 if a == at else 1 for a in range(len(width))]
+        i = axis % len(width)
+        line = np.array([3, -3, 0, 2])[: width[i]].reshape(
+            [-1 if a == i else 1 for a in range(len(width))]
         )
         feeds = {"i": np.broadcast_to(line, width)}
-        if at != len(width) - 1:  # rows vary along the last axis only
+        if i != len(width) - 1:  # rows vary along the last axis only
             feeds = {"i": np.broadcast_to(line, width).copy()}
         prove_at_any_size(text, carrying, feeds, opset=opset, executors=both)
     else:

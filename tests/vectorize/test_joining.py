@@ -107,9 +107,8 @@ def test_slice(bounds: tuple, kind: str, opset: int, both: list) -> None:
 
 
 def test_slice_by_as_many_bounds_as_the_run_tells(both: list) -> None:
-    text = "g (float[4,5] x, int64[N] a, int64[N] b) => (float[p,q] y) { y = Slice (x, a, b) }"
     # an unknown number of bounds is drawn as 3, so that the row has as many axes
-    text = text.replace("[4,5]", "[4,5,2]").replace("[p,q]", "[p,q,r]")
+    text = "g (float[4,5,2] x, int64[N] a, int64[N] b) => (float[p,q,r] y) { y = Slice (x, a, b) }"
     feeds = {"a": np.array([1, 2, 0]), "b": np.array([-1, 9, 1])}
     prove(text, ["x"], feeds, executors=both)
 

@@ -8,13 +8,16 @@ from looping import parsed, prove, refused, subsets, vectorized
 
 pytestmark = pytest.mark.sampled
 
-SUM = """
-g (float[2] s, float[4, 2] x, float[2] w) => (float[2] last, float[4, 2] all, float[4] sums) {
+
+def summing(time: str = "4") -> str:
+    return f"""
+g (float[2] s, float[{time}, 2] x, float[2] w)
+    => (float[2] last, float[{time}, 2] all, float[{time}] sums) {{
   last, all, sums = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e)
-      => (float[2] n, float[2] out, float[] sum) {
+      => (float[2] n, float[2] out, float[] sum) {{
     m = Mul (e, w) n = Add (a, m) out = Sub (n, w) sum = ReduceSum <keepdims = 0> (m)
-  }> (s, x)
-}
+  }}> (s, x)
+}}
 """
 
 
@@ -23,13 +26,13 @@ g (float[2] s, float[4, 2] x, float[2] w) => (float[2] last, float[4, 2] all, fl
 def test_what_is_carried_scanned_or_captured_may_have_the_axis(
     carrying: list[str], opset: int, both: list
 ) -> None:
-    prove(SUM, carrying, opset=opset, executors=both)
-    prove(SUM, carrying, opset=opset, static=True, executors=both)
+    prove(summing(), carrying, opset=opset, executors=both)
+    prove(summing(), carrying, opset=opset, static=True, executors=both)
 
 
 @pytest.mark.parametrize("carrying", subsets(["s", "x", "w"]))
 def test_no_rows_give_no_rows(carrying: list[str]) -> None:
-    prove(SUM, carrying, sizes=(2, 0), nonempty=False)
+    prove(summing(), carrying, sizes=(2, 0), nonempty=False)
 
 
 @pytest.mark.parametrize("carrying", subsets(["x", "z"]))
@@ -56,8 +59,7 @@ def test_axes_and_directions_are_those_of_a_row(
 
 @pytest.mark.parametrize("carrying", subsets(["s", "x", "w"]))
 def test_scanning_nothing_collects_nothing(carrying: list[str]) -> None:
-    text = SUM.replace("float[4, 2]", "float[T, 2]").replace("float[4]", "float[T]")
-    prove(text, carrying, {"x": np.zeros((0, 2), np.float32)})
+    prove(summing("T"), carrying, {"x": np.zeros((0, 2), np.float32)})
 
 
 def test_names_inside_may_shadow_outer_ones(both: list) -> None:
@@ -100,7 +102,7 @@ def test_states_that_pass_through_and_values_collected_twice(both: list) -> None
         prove(text, carrying)  # the body itself is one that onnxruntime runs wrong
     made = vectorized(parsed(text), ["s", "x"], None)
     scan = next(node for node in made.graph.node if node.op_type == "Scan")
-    body = next(one.g for one in scan.attribute if one.name == "body")
+    body = next(attribute.g for attribute in scan.attribute if attribute.name == "body")
     outputs = [value.name for value in body.output]
     assert len(set(outputs)) == len(outputs)
     assert {name for node in body.node for name in node.output} >= set(outputs)
@@ -153,26 +155,25 @@ def test_a_condition_for_all_rows_ends_the_loop_for_all(both: list) -> None:
     prove(loop(cond=""), ["w"], COUNTED, executors=both)
 
 
-WHILE = """
-g (int64 m, bool c, float[2] s, float[2] w, float k) => (float[2] l, int64 n, float[2] same) {
-  zero = Constant <value_int = 0> ()
-  l, n, same = Loop (TRIPS, COND, s, zero, w) <body =
-      b (int64 i, bool ci, float[2] a, int64 count, float[2] v)
-      => (bool co, float[2] next, int64 more, float[2] vv) {
-    one = Constant <value_int = 1> ()
-    more = Add (count, one)
-    next = Add (a, v)
-    sum = ReduceSum <keepdims = 0> (next)
-    co = Less (sum, k)
-    vv = Identity (v)
-  }>
-}
-"""
 GROW = {"w": np.array([0.5, 0.25], np.float32), "k": np.array(6.0, np.float32)}
 
 
-def growing(trips: str, cond: str) -> str:
-    return WHILE.replace("TRIPS", trips).replace("COND", cond)
+def growing(trips: str, cond: str, step: str = "next = Add (a, v)") -> str:
+    return f"""
+g (int64 m, bool c, float[2] s, float[2] w, float k) => (float[2] l, int64 n, float[2] same) {{
+  zero = Constant <value_int = 0> ()
+  l, n, same = Loop ({trips}, {cond}, s, zero, w) <body =
+      b (int64 i, bool ci, float[2] a, int64 count, float[2] v)
+      => (bool co, float[2] next, int64 more, float[2] vv) {{
+    one = Constant <value_int = 1> ()
+    more = Add (count, one)
+    {step}
+    sum = ReduceSum <keepdims = 0> (next)
+    co = Less (sum, k)
+    vv = Identity (v)
+  }}>
+}}
+"""
 
 
 @pytest.mark.parametrize("opset", [13, 21])
@@ -199,11 +200,22 @@ def test_rows_run_while_their_condition_holds(carrying: list[str], cond: str, bo
 
 
 def test_trip_counts_and_conditions_of_one_element(both: list) -> None:
-    text = growing("m", "c").replace("int64 m,", "int64[1] m,").replace("int64 i,", "int64[1] i,")
-    text = text.replace(
-        "co = Less (sum, k)",
-        "r = Less (sum, k) at = Constant <value_ints = [0]> () co = Unsqueeze (r, at)",
-    ).replace("bool c", "bool[1] c")
+    text = """
+g (int64[1] m, bool[1] c, float[2] s, float[2] w, float k)
+    => (float[2] l, int64 n, float[2] same) {
+  zero = Constant <value_int = 0> ()
+  l, n, same = Loop (m, c, s, zero, w) <body =
+      b (int64[1] i, bool[1] ci, float[2] a, int64 count, float[2] v)
+      => (bool[1] co, float[2] next, int64 more, float[2] vv) {
+    one = Constant <value_int = 1> ()
+    more = Add (count, one)
+    next = Add (a, v)
+    sum = ReduceSum <keepdims = 0> (next)
+    r = Less (sum, k) at = Constant <value_ints = [0]> () co = Unsqueeze (r, at)
+    vv = Identity (v)
+  }>
+}
+"""
     prove(text, ["m", "c", "s"], GROW, sizes=(8,), executors=both, ranges={"m": (0, 6)})
 
 
@@ -232,9 +244,23 @@ def test_an_omitted_condition_is_true_at_first(both: list) -> None:
 
 
 def test_rows_that_may_end_at_different_times_are_not_collected() -> None:
-    text = growing("m", "").replace("int64 n, float[2] same", "int64 n, float[2] same, int64[N] y")
-    text = text.replace("l, n, same = ", "l, n, same, y = ")
-    text = text.replace("float[2] vv) {", "float[2] vv, int64 seen) { seen = Identity (more)")
+    text = """
+g (int64 m, bool c, float[2] s, float[2] w, float k)
+    => (float[2] l, int64 n, float[2] same, int64[N] y) {
+  zero = Constant <value_int = 0> ()
+  l, n, same, y = Loop (m, , s, zero, w) <body =
+      b (int64 i, bool ci, float[2] a, int64 count, float[2] v)
+      => (bool co, float[2] next, int64 more, float[2] vv, int64 seen) {
+    one = Constant <value_int = 1> ()
+    more = Add (count, one)
+    seen = Identity (more)
+    next = Add (a, v)
+    sum = ReduceSum <keepdims = 0> (next)
+    co = Less (sum, k)
+    vv = Identity (v)
+  }>
+}
+"""
     assert refused(text, ["s"]) == "collected-while"
 
 
@@ -278,7 +304,7 @@ REFUSED = [
     ("collected-while", loop(), ["c", "s"]),
     (
         "not-speculatable",
-        growing("m", "c").replace("next = Add (a, v)", "j = Gather (v, i) next = Add (a, j)"),
+        growing("m", "c", "j = Gather (v, i) next = Add (a, j)"),
         ["m"],
     ),
     (

@@ -45,9 +45,9 @@ def test_reducers(row: str, axes: list, opset: int, op: str, both: list) -> None
     feeds = None
     if op == "ReduceLogSum":  # logarithms of positive sums
         feeds = {"x": np.ones([int(n) for n in row[1:-1].split(",") if n], np.float32)}
-    for one in axes:
+    for axis in axes:
         for keep in ("", "keepdims = 0"):
-            text = reducer(op, row, one, opset, keep)
+            text = reducer(op, row, axis, opset, keep)
             how = {"opset": opset, "nonempty": False, "rtol_terms": 6}
             prove(text, ["x"], feeds, sizes=SIZES, **how, executors=both)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
+import pickle
 import warnings
+import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 from onnx import ModelProto, OptionalProto, SequenceProto, TensorProto, numpy_helper
 
 from passes.ir import scope
@@ -27,7 +34,30 @@ class Case:
 
 @functools.cache
 def all_cases() -> tuple[Case, ...]:
-    """Every node and model test case that carries its data; collecting takes some seconds."""
+    """Every node and model test case that carries its data.
+
+    onnx computes them in 5 to 10 seconds, so they are kept in pytest's cache, where the other
+    processes of a test run, and later ones, find them.
+    """
+    file = _kept_in()
+    if file.exists():
+        return tuple(pickle.loads(file.read_bytes()))
+    cases = _collected()
+    with contextlib.suppress(OSError):  # a checkout that nobody may write to
+        file.parent.mkdir(exist_ok=True)
+        written = file.with_suffix(f".{os.getpid()}")
+        written.write_bytes(pickle.dumps(cases))
+        written.replace(file)
+    return cases
+
+
+def _kept_in() -> Path:
+    """The file for these cases: what they are depends on onnx, numpy and this module."""
+    versions = f"{onnx.__version__}-{np.__version__}-{zlib.crc32(Path(__file__).read_bytes()):x}"
+    return Path(__file__).parents[2] / ".pytest_cache" / f"onnx-cases-{versions}.pickle"
+
+
+def _collected() -> tuple[Case, ...]:
     from onnx.backend.test.case.model import collect_testcases as of_models
     from onnx.backend.test.case.node import collect_testcases as of_nodes
 

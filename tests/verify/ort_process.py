@@ -35,7 +35,7 @@ def serve(connection: Connection) -> None:
         try:
             session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             connection.send((True, session.run(None, feeds)))
-        except Exception as error:
+        except Exception as error:  # its exceptions have no base but Exception
             connection.send((False, str(error).split("\n")[0][:400]))
 
 

@@ -9,13 +9,19 @@ import passes
 from passes.verify.compare.coverage import sentence
 from passes.verify.verification import Verification, verify
 
-BRANCHES = """(float[N] x, int64 n) => (float[N] y, float[N] z) {
-    s = ReduceSum<keepdims = 0>(x)  much = Constant<value_float = 900.0>()  c = Greater(s, much)
-    y = If(c) <then_branch = a () => (float[N] t) { t = Neg(x) },
-               else_branch = b () => (float[N] e) { e = Exp(x) }>
+
+def branches(
+    much: str = "s = ReduceSum<keepdims = 0>(x)  much = Constant<value_float = 900.0>()",
+    then: str = "Neg",
+) -> str:
+    """An If where the sum is above `much`, another where n is 77."""
+    return f"""(float[N] x, int64 n) => (float[N] y, float[N] z) {{
+    {much}  c = Greater(s, much)
+    y = If(c) <then_branch = a () => (float[N] t) {{ t = {then}(x) }},
+               else_branch = b () => (float[N] e) {{ e = Exp(x) }}>
     k = Constant<value_int = 77>()  is_k = Equal(n, k)
-    z = If(is_k) <then_branch = a () => (float[N] t) { t = Neg(x) },
-                  else_branch = b () => (float[N] e) { e = Exp(x) }> }"""
+    z = If(is_k) <then_branch = a () => (float[N] t) {{ t = {then}(x) }},
+                  else_branch = b () => (float[N] e) {{ e = Exp(x) }}> }}"""
 
 
 def left(found: Verification) -> list[str]:
@@ -29,16 +35,14 @@ def loop(trips: str, condition: str = "d = Identity(c)") -> str:
 
 
 def test_conditions_are_sought_both_ways() -> None:
-    found = check(BRANCHES, BRANCHES)
+    found = check(branches(), branches())
     assert (found.verdict, left(found)) == ("verified", [])
-    wrong = BRANCHES.replace("t = Neg(x)", "t = Abs(x)")
-    assert check(BRANCHES, wrong).verdict == "mismatch"
+    assert check(branches(), branches(then="Abs")).verdict == "mismatch"
 
 
 def test_what_stays_unreached_is_named() -> None:
-    never = BRANCHES.replace("much = Constant<value_float = 900.0>()", "much = Add(s, s2)").replace(
-        "s = ReduceSum", "s2 = Constant<value_float = 1.0>()  s = ReduceSum"
-    )
+    never = branches("""
+    s2 = Constant<value_float = 1.0>()  s = ReduceSum<keepdims = 0>(x)  much = Add(s, s2)""")
     found = check(never, never)
     assert left(found) in ([], ["the condition of main/if_4 was never true"])
     always = loop("m = Identity(n)", "one = Constant<value_int = 0>()  d = GreaterOrEqual(i, one)")
@@ -71,26 +75,22 @@ def test_what_a_region_reached_counts_for_the_model() -> None:
     assert report.checked.unreached == []
 
 
-MASK = """(float[N] x, float[N] y, int64 n) => (float[N] z) {
-    far = Constant<value_float = 700.0>()  small = Less(x, far)  z = Where(small, x, y) }"""
+def masked(small: str, z: str = "Where(small, x, y)") -> str:
+    return f"(float[N] x, float[N] y, int64 n) => (float[N] z) {{ {small}  z = {z} }}"
 
 
 def test_masks_are_sought_both_ways() -> None:
-    found = check(MASK, MASK)
+    small = "far = Constant<value_float = 700.0>()  small = Less(x, far)"
+    found = check(masked(small), masked(small))
     assert left(found) == []
     assert {((0, 2), "on"), ((0, 2), "partly")} & found.reached
-    wrong = MASK.replace("Where(small, x, y)", "Identity(x)")
-    assert check(MASK, wrong).verdict == "mismatch"
+    assert check(masked(small), masked(small, "Identity(x)")).verdict == "mismatch"
 
 
 def test_a_mask_that_always_holds_is_named_but_where_it_hangs_on_sizes() -> None:
-    always = MASK.replace("value_float = 700.0", "value_int = -1").replace(
-        "small = Less(x, far)", "r = Relu(n)  small = Greater(r, far)"
-    )
+    always = masked("far = Constant<value_int = -1>()  r = Relu(n)  small = Greater(r, far)")
     assert left(check(always, always)) == ["the mask of main/where_3 always held"]
-    sizes = MASK.replace("far = Constant<value_float = 700.0>()", "far = Shape(x)").replace(
-        "Less(x, far)", "Equal(far, far)"
-    )
+    sizes = masked("far = Shape(x)  small = Equal(far, far)")
     assert left(check(sizes, sizes)) == []
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +11,15 @@ import pytest
 from onnx import TensorProto, ValueInfoProto, helper, parser
 
 from passes.verify.inputs.arrays import DYADIC, Manner, array, numpy_dtype, specials
-from passes.verify.inputs.draw import CannotDraw, Case, Drawer, Hint, draw, why_not
-from passes.verify.inputs.lengths import fill_behind, lengths
+from passes.verify.inputs.draw import (
+    CannotDraw,
+    Case,
+    Drawer,
+    Hint,
+    fill_behind,
+    lengths,
+    why_not,
+)
 from passes.verify.inputs.plans import ATTEMPTS, Lengths, Plan
 
 LENGTHS = {"lens": Hint(length_of="T")}
@@ -23,8 +30,19 @@ def inputs(declared: str) -> list[ValueInfoProto]:
     return list(parser.parse_graph(f"g ({declared}) => (float r) {{ r = Nothing() }}").input)
 
 
+def draw(
+    typed: Sequence[ValueInfoProto], hints: Mapping[str, Hint] | None = None, seed: int = 0
+) -> Iterator[Case]:
+    """The cases for these inputs, observed ones first, then the most telling."""
+    drawer = Drawer(tuple(typed), seed, hints or {})
+    for index in range(drawer.observed()):
+        yield drawer.natural(index)
+    for plan in drawer.plans():
+        yield drawer.case(plan)
+
+
 def cases(declared: str, hints: Mapping[str, Hint] | None = None, seed: int = 0) -> list[Case]:
-    return list(draw(inputs(declared), seed=seed, hints=hints))
+    return list(draw(inputs(declared), hints, seed))
 
 
 def tensor(case: Case, name: str) -> Any:
@@ -108,7 +126,7 @@ def test_inputs_disagree_only_where_they_are_not_declared_to_agree() -> None:
     def skewed(declared: str) -> list[dict[str, int]]:
         drawn = draw(inputs(declared), hints=hints)
         sizes = [{name: tensor(one, name).shape[0] for name in one.feeds} for one in drawn]
-        return [one for one in sizes if len(set(one.values())) > 1]
+        return [size for size in sizes if len(set(size.values())) > 1]
 
     assert not skewed("float[B,2] x, float[B,3] y")
     assert not skewed("float[N,2] x, float[N,3] y")

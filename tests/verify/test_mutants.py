@@ -63,10 +63,10 @@ def _arithmetic(model: ModelProto, index: int, node: NodeProto) -> Iterator[tupl
 
 
 def _loop(model: ModelProto, index: int, node: NodeProto) -> Iterator[tuple[str, ModelProto]]:
-    for at, attribute in enumerate(node.attribute):
+    for i, attribute in enumerate(node.attribute):
         for place in range(len(attribute.ints)):
             mutant, changed = copy(model, index)
-            changed.attribute[at].ints[place] ^= 1
+            changed.attribute[i].ints[place] ^= 1
             yield f"{attribute.name}[{place}]", mutant
     for place in range(len(node.output) - 1):
         mutant, changed = copy(model, index)

@@ -30,7 +30,7 @@ def seen(text: str, op: str = "Neg", **how: Any) -> tuple[Seen, list[Key]]:
     before = model.proto.SerializeToString()
     found = observe(model.proto, rewritten, model_hints(model), base_dir=None, **how)
     assert model.proto.SerializeToString() == before
-    return found, [key_of(one) for one in rewritten]
+    return found, [key_of(rewrite) for rewrite in rewritten]
 
 
 DOUBLED = """
@@ -141,4 +141,4 @@ def test_special_values_are_not_observed() -> None:
         g (float[N,40] x) => (float[N,40] y) { t = Identity (x) y = Neg (t) }""")
     values = [np.asarray(one["t"]) for one in found[key]]
     assert len(values) == 3
-    assert all(np.abs(one).max() < 10 for one in values)
+    assert all(np.abs(value).max() < 10 for value in values)

@@ -95,7 +95,7 @@ def test_a_fault_on_few_inputs_is_found(fault: str, original: str, exact: bool) 
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    "pair", [one for one in pairs() if not is_out_of_reach(one)], ids=lambda pair: pair.name
+    "pair", [pair for pair in pairs() if not is_out_of_reach(pair)], ids=lambda pair: pair.name
 )
 def test_a_mutant_of_an_outcome_is_found(pair: Pair) -> None:
     options = {"exact": False, "case_timeout": 1.0, "executors": [REFERENCE]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from passes.verify.reference import ops  # noqa: F401 (the kernels register themselves)
 from passes.verify.reference.registry import LATEST, overridden
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference-executor.md"

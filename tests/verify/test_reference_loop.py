@@ -173,7 +173,7 @@ def test_without_iterations_a_symbol_tells_what_it_stands_for_where_the_loop_rea
         d = Identity (c)  an = Identity (a)  bn = Identity (b)  e = Exp (a)
       }}> (m, , a0, b0)
     }}""")
-    first, second = (np.zeros(one, np.float32) for one in sizes)
+    first, second = (np.zeros(size, np.float32) for size in sizes)
     outcome = RUN(model, {"m": np.array(0), "a0": first, "b0": second})
     assert outcome.outputs["y"].shape == shape
     assert outcome.guessed_shapes == guessed
@@ -199,6 +199,27 @@ def test_without_iterations_a_symbol_is_no_more_than_a_word_where_the_values_dif
     feeds = {"m": np.array(0), "a0": given, "sizes": np.array([size])}
     outcome = RUN(model, feeds)
     assert outcome.outputs["y"].shape == shape
+    assert outcome.guessed_shapes == guessed
+
+
+@pytest.mark.parametrize(("size", "guessed"), [(2, False), (3, True)])
+def test_without_iterations_what_an_inner_loop_hands_on_has_the_sizes_that_its_body_keeps(
+    size: int, guessed: bool
+) -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (int64 m, float[N] a0, float[2] w) => (a, y) {
+      a, y = Loop <body = body (int64 i, bool c, float[N] a) => (bool d, an, float[N] e) {
+        d = Identity (c)  an = Identity (a)
+        v = Loop <body = inner (int64 j, bool on, float[N] s) => (bool off, float[2] t) {
+          off = Identity (on)  t = Neg (s)
+        }> (m, , w)
+        e = Exp (v)
+      }> (m, , a0)
+    }""")
+    feeds = {"m": np.array(0), "a0": np.zeros(size, np.float32), "w": np.zeros(2, np.float32)}
+    outcome = RUN(model, feeds)
+    assert outcome.outputs["y"].shape == (0, 0 if guessed else size)
     assert outcome.guessed_shapes == guessed
 
 

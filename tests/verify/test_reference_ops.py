@@ -130,3 +130,37 @@ def test_the_boxes_of_a_detector_take_no_seconds() -> None:
     (y,) = RUN(parser.parse_model(text), feeds).outputs.values()
     assert time.process_time() - began < 3
     assert np.asarray(y)[7] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("op", ["QLinearMatMul", "QLinearConv"])
+def test_a_product_that_is_nan_before_it_is_quantized_is_no_answer(op: str) -> None:
+    """onnx's kernel gives 0 for it, onnxruntime the smallest number; infinities saturate."""
+    sizes = "2,2" if op == "QLinearMatMul" else "1,1,2,2"
+    model = parser.parse_model(f"""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (int8[{sizes}] a, int8[{sizes}] b) => (int8[{sizes}] y)
+        <float one = {{1}}, float none = {{0}}, int8 zero = {{0}}> {{
+            y = {op}(a, one, zero, b, one, zero, none, zero)
+        }}
+    """)
+    ones = np.ones([int(size) for size in sizes.split(",")], np.int8)
+    answer = np.asarray(RUN(model, {"a": ones, "b": ones}).outputs["y"])
+    np.testing.assert_array_equal(answer, np.full_like(answer, 127))
+    with pytest.raises(CannotRun, match="NaN"):
+        RUN(model, {"a": ones, "b": 0 * ones})
+
+
+def test_attention_whose_scores_overflow_is_no_answer() -> None:
+    """onnx's kernel gives 0 for such a row, the document's function body and onnxruntime NaN."""
+    model = parser.parse_model("""
+        <ir_version: 11, opset_import: ["" : 23]>
+        g (float[1,1,1,2] q, float[1,1,2,2] k, float[1,1,2,2] v) => (float[1,1,1,2] y) {
+            y = Attention(q, k, v)
+        }
+    """)
+    large = np.full((1, 1, 1, 2), 1e20, np.float32)
+    ones = np.ones((1, 1, 2, 2), np.float32)
+    answer = RUN(model, {"q": large, "k": ones, "v": ones}, timeout=60)
+    np.testing.assert_array_equal(answer.outputs["y"], np.ones((1, 1, 1, 2)))
+    with pytest.raises(CannotRun, match="overflow"):
+        RUN(model, {"q": large, "k": -large.repeat(2, axis=2), "v": ones}, timeout=60)

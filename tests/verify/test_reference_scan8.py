@@ -22,22 +22,17 @@ def ort() -> Iterator[OrtProcess]:
         yield process
 
 
-#: A running sum per row, and each iteration's sum.
-RUNNING_SUM = """
-<ir_version: 8, opset_import: ["": 8]>
-g (int64[B] lens, float[B] s, float[B, T] x) => (float[B] last, float[B, T] sums) {
-  last, sums = Scan <num_scan_inputs = 1, DIRECTIONS body = body (float a, float e)
-    => (float b, float c) { b = Add (a, e)  c = Identity (b) }> (LENS, s, x)
-}
-"""
-
-
 def running_sum(*, lens: bool = True, directions: str = "") -> ModelProto:
-    text = RUNNING_SUM.replace("LENS", "lens" if lens else "")
-    if not lens:
-        text = text.replace("int64[B] lens, ", "")
+    """A running sum per row, and each iteration's sum."""
     spelled = f"directions = {directions}," if directions else ""
-    return parser.parse_model(text.replace("DIRECTIONS", spelled))
+    return parser.parse_model(f"""
+<ir_version: 8, opset_import: ["": 8]>
+g ({"int64[B] lens, " if lens else ""}float[B] s, float[B, T] x)
+    => (float[B] last, float[B, T] sums) {{
+  last, sums = Scan <num_scan_inputs = 1, {spelled} body = body (float a, float e)
+    => (float b, float c) {{ b = Add (a, e)  c = Identity (b) }}> ({"lens" if lens else ""}, s, x)
+}}
+""")
 
 
 def feeds(lens: list[int] | None = None) -> dict[str, Any]:
@@ -174,17 +169,19 @@ def test_a_state_that_changes_shape_is_an_error() -> None:
         RUN(model, values)
 
 
-CELL = """
+def cell(first: int, second: int) -> str:
+    """A Scan-8 that reads its two inputs in these directions."""
+    return f"""
 <ir_version: 8, opset_import: ["": 8]>
 g (int64[B] lens, float[B, H] h0, float[B] n0, float[B, T, I] x, float[B, T] k, float[I, H] w)
-  => (h, n, hs, ks) {
-    h, n, hs, ks = Scan <num_scan_inputs = 2, directions = [FIRST, SECOND],
+  => (h, n, hs, ks) {{
+    h, n, hs, ks = Scan <num_scan_inputs = 2, directions = [{first}, {second}],
       body = body (float[H] a, float m, float[I] e, float f)
-        => (float[H] b, float o, float[H] c, float d) {
+        => (float[H] b, float o, float[H] c, float d) {{
           p = MatMul (e, w)  q = Add (a, p)  b = Tanh (q)  o = Add (m, f)
           c = Identity (b)  d = Mul (f, m)
-      }> (lens, h0, n0, x, k)
-}
+      }}> (lens, h0, n0, x, k)
+}}
 """
 
 
@@ -192,7 +189,7 @@ g (int64[B] lens, float[B, H] h0, float[B] n0, float[B, T, I] x, float[B, T] k, 
 def test_a_cell_with_captured_weights_as_onnxruntime_runs_it(ort: OrtProcess, seed: int) -> None:
     rng = np.random.default_rng(seed)
     batch, longest, width, hidden = (int(size) for size in rng.integers(1, 6, 4))
-    text = CELL.replace("FIRST", str(seed % 2)).replace("SECOND", str(seed // 2 % 2))
+    text = cell(seed % 2, seed // 2 % 2)
 
     def values(*shape: int) -> Any:
         return rng.normal(size=shape).astype(np.float32)

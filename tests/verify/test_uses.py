@@ -25,7 +25,7 @@ def round_of(model: ModelProto | str, target: int = 13) -> Round:
 
 def uses(model: ModelProto | str) -> list[Use | None]:
     outcome = round_of(model)
-    return [use_of(outcome, one) for one in outcome.rewritten]
+    return [use_of(outcome, rewrite) for rewrite in outcome.rewritten]
 
 
 def graph(text: str) -> str:
@@ -100,4 +100,6 @@ def test_a_long_chain_is_verified_as_a_few_regions() -> None:
         result = passes.upgrade(chain(40), opset=13, executor="reference")
     assert verify.call_count == MOST_SITES + 1  # and the whole model
     assert len(result.report.records) == 40
-    assert {one.checked.verdict for one in result.report.records if one.checked} == {"verified"}
+    assert {record.checked.verdict for record in result.report.records if record.checked} == {
+        "verified"
+    }

@@ -123,10 +123,12 @@ class TestRoundedArithmetic:
         assert check(text % "0.3", text % "0.30001", **wide).verdict == "mismatch"
 
     def test_integers_that_hang_on_rounding_are_compared_on_exact_draws(self) -> None:
-        signature = "(float[N,8] x, float[8,K] w) => (bool[N,K] y)"
-        before = signature + "{ s = MatMul(x, w)  t = MatMul(x, w)  y = Equal(s, t) }"
-        split = self.AFTER[self.AFTER.index("{a") + 1 :].replace("y = Add", "t = Add")
-        after = signature + "{ s = MatMul(x, w) " + split.replace("}", "y = Equal(s, t) }")
+        before = """(float[N,8] x, float[8,K] w) => (bool[N,K] y) {
+            s = MatMul(x, w)  t = MatMul(x, w)  y = Equal(s, t) }"""
+        after = """(float[N,8] x, float[8,K] w) => (bool[N,K] y) {
+            s = MatMul(x, w)
+            a, b = Split<axis = 1, num_outputs = 2>(x)  c, d = Split<axis = 0, num_outputs = 2>(w)
+            e = MatMul(a, c)  f = MatMul(b, d)  t = Add(f, e)  y = Equal(s, t) }"""
         assert check(before, after).verdict == "mismatch"
         assert check(before, after, exact=False).verdict == "verified"
         wrong = after.replace("Add(f, e)", "Sub(f, e)")

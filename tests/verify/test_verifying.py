@@ -33,7 +33,7 @@ g (int64 n, float[A] a, float[B] b, float[A] c) => (float[A] x, float[B] y, floa
 
 def test_equal_rewrites_are_verified_once_and_the_report_says_at_which() -> None:
     report = passes.raise_(onnx.parser.parse_model(LOOPS), executor="reference").report
-    raised = [one.checked for one in report.records if one.rule == "raise-loop"]
+    raised = [record.checked for record in report.records if record.rule == "raise-loop"]
     found = [one.same_as for one in raised if one is not None and one.verdict == "verified"]
     assert found == ["", "main/loop_0", ""]
     assert "bit-equal, at main/loop_0, which is equal" in report.to_text(verbose=True)
@@ -59,7 +59,7 @@ def test_a_verdict_speaks_only_for_what_is_compared_in_the_same_way() -> None:
     round_ = Engine([rule]).round(model)
     verifying = Verifying(executor="reference")
     verdicts = verify_rounds(model, [round_], round_.proto, verifying, lambda _: None, known={})
-    assert [one.verdict for one in verdicts.rewrites] == ["verified", "mismatch"]
+    assert [rewrite.verdict for rewrite in verdicts.rewrites] == ["verified", "mismatch"]
 
 
 def test_nodes_that_a_step_leaves_as_they_are_take_no_run_of_their_own(

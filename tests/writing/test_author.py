@@ -14,7 +14,7 @@ from passes.ir.names import Names
 from passes.verify.executor import ModelFailed
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 
 Array = npt.NDArray[Any]
@@ -282,7 +282,7 @@ def test_zeros_of_every_type(
 @pytest.mark.parametrize("which", ["reference", "onnxruntime"])
 def test_must(ort: OnnxRuntimeExecutor, opset: int, shape: tuple[int, ...], which: str) -> None:
     author = an_author(opset)
-    result = spelling.must(author, "x", "c")
+    result = guards.must(author, "x", "c")
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     model = model_of(author, result, TensorProto.FLOAT, x=x, c=np.array(True))
     run: Callable[..., Any] = ort.run if which == "onnxruntime" else ReferenceExecutor().run

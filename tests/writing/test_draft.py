@@ -44,7 +44,9 @@ def test_a_copy_says_for_which_iteration_it_was_written_also_beside_another() ->
     names = Names()
     pattern = Pattern.of(body()[0])
     drafts = [pattern.copied({}, names.fresh, tag) for tag in ("it0", "it1")]
-    told = [[(one.key, one.value) for one in node.metadata_props] for node in nodes_of(drafts)]
+    told = [
+        [(entry.key, entry.value) for entry in node.metadata_props] for node in nodes_of(drafts)
+    ]
     assert told == [[(ITERATION_KEY, "it0")], [(ITERATION_KEY, "it1")]]
 
 

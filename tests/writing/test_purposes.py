@@ -55,7 +55,7 @@ def test_the_option_leaves_out_as_many_nodes_as_the_report_says(
 )
 def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> None:
     model = onnx.load(GOLDEN / f"{case}.before.onnxtxt")
-    told = {one.key: one.value for one in model.metadata_props}
+    told = {entry.key: entry.value for entry in model.metadata_props}
     options = {key[7:]: value for key, value in told.items() if key.startswith("option ")}
     target = 21 if case.startswith("lower/") else None
 
@@ -65,7 +65,7 @@ def test_the_rules_say_what_an_option_leaves_out(case: str, assumption: str) -> 
 
     full, short = outcome(()), outcome((assumption,))
     extras = [extra for record in full.report.records for extra in record.extras]
-    claimed = sum(one.nodes for one in extras if one.option == f"--assume {assumption}")
+    claimed = sum(extra.nodes for extra in extras if extra.option == f"--assume {assumption}")
     assert claimed == node_count(full.model) - node_count(short.model) > 0
 
 

@@ -24,11 +24,11 @@ _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
 
 @dataclass(frozen=True)
 class BodyInference:
-    """The body of a Loop as a model that stands alone, which can be inferred again and again.
+    """The body of a Loop as a standalone model, which can be inferred again and again.
 
-    `sizes` says what the symbols of outer sizes stand for. `promised`: what the model declares with
-    one symbol is taken for one size. `declaring`: the numbers that the body declares are taken for
-    sizes, which a runtime need not hold a Loop to.
+    `sizes` maps symbols of outer sizes to what they stand for. `promised`: what the model declares
+    with one symbol is assumed to be one size. `declaring`: the numbers that the body declares are
+    taken for sizes, which a runtime need not enforce in a Loop.
     """
 
     site: Site
@@ -39,22 +39,22 @@ class BodyInference:
     promised: bool = False
     declaring: bool = True
 
-    def first(self, one: Carried) -> Dims | None:
+    def first(self, carried: Carried) -> Dims | None:
         """The shape before the first iteration, a symbol of its own for each unknown dim."""
-        declared = self.declared(one.body_input)
-        initial = self.outer(one.initial)
+        declared = self.declared(carried.body_input)
+        initial = self.outer(carried.initial)
         if initial is None or (declared is not None and len(declared) != len(initial)):
             if declared is None:
                 return None
             initial = (None,) * len(declared)
-        told = (self.declaring and declared) or initial
+        known = (self.declaring and declared) or initial
         return tuple(
-            said if isinstance(said, int) else dim or own_size(one.body_input, axis)
-            for axis, (dim, said) in enumerate(zip(initial, told, strict=True))
+            size if isinstance(size, int) else dim or own_size(carried.body_input, axis)
+            for axis, (dim, size) in enumerate(zip(initial, known, strict=True))
         )
 
     def outer(self, name: str) -> Dims | None:
-        """The shape of an outer value; a symbol stands for the size of one very axis."""
+        """The shape of an outer value; a symbol stands for the size of one particular axis."""
         dims = dims_of(self.site.type_of(name))
         if dims is None or self.promised:
             return dims
@@ -69,32 +69,32 @@ class BodyInference:
         return shape
 
     def declared(self, name: str) -> Dims | None:
-        """What the body itself says of the shape of an input or output."""
+        """The shape that the body itself declares for an input or output."""
         for value in (*self.form.body.input, *self.form.body.output):
             if value.name == name and dims_of(value.type) is not None:
                 return dims_of(value.type)
         return None
 
-    def declared_alike(self, one: Carried) -> bool:
-        """Whether the body itself says that a shape stays."""
-        before = self.declared(one.body_input)
-        told = before is not None and None not in before
-        return told and before == self.declared(one.body_output)
+    def declared_alike(self, carried: Carried) -> bool:
+        """Whether the body itself declares that a shape stays the same."""
+        before = self.declared(carried.body_input)
+        known = before is not None and None not in before
+        return known and before == self.declared(carried.body_output)
 
-    def only_promised(self, one: Carried) -> bool:
-        """Whether the body says so with symbols, and no `--assume valid-inputs` vouches for it."""
+    def only_promised(self, carried: Carried) -> bool:
+        """Whether it does so with symbols, without `--assume valid-inputs`."""
         assumed = self.site.assumes("valid-inputs")
         return not assumed and any(
-            isinstance(dim, str) for dim in self.declared(one.body_input) or ()
+            isinstance(dim, str) for dim in self.declared(carried.body_input) or ()
         )
 
     def widen(self, name: str, before: Dims | None, after: Dims | None) -> Dims | None:
-        """The shape that both are, with new symbols for the dims that differ."""
+        """A shape that covers both, with new symbols for the dims that differ."""
         if before is None or after is None or len(before) != len(after):
             return None
         return tuple(
-            one if one == other else changed_size(name, axis)
-            for axis, (one, other) in enumerate(zip(before, after, strict=True))
+            old if old == new else changed_size(name, axis)
+            for axis, (old, new) in enumerate(zip(before, after, strict=True))
         )
 
     def run(self, carried: Mapping[str, Dims | None]) -> dict[str, TypeProto]:
@@ -131,17 +131,17 @@ class BodyInference:
         assert form.condition is not None
         head = (form.iteration, form.condition.body_input)
         graph.input.extend(map(helper.make_value_info, head, form.head_types))
-        for one in self.form.carried:
-            value = graph.input.add(name=one.body_input)
-            known = self.site.type_of(one.initial)
+        for state in self.form.carried:
+            value = graph.input.add(name=state.body_input)
+            known = self.site.type_of(state.initial)
             if known is not None and elem_type_of(known):
-                dims = carried[one.body_input]
+                dims = carried[state.body_input]
                 value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
             elif known is not None:
                 value.type.CopyFrom(known)
 
     def _feed_slices(self, graph: GraphProto) -> None:
-        """Let the slices be inputs, in the place of the nodes that read them."""
+        """Make the slices inputs, in place of the nodes that read them."""
         gone = {position for read in self.reads for position in read.nodes}
         kept = [node for position, node in enumerate(graph.node) if position not in gone]
         del graph.node[:]
@@ -170,7 +170,7 @@ class BodyInference:
 
 
 def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:
-    """Leave the sizes that a declaration fixes, and not even those where numbers go, too."""
+    """Remove the symbols from a declared shape, and with `numbers` the sizes, too."""
     if type_proto.WhichOneof("value") == "tensor_type":
         for dim in type_proto.tensor_type.shape.dim:
             dim.ClearField("dim_param")

@@ -12,7 +12,7 @@ from passes.analysis.bodies.body_inference import BodyInference
 from passes.analysis.bodies.iteration_reads import Read
 from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.made_up_sizes import is_told
+from passes.analysis.sizes.made_up_sizes import is_definite
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
@@ -29,14 +29,14 @@ class Change:
 
     @property
     def known(self) -> bool:
-        """Whether the shapes surely differ: in rank, or in a number."""
+        """Whether the shapes certainly differ: in rank, or in a number."""
         if self.before is None or self.after is None:
             return False
         if len(self.before) != len(self.after):
             return True
         return any(
-            isinstance(one, int) and isinstance(other, int) and one != other
-            for one, other in zip(self.before, self.after, strict=True)
+            isinstance(old, int) and isinstance(new, int) and old != new
+            for old, new in zip(self.before, self.after, strict=True)
         )
 
 
@@ -52,11 +52,11 @@ class BodyTypes:
 
     @cached_property
     def certain(self) -> Mapping[str, TypeProto] | None:
-        """The types that hold whatever the body declares, None where that tells no more."""
+        """The types that hold whatever the body declares; None where that makes no difference."""
         return self._certain()
 
     def elem_type(self, name: str) -> int:
-        """The element type of a value of the body, 0 where it is not known."""
+        """The element type of a value of the body, 0 where it is unknown."""
         return elem_type_of(self.types.get(name))
 
     def dims(self, name: str) -> Dims | None:
@@ -64,9 +64,9 @@ class BodyTypes:
         return dims_of(self.types.get(name))
 
     def certainly(self, name: str, known: TypeProto) -> TypeProto:
-        """A type of a value, without the sizes that nothing but a declaration of the body tells.
+        """A type of a value, without the sizes that only the body declares.
 
-        A Loop of onnxruntime takes others, but not an If or a Scan that declares them.
+        onnxruntime accepts other sizes in a Loop, but not in an If or a Scan that declares them.
         """
         dims = dims_of(known)
         if self.certain is None or dims is None:
@@ -82,30 +82,32 @@ class BodyTypes:
 def body_types(
     site: Site, form: LoopForm, reads: Sequence[Read], checked: Collection[str] = ()
 ) -> BodyTypes:
-    """Infer the body until the shapes of the carried values change no more.
+    """Infer the body until the shapes of the carried values no longer change.
 
-    The slices that iterations read are known better than inference could tell. The shapes of
-    `checked` carried values (body inputs) are compared when the model runs.
+    The types of the slices that iterations read are known. The shapes of
+    `checked` carried values (body inputs) are compared at run time.
 
-    A dim that one iteration changes is widened to a size that nothing is known of, and the body
-    inferred again, since other shapes may depend on it. Where that does not tell, what the body
-    declares of a shape counts; symbols, however, only if they follow from those of what the body
+    A dim that one iteration changes is widened to an unknown size, and the body
+    inferred again, since other shapes may depend on it. Where that is inconclusive, the shapes that
+    the body declares count; symbols, however, only if they follow from those of what the body
     reads: they are promises, and a model may break its own.
     """
     inference = BodyInference(site, form, reads, Integers(site))
     broken = _Broken(replace(inference, promised=True, sizes={}), checked)
 
-    def stays(one: Carried, before: Dims | None, after: Dims | None) -> bool:
-        if one.body_input in checked:
+    def stays(carried: Carried, before: Dims | None, after: Dims | None) -> bool:
+        if carried.body_input in checked:
             return before is not None
-        if not inference.declared_alike(one) or _differ(before, after):
+        if not inference.declared_alike(carried) or _differ(before, after):
             return False
-        return not inference.only_promised(one) or one.body_input not in broken.promises
+        return not inference.only_promised(carried) or carried.body_input not in broken.promises
 
     types, dims, changes = _fixpoint(inference, stays)
-    stable = [dims[one.body_input] for one in form.carried if one.body_input not in changes]
-    given = [inference.outer(name) for name in form.captured]
-    known = {dim for shape in (*stable, *given) for dim in shape or () if isinstance(dim, str)}
+    stable = [
+        dims[carried.body_input] for carried in form.carried if carried.body_input not in changes
+    ]
+    captured = [inference.outer(name) for name in form.captured]
+    known = {dim for shape in (*stable, *captured) for dim in shape or () if isinstance(dim, str)}
     bare = replace(inference, declaring=False, sizes={})
     return BodyTypes(
         types, changes, frozenset(known), inference.sizes, lambda: _certain(bare, types, dims)
@@ -115,21 +117,21 @@ def body_types(
 def _certain(
     bare: BodyInference, types: Mapping[str, TypeProto], dims: Mapping[str, Dims | None]
 ) -> Mapping[str, TypeProto] | None:
-    """The types that hold whatever the body declares, None where it declares only what is known.
+    """The types that hold whatever the body declares; None where it declares only what is known.
 
-    `bare` infers without the sizes that it declares.
+    `bare` infers without the declared sizes.
     """
-    firsts = [(bare.first(one), dims[one.body_input]) for one in bare.form.carried]
-    if not all(_tells_all(first, shape) for first, shape in firsts):
-        return _fixpoint(bare, lambda one, before, after: False)[0]
+    firsts = [(bare.first(carried), dims[carried.body_input]) for carried in bare.form.carried]
+    if not all(_knows_all(first, shape) for first, shape in firsts):
+        return _fixpoint(bare, lambda carried, before, after: False)[0]
     known = bare.run(dims)
-    if all(_tells_all(dims_of(known.get(name)), dims_of(one)) for name, one in types.items()):
+    if all(_knows_all(dims_of(known.get(name)), dims_of(type_)) for name, type_ in types.items()):
         return None
     return known
 
 
-def _tells_all(known: Dims | None, declared: Dims | None) -> bool:
-    """Whether all sizes of a shape are known."""
+def _knows_all(known: Dims | None, declared: Dims | None) -> bool:
+    """Whether all declared sizes of a shape are known."""
     sizes = dict(enumerate(known or ()))
     return all(
         sizes.get(axis) == dim for axis, dim in enumerate(declared or ()) if isinstance(dim, int)
@@ -137,12 +139,12 @@ def _tells_all(known: Dims | None, declared: Dims | None) -> bool:
 
 
 def may_change(site: Site, form: LoopForm) -> Set[str]:
-    """The carried values of a Loop (body inputs) whose shape is not inferred to stay.
+    """The carried values of a Loop (body inputs) whose shape is not proven to stay the same.
 
-    What is declared with one symbol counts as one size only where it follows.
+    Dims of one symbol count as one size only where that is inferred.
     """
     inference = BodyInference(site, form, (), Integers(site))
-    _, _, changes = _fixpoint(inference, lambda one, before, after: False)
+    _, _, changes = _fixpoint(inference, lambda carried, before, after: False)
     return changes.keys()
 
 
@@ -152,24 +154,24 @@ _Stays = Callable[[Carried, Dims | None, Dims | None], bool]
 def _fixpoint(
     inference: BodyInference, stays: _Stays
 ) -> tuple[dict[str, TypeProto], dict[str, Dims | None], dict[str, Change]]:
-    """The types of the body, the shapes of what is carried, and what becomes of those that change.
+    """The types of the body, the shapes of carried values, and the changes of those that change.
 
-    `stays` is asked where a shape is not inferred to be the same behind an iteration.
+    `stays` is called where a shape is not inferred to be the same after an iteration.
     """
     carried = inference.form.carried
-    dims = {one.body_input: inference.first(one) for one in carried}
+    dims = {state.body_input: inference.first(state) for state in carried}
     changes: dict[str, Change] = {}
     for _ in range(_MOST_ROUNDS):
         types = inference.run(dims)
         widened = False
-        for one in carried:
-            before, after = dims[one.body_input], dims_of(types.get(one.body_output))
-            if (before is not None and before == after) or stays(one, before, after):
+        for state in carried:
+            before, after = dims[state.body_input], dims_of(types.get(state.body_output))
+            if (before is not None and before == after) or stays(state, before, after):
                 continue
-            changes.setdefault(one.body_input, Change(before, after))
-            wider = inference.widen(one.body_input, before, after)
+            changes.setdefault(state.body_input, Change(before, after))
+            wider = inference.widen(state.body_input, before, after)
             widened |= wider != before
-            dims[one.body_input] = wider
+            dims[state.body_input] = wider
         if not widened:
             break
     return types, dims, changes
@@ -177,27 +179,27 @@ def _fixpoint(
 
 @dataclass(frozen=True)
 class _Broken:
-    """Finds what a body promises of shapes and does not keep, at least not for all to see."""
+    """Finds shapes that a body promises and does not keep, at least not provably."""
 
     inference: BodyInference
     checked: Collection[str]
 
     @cached_property
     def promises(self) -> Set[str]:
-        """The carried values whose shape changes, though equal symbols are taken for equal."""
+        """The carried values whose shape changes, though equal symbols are assumed to be equal."""
         _, _, changes = _fixpoint(
-            self.inference, lambda one, before, after: one.body_input in self.checked
+            self.inference, lambda carried, before, after: carried.body_input in self.checked
         )
         return changes.keys()
 
 
 def _differ(before: Dims | None, after: Dims | None) -> bool:
-    """Whether two shapes surely differ: in rank, or in a size."""
+    """Whether two shapes certainly differ: in rank, or in a size."""
     if before is None or after is None:
         return False
     if len(before) != len(after):
         return True
     return any(
-        one != other and is_told(one) and is_told(other)
-        for one, other in zip(before, after, strict=True)
+        old != new and is_definite(old) and is_definite(new)
+        for old, new in zip(before, after, strict=True)
     )

@@ -1,15 +1,15 @@
-"""The nodes in front of a loop on which proofs rest: sizes, conditions, empty sequences."""
+"""The nodes before a loop on which proofs rest: sizes, conditions, empty sequences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from onnx import NodeProto, TensorProto, helper
 
 from passes.analysis.integers.integer_ops import FOLLOWED, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.sizes_across import Fed, fed_by
-from passes.analysis.sizes.sizes_through import SIZED
+from passes.analysis.sizes.sizes_through import has_size
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Site
@@ -17,18 +17,31 @@ from passes.types.value_types import dims_of
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_TOLD = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, *SIZED, "Constant", "Div", "Where"}
+_FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Div", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
 _MOST_LOOPS = 8
 
 
 def context_of(site: Site) -> tuple[NodeProto, ...]:
-    """What tells the numbers, conditions and sequences that a loop reads, in order."""
+    """The nodes that determine the numbers, conditions and sequences that a loop reads."""
     walk = _Walk(site)
     for name in scoping.free_names(site.node):
         walk.visit(name, 0)
     return tuple(walk.found.values())
+
+
+def held_to_declared(context: Sequence[NodeProto], inputs: Collection[str]) -> set[str]:
+    """The values around bodies with these `inputs` that a context forces to sizes that only the
+    bodies declare: a region that begins with such a value draws it so, one that computes it
+    does not."""
+    producers = {node.output[0]: node for node in context}
+    checks = [
+        producers[name]
+        for name in inputs
+        if name in producers and op_of(producers[name]) == "Reshape"
+    ]
+    return {producers[check.input[0]].input[0] for check in checks}
 
 
 class _Walk:
@@ -39,7 +52,7 @@ class _Walk:
         self._loops = 0
 
     def visit(self, name: str, depth: int) -> None:
-        """Take the node behind a value, behind the nodes that it reads."""
+        """Add the node that computes a value, after the nodes that it depends on."""
         node = self.integers.producer(name)
         if name in self._seen or depth > _MOST or len(self.found) > _MOST:
             return
@@ -47,25 +60,25 @@ class _Walk:
             self._enter(name, depth)
             return
         self._seen.update(node.output)
-        if self._tells(node) and self.integers.same_meaning(node, name):
+        if self._is_relevant(node) and self.integers.same_meaning(node, name):
             self._take(node, depth)
 
     def _take(self, node: NodeProto, depth: int) -> None:
-        for one in self._reads(node):
-            self.visit(one, depth + 1)
+        for operand in self._reads(node):
+            self.visit(operand, depth + 1)
         self.found[next(filter(None, node.output))] = node
 
     def _reads(self, node: NodeProto) -> Iterable[str]:
-        """What a node reads; of many Loops, only what tells how often they run, and what first."""
+        """The inputs of a node; of many Loops only what determines their trip counts."""
         self._loops += op_of(node) == "Loop"
         many = op_of(node) == "Loop" and self._loops > _MOST_LOOPS
         return filter(None, node.input) if many else scoping.free_names(node)
 
     def _enter(self, name: str, depth: int) -> None:
-        """Take what feeds an input of a body around: it is as large as that, or a slice of it."""
+        """Add what feeds an input of an enclosing body: that value, or a slice of it."""
         self._seen.add(name)
         site = self.integers.site
-        home = next((at for at in site.scope.chain() if site.model.defines(at.owner, name)), None)
+        home = site.model.home(site.scope, name)
         fed = None if home is None else fed_by(site, home, name)
         if fed is None or not self.integers.is_made_of_others(name):
             return
@@ -90,8 +103,8 @@ class _Walk:
         return name
 
     def _declared(self, name: str, fed: Fed) -> list[int]:
-        """The sizes of an input of a body that only the body declares, 0 for the others: a Reshape
-        to these fails on other ones. Empty where there are none."""
+        """The sizes of an input of a body that only the body declares, else 0: a Reshape
+        to these fails on other sizes. Empty where there are none."""
         site = self.integers.site
         own, dims = dims_of(site.type_of(name)), dims_of(site.model.types.of(fed.scope, fed.tensor))
         if own is None or dims is None:
@@ -99,12 +112,12 @@ class _Walk:
         axis = None if fed.along is None else fed.along % len(dims)
         rest = [dim for position, dim in enumerate(dims) if position != axis]
         pairs = list(zip(own, rest, strict=False))
-        sizes = [one if isinstance(one, int) and one != dim else 0 for one, dim in pairs]
+        sizes = [size if isinstance(size, int) and size != dim else 0 for size, dim in pairs]
         return sizes if any(sizes) and len(own) == len(rest) else []
 
-    def _tells(self, node: NodeProto) -> bool:
+    def _is_relevant(self, node: NodeProto) -> bool:
         if not is_settled(node):
             return False
         if scoping.holds_graphs(node):
             return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))
-        return op_of(node) in _TOLD
+        return op_of(node) in _FOLLOWED or has_size(node)

@@ -1,4 +1,4 @@
-"""Reads of a tensor that never changes, one slice an iteration: what becomes a scanned input."""
+"""Reads of loop-invariant tensors, one slice an iteration: they become scanned inputs."""
 
 from __future__ import annotations
 
@@ -9,26 +9,25 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, numpy_helper
 
-from passes.analysis.bodies.readers import readers_in
 from passes.analysis.integers.affine import ITERATION, Affine, Ints
-from passes.analysis.integers.guards import Producer
 from passes.analysis.integers.integer_ops import attribute, is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
 from passes.analysis.trip_count.induction import unchanged
-from passes.analysis.trip_count.trips import Trips
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.value_types import dims_of, elem_type_of
+from passes.writing.guards import Producer
 
-#: A step behind every end: an axis would have to be longer.
+#: A step past every end: an axis would have to be longer.
 _FAR = 10**9
 
 
 @dataclass(frozen=True)
 class Single:
-    """The axis on which a Slice reads one element, where it starts; `far`: by a step that leads
+    """The axis on which a Slice reads one element; `far`: by a step that leads
     out of the tensor."""
 
     axis: int
@@ -36,10 +35,10 @@ class Single:
 
 
 def single_slice(integers: Integers, node: NodeProto) -> Single | None:
-    """The one element that a Slice of a body reads, None where it may read more, or none.
+    """The one element that a Slice of a body reads; None where it may read more, or none.
 
-    It reads one where it ends next to its start; or with a step that leads out of any tensor, as
-    tf2onnx writes `x[i]`, and an end behind the start.
+    It reads one where it ends right after its start; or with a step that leads out of any tensor,
+    as tf2onnx writes `x[i]`, and an end after the start.
     """
     starts, ends, axes, steps = (_input(integers, node, position) for position in (1, 2, 3, 4))
     axis = 0 if len(node.input) < 4 else number_of(axes)
@@ -55,7 +54,7 @@ def single_slice(integers: Integers, node: NodeProto) -> Single | None:
 
 
 def _ends_behind(integers: Integers, node: NodeProto, start: Affine, step: int) -> bool:
-    """Whether the end is behind the start, wherever that is in a tensor shorter than the step."""
+    """Whether the end is after the start, wherever that is in a tensor shorter than the step."""
     end = Intervals(integers, start, (0.0, float(step - 1))).of(node.input[2])
     return end is not None and end[0] >= step
 
@@ -65,7 +64,7 @@ def _input(integers: Integers, node: NodeProto, position: int) -> Ints | None:
 
 
 def number_of(ints: Ints | None) -> int | None:
-    """The number that fixed ints hold, where there is one only."""
+    """The constant that a single number is, None otherwise."""
     return ints.single.number if ints is not None and ints.single is not None else None
 
 
@@ -74,7 +73,7 @@ Constant = Callable[[str], npt.NDArray[Any] | None]
 
 @dataclass(frozen=True)
 class StringRow:
-    """The rows of `tensor` along `axis` whose number is `index`: one, or none where it has none.
+    """The rows of `tensor` along `axis` whose number is `index`: one, or none if out of range.
 
     `helpers` are outputs of the nodes that only count the rows and move them to the front.
     """
@@ -86,7 +85,7 @@ class StringRow:
 
 
 def string_row(node: NodeProto, producer: Producer, constant: Constant) -> StringRow | None:
-    """What a Compress reads whose mask is the number of each row, compared with an index."""
+    """The row that a Compress reads whose mask compares the row numbers with an index."""
     mask = producer(node.input[1])
     if attribute(node, "axis", None) != 0 or mask is None or op_of(mask) != "Equal":
         return None
@@ -99,7 +98,9 @@ def string_row(node: NodeProto, producer: Producer, constant: Constant) -> Strin
     moved = producer(rows)
     if moved is None or op_of(moved) != "Transpose":
         return StringRow(rows, 0, index, helpers)
-    perm = next((list(one.ints) for one in moved.attribute if one.name == "perm"), [])
+    perm = next(
+        (list(attribute.ints) for attribute in moved.attribute if attribute.name == "perm"), []
+    )
     if not perm or perm[1:] != sorted(perm[1:]):
         return None
     return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
@@ -108,7 +109,7 @@ def string_row(node: NodeProto, producer: Producer, constant: Constant) -> Strin
 def _numbers_of(
     name: str, rows: str, producer: Producer, constant: Constant
 ) -> tuple[str, ...] | None:
-    """The names on the way from a tensor to the numbers of its rows, None where it is another."""
+    """The names from a tensor to the numbers of its rows; None where they are another one's."""
     found = []
     for op in ("Squeeze", "NonZero", "ConstantOfShape", "Gather", "Shape"):
         node = producer(name)
@@ -120,12 +121,12 @@ def _numbers_of(
 
 
 def _plain(node: NodeProto, constant: Constant) -> bool:
-    """Whether a node on that way does what it must: axis 0, and a filling that is no zero."""
+    """Whether such a node does what it must: axis 0, and a filling that is not zero."""
     if op_of(node) == "Gather":
         position = constant(node.input[1])
         return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
     if op_of(node) == "ConstantOfShape":
-        return any(numpy_helper.to_array(one.t).all() for one in node.attribute)
+        return any(numpy_helper.to_array(filling.t).all() for filling in node.attribute)
     return op_of(node) != "Shape" or not node.attribute
 
 
@@ -133,9 +134,9 @@ def _plain(node: NodeProto, constant: Constant) -> bool:
 class Read:
     """A node of the body that reads the slice of `tensor` at `base` + i, or `base` - i.
 
-    `results` are the names of the slice, `kept_axis` says that they still have the axis.
+    `results` are the names of the slice; `kept_axis`: they still have the axis.
     `nodes` are the positions of the nodes that go. `clamps`: outside the tensor the read does
-    not fail, but is empty. `may_stay`: it is no loss to speak of where it stays in the body.
+    not fail, but is empty. `may_stay`: leaving it in the body costs little.
     """
 
     tensor: str
@@ -154,10 +155,10 @@ class Read:
         return (self.tensor, self.axis, self.base, self.backwards)
 
 
-def find_reads(site: Site, form: LoopForm, integers: Integers, trips: Trips) -> list[Read]:
+def find_reads(site: Site, form: LoopForm, integers: Integers, trips: TripCount) -> list[Read]:
     """The reads in a body that the iteration number indexes, in order.
 
-    Not those with an index that is guarded in another way than the trip count: the guard stays.
+    Not those with an index whose guards the trip count does not share: the guard stays.
     """
     finder = _Finder(site, form, integers, trips.guards)
     found = (finder.read(index, node) for index, node in enumerate(form.body.node))
@@ -170,9 +171,7 @@ class _Finder:
     ) -> None:
         self.site, self.form, self.integers, self.guards = site, form, integers, guards
         self.unchanged = unchanged(form)
-        self.readers = readers_in(form.body)
-        nodes = enumerate(form.body.node)
-        self.makers = {name: (at, node) for at, node in nodes for name in node.output if name}
+        self.readers = form.index.readers
 
     def read(self, index: int, node: NodeProto) -> Read | None:
         """The read that a node is."""
@@ -190,7 +189,7 @@ class _Finder:
         return None
 
     def outer(self, name: str) -> str:
-        """The outer tensor that a value of the body always is, empty where it is none."""
+        """The outer tensor that a value of the body always is; "" where there is none."""
         carried: Carried | None = self.unchanged.get(name)
         if carried is not None:
             return carried.initial
@@ -199,17 +198,17 @@ class _Finder:
     def _read(
         self, index: int, node: NodeProto, data: str, axis: int, position: str, kept: bool = False
     ) -> Read | None:
-        tensor, at = self.outer(data), self.integers.inside(position)
+        tensor, numbers = self.outer(data), self.integers.inside(position)
         dims = dims_of(self.site.type_of(tensor))
         if dims is None or not -len(dims) <= axis < len(dims):
             return None
-        if at is None or at.single is None or not elem_type_of(self.site.type_of(tensor)):
+        if numbers is None or numbers.single is None or not elem_type_of(self.site.type_of(tensor)):
             return None
-        slope = at.single.coefficient(ITERATION)
+        slope = numbers.single.coefficient(ITERATION)
         if slope not in (1, -1) or not set(self.integers.guards(position)) <= self.guards:
             return None
-        base = at.single.without(ITERATION)
-        keeps = kept or (op_of(node) == "Gather" and at.rank == 1)
+        base = numbers.single.without(ITERATION)
+        keeps = kept or (op_of(node) == "Gather" and numbers.rank == 1)
         axis %= len(dims)
         return Read(tensor, axis, base, slope < 0, (index,), (node.output[0],), keeps)
 
@@ -224,7 +223,8 @@ class _Finder:
         return self._squeezed(replace(read, may_stay=single.far), node, read.axis)
 
     def _squeezed(self, read: Read, node: NodeProto, axis: int) -> Read:
-        """A read that keeps the axis, with the Squeezes that take it away where it is so."""
+        """A read that keeps the axis, merged with the Squeezes that remove it, where there are
+        any."""
         (index, *_) = read.nodes
         squeezes = list(self._squeezes(node.output[0], axis))
         if not squeezes:
@@ -235,8 +235,7 @@ class _Finder:
 
     def _string_row(self, index: int, node: NodeProto) -> Read | None:
         """A row of strings, read by a mask, without the nodes that only made the mask."""
-        made = self.makers.get
-        row = string_row(node, lambda name: made(name, (0, None))[1], self.integers.constant_inside)
+        row = string_row(node, self.form.index.producers.get, self.integers.constant_inside)
         if row is None:
             return None
         read = self._read(index, node, row.tensor, row.axis, row.index, kept=True)
@@ -245,9 +244,9 @@ class _Finder:
             return None
         gone = set(squeezed.nodes)
         for name in row.helpers:
-            at, _ = self.makers[name]
+            position = self.form.index.positions[name]
             if gone.issuperset(self.readers.get(name, ())):
-                gone.add(at)
+                gone.add(position)
         return replace(squeezed, nodes=(index, *sorted(gone - {index})))
 
     def _squeezes(self, name: str, axis: int) -> Iterator[tuple[int, str]]:
@@ -257,41 +256,47 @@ class _Finder:
         if len(nodes) != len(readers):
             return  # it is an output of the body
         if all(self._squeezes_axis(node, axis) for node in nodes):
-            yield from ((at, node.output[0]) for at, node in zip(readers, nodes, strict=True))
+            yield from (
+                (position, node.output[0]) for position, node in zip(readers, nodes, strict=True)
+            )
 
     def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
         if op_of(node) != "Squeeze":
             return False
         if len(node.input) > 1:
             return number_of(self.integers.inside(node.input[1])) == axis
-        axes: Sequence[int] = next((one.ints for one in node.attribute if one.name == "axes"), ())
+        axes: Sequence[int] = next(
+            (attribute.ints for attribute in node.attribute if attribute.name == "axes"), ()
+        )
         return list(axes) == [axis]
 
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""
         name = node.input[0]
         carried = self.unchanged.get(name)
-        made = self.integers.producer(carried.initial) if carried else self.integers.source(name)
-        if made is None or not is_settled(made):
+        producer = (
+            self.integers.producer(carried.initial) if carried else self.integers.source(name)
+        )
+        if producer is None or not is_settled(producer):
             return None
         outer = carried.initial if carried else name
-        if self.integers.is_outer(outer) and not self.integers.same_meaning(made, outer):
+        if self.integers.is_outer(outer) and not self.integers.same_meaning(producer, outer):
             return None
-        if op_of(made) == "SplitToSequence":
-            axis = attribute(made, "axis", 0) or 0
-            parts = made.input[1] if len(made.input) > 1 else ""
+        if op_of(producer) == "SplitToSequence":
+            axis = attribute(producer, "axis", 0) or 0
+            parts = producer.input[1] if len(producer.input) > 1 else ""
             if parts and not self._is_one(parts):
                 return None
-            kept = bool(parts) or attribute(made, "keepdims", 1) != 0
-            return self._read(index, node, made.input[0], axis, node.input[1], kept)
-        if op_of(made) == "SequenceConstruct":
-            return self._constructed(index, node, made)
+            kept = bool(parts) or attribute(producer, "keepdims", 1) != 0
+            return self._read(index, node, producer.input[0], axis, node.input[1], kept)
+        if op_of(producer) == "SequenceConstruct":
+            return self._constructed(index, node, producer)
         return None
 
-    def _constructed(self, index: int, node: NodeProto, made: NodeProto) -> Read | None:
-        """A read of a sequence that a Split filled."""
-        split = self.integers.source(made.input[0])
-        if split is None or op_of(split) != "Split" or list(split.output) != list(made.input):
+    def _constructed(self, index: int, node: NodeProto, sequence: NodeProto) -> Read | None:
+        """A read of a sequence that consists of the parts of a Split."""
+        split = self.integers.source(sequence.input[0])
+        if split is None or op_of(split) != "Split" or list(split.output) != list(sequence.input):
             return None
         if not is_settled(split):
             return None
@@ -305,7 +310,7 @@ class _Finder:
     def _even(self, split: NodeProto) -> bool:
         """Whether a Split into as many parts as there are elements makes parts of one each."""
         parts: Sequence[int] = next(
-            (one.ints for one in split.attribute if one.name == "split"), ()
+            (attribute.ints for attribute in split.attribute if attribute.name == "split"), ()
         )
         if len(split.input) > 1 and split.input[1]:
             found = self.integers.inside(split.input[1])

@@ -1,38 +1,40 @@
-"""The graphs that nodes may leave: a body and the branches in it, with what is known of values."""
+"""The graphs that nodes may leave: a body and the branches in it, with facts about values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from passes.analysis.integers.folding import Array
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.shape_checks import Reading
-from passes.analysis.safety.shapes_fit import fits
-from passes.analysis.safety.speculation import speculatable
+from passes.analysis.safety.may_fail import may_go, may_run_unreached
+from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
-from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.loops.form import Kind, LoopForm
-from passes.rule import Site
+from passes.rule import Site, Slot
 from passes.types.value_types import Dims, dims_of, elem_type_of
+
+_T = TypeVar("_T")
+_MOVED_TYPES: Slot[dict[str, TypeProto]] = Slot()
 
 
 def remember(site: Site, name: str, known: TypeProto | None) -> None:
-    """Note the type of a value under its new name, for rules that meet it in this round."""
+    """Record the type of a value under its new name, for rules that meet it in this round."""
     if known is not None:
         _moved(site)[name] = known
 
 
 def _moved(site: Site) -> dict[str, TypeProto]:
-    """Types of values that rewrites of this round moved: the types as read do not know where they
-    are."""
-    return site.memory.once("moved types", dict)
+    """Types of values that rewrites of this round moved: types inferred before do not know
+    where they are."""
+    return site.memory.once(_MOVED_TYPES, dict)
 
 
 _FUNCTIONS_HAVE_TYPES = 10
@@ -40,11 +42,11 @@ _FUNCTIONS_HAVE_TYPES = 10
 
 @dataclass(frozen=True)
 class NestedGraph:
-    """A graph below a site's node, as it is now; `scope` says where it was as it was read.
+    """A graph below a site's node in its current state; `scope` is where the original stood.
 
-    `renamed` says what values were called then, where that is not what they are called now;
-    `captured` are names that mean outer values now, whatever they meant then.
-    `inner` has the branches that were looked into, by the position of the If.
+    `renamed` maps names that changed to the original ones;
+    `captured` are names that now mean outer values, whatever they meant before.
+    `inner` has the branches that were visited, by the position of the If.
     """
 
     site: Site
@@ -76,7 +78,7 @@ class NestedGraph:
 
     @cached_property
     def returned(self) -> frozenset[str]:
-        """What the graph returns."""
+        """The outputs of the graph."""
         return frozenset(scoping.output_names(self.graph))
 
     @cached_property
@@ -85,18 +87,18 @@ class NestedGraph:
         if self.outer is not None:
             return self.outer.symbols
         inputs = self.site.model.proto.graph.input
-        dims = (dim for one in inputs for dim in one.type.tensor_type.shape.dim)
+        dims = (dim for value in inputs for dim in value.type.tensor_type.shape.dim)
         return frozenset(dim.dim_param for dim in dims) - {""}
 
     def branches(self, position: int) -> list[NestedGraph]:
         """The branches of the If at a position."""
         node = self.graph.node[position]
-        at = self._as_read.get(tuple(node.output), -1)
+        index = self._as_read.get(tuple(node.output), -1)
         self.inner[position] = [
             NestedGraph(
                 self.site,
                 graph,
-                Scope("", (*self.scope.key, at, part), graph, self.scope),
+                Scope("", (*self.scope.key, index, part), graph, self.scope),
                 self.renamed,
                 self.captured,
                 self,
@@ -107,35 +109,39 @@ class NestedGraph:
 
     @cached_property
     def _scope_as_read(self) -> Scope | None:
-        """The graph as it was read; None if it is a new one."""
+        """The original graph; None for a new one."""
         scope = self.site.scope
         steps = iter(self.scope.key[len(scope.key) :])
         for index, part in zip(steps, steps, strict=True):
             if index == -1:
                 return None
-            scope = next(one for one in scope.inner(int(index)) if one.key[-1] == part)
+            scope = next(
+                inner_scope
+                for inner_scope in scope.inner(int(index))
+                if inner_scope.key[-1] == part
+            )
         return scope
 
     @cached_property
     def _as_read(self) -> dict[tuple[str, ...], int]:
-        """The positions of the nodes in the graph as it was read; empty if it is a new one."""
+        """The positions of the nodes in the original graph; empty for a new one."""
         owner = self._scope_as_read.owner if self._scope_as_read is not None else GraphProto()
-        return {tuple(node.output): at for at, node in enumerate(owner.node)}
+        return {tuple(node.output): position for position, node in enumerate(owner.node)}
 
     def type_of(self, name: str) -> TypeProto | None:
-        """The type of a value as seen from the graph, None where nothing tells it."""
+        """The type of a value as seen from the graph; None if it is unknown."""
         if name in self.captured:
             return self.site.type_of(name)
         known = _moved(self.site).get(name)
         return known or self.site.types.of(self.scope, self.renamed.get(name, name))
 
     def dims_of(self, name: str) -> Dims | None:
-        """The dims of a value, None where the rank is unknown."""
+        """The dims of a value; None where the rank is unknown."""
         return dims_of(self.type_of(name))
 
     def proven_dims(self, name: str) -> Dims | None:
-        """The dims of a value, of which only those have one symbol that are proven to be one size,
-        or vouched for; of what was moved in this round, nothing is proven."""
+        """The dims of a value, where one symbol stands only for sizes that are proven, or assumed,
+        to be equal; for values moved in this round, nothing is proven."""
         dims = self.dims_of(name)
         if self.site.assumes("valid-inputs"):
             return dims
@@ -152,11 +158,11 @@ class NestedGraph:
         return self.outer._integers if self.outer is not None else Integers(self.site)
 
     def constant(self, name: str) -> Array | None:
-        """The value of what is fixed and small, else None."""
+        """The value of a small constant, else None."""
         return Constants(self.site.model, self.scope).value(name)
 
     def size_of(self, name: str) -> int:
-        """The bytes of a value, as if dims that are not known were 1; 0 for no tensors."""
+        """The bytes of a value, with unknown dims counted as 1; 0 if it is not a tensor."""
         known = self.type_of(name)
         elem_type = elem_type_of(known)
         if not elem_type:
@@ -164,40 +170,34 @@ class NestedGraph:
         dims = [dim if isinstance(dim, int) else 1 for dim in dims_of(known) or ()]
         return int(np.prod(dims, dtype=np.int64)) * _item_size(elem_type)
 
+    @cached_property
+    def known(self) -> Known:
+        """The facts about its values from which follows whether a node may fail."""
+        dims, constant = self.as_here(self.proven_dims), self.as_here(self.constant)
+        return Known(self.site.opset, dims, constant, type_of=self.as_here(self.type_of))
+
+    def as_here(self, read: Callable[[str], _T | None]) -> Callable[[str], _T | None]:
+        """What is known by name, but of names that bodies in the graph define: in these, they mean
+        other values."""
+        return lambda name: None if name in self._defined_below else read(name)
+
+    @cached_property
+    def _defined_below(self) -> frozenset[str]:
+        bodies = [body for node in self.graph.node for _, body in scoping.subgraphs(node)]
+        below = (owner for body in bodies for owner in scoping.graphs_below(body))
+        return frozenset(name for owner in below for name in scoping.defined(owner))
+
     def cannot_fail(self, node: NodeProto) -> bool:
-        """Whether a node may run where the original may not have: on whatever it would read."""
-        if scoping.holds_graphs(node):
-            return False
-        known = {name: self.type_of(name) for name in node.input if name}
-        types = {name: one for name, one in known.items() if one is not None}
-        if op_of(node) in ("Cast", "CastLike") and len(types) < len(known):
-            return False  # of a string, it may fail
-        if not fits(node, Reading(self.site.opset, self.proven_dims, self.constant)):
-            return False
-        if op_of(node) == "Gather":
-            return True  # within the bounds, as its index is fixed
-        constants = Constants(self.site.model, self.scope)
-        fixed = [name for name in node.input if name and constants.tensor(name) is not None]
-        alone = GraphProto()
-        alone.node.append(node)
-        return not speculatable(alone, fixed, types)
+        """Whether a node without bodies may run on whatever it would read."""
+        return not scoping.holds_graphs(node) and may_run_unreached(node, self.known)
 
     def may_go(self, node: NodeProto) -> bool:
-        """Whether a node that nobody reads may go, since it cannot fail: also one that counts, of
-        which only the run tells how far."""
-        return self.cannot_fail(node) or self._counts(node)
-
-    def _counts(self, node: NodeProto) -> bool:
-        """Whether a node is a Range of whole numbers in fixed steps."""
-        if op_of(node) != "Range":
-            return False
-        step = self.constant(node.input[2])
-        whole = step is not None and step.dtype.kind == "i" and bool(np.all(step != 0))
-        return whole and all(self.dims_of(name) == () for name in node.input)
+        """Whether a node without bodies that nothing reads may go."""
+        return not scoping.holds_graphs(node) and may_go(node, self.known)
 
 
 def typed(site: Site) -> bool:
-    """Whether the graph around a site may say types: functions do from IR 10 on."""
+    """Whether the graph around a site may declare types: functions may from IR 10 on."""
     old = site.model.proto.ir_version < _FUNCTIONS_HAVE_TYPES
     return not (old and isinstance(site.scope.owner, FunctionProto))
 
@@ -206,9 +206,9 @@ def collects_strings(site: Site, form: LoopForm) -> bool:
     """Whether a Loop collects strings.
 
     onnxruntime moves these out of what the body returns, and so out of an outer value that an
-    Identity hands on: in such a Loop, no string may come to stand outside.
+    Identity copies: no string may move out of such a Loop.
     """
-    outputs = (site.body_type_of("body", one.body_output) for one in form.collected)
+    outputs = (site.body_type_of("body", collected.body_output) for collected in form.collected)
     return form.kind is Kind.LOOP and TensorProto.STRING in map(elem_type_of, outputs)
 
 

@@ -1,4 +1,4 @@
-"""Which values of a body are the same, since the same nodes compute them from the same values."""
+"""Which values of a body are equal, since the same nodes compute them from the same values."""
 
 from __future__ import annotations
 
@@ -7,33 +7,24 @@ from dataclasses import dataclass, field
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.safety.speculation import is_pure
+from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constant_pool import Kept
 from passes.ir.external_data import byte_size
+from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
-from passes.ir.repeated import replace_all
 
 _LARGE = 1 << 16  # bytes; a weight is not hashed for each body that reads it
-#: Ops that give sequences and optionals, which early Identities cannot hand on.
-# fmt: off
-_NO_TENSORS = frozenset(
-    {
-        "Optional", "OptionalGetElement", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
-        "SequenceInsert", "SequenceMap", "SplitToSequence", "ZipMap",
-    }
-)
-# fmt: on
 
 
 @dataclass
 class Numbering:
     """Numbers for the values of a body: equal numbers, equal values, bit for bit.
 
-    `labels` say which inputs of the body are taken for equal. Values of impure nodes, of nodes
-    with bodies, and what is sparse or large, equal nothing. `beside` numbers another body, whose
-    numbers go on here: a value of either that equals one of the other has its number.
+    `labels` say which inputs of the body are assumed to be equal. Values of impure nodes, of nodes
+    with bodies, and sparse or large constants equal nothing. `beside` numbers another body, whose
+    numbering continues here: equal values of the two have one number.
     """
 
     body: GraphProto
@@ -73,12 +64,16 @@ class Numbering:
         tensor = constant_tensor(node)
         if tensor is not None:
             return self._content(tensor)
-        if scoping.holds_graphs(node) or not is_pure(node) or op_of(node) in _NO_TENSORS:
+        if scoping.holds_graphs(node) or not is_pure(node):
             return self._alone()
-        said = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+        if not traits_of(node).tensors:  # older Identities cannot copy it
+            return self._alone()
+        declared = sorted(
+            attribute.SerializeToString(deterministic=True) for attribute in node.attribute
+        )
         inputs = tuple(self.of(name) if name else -1 for name in node.input)
         written = tuple(map(bool, node.output))
-        return (called_key(node), inputs, written, *said)
+        return (called_key(node), inputs, written, *declared)
 
     def _content(self, tensor: TensorProto) -> Hashable:
         if byte_size(tensor) > _LARGE:
@@ -87,7 +82,7 @@ class Numbering:
         return ("constant", kept.kind, kept.digest)
 
     def _alone(self) -> Hashable:
-        """What nothing else is."""
+        """A key that equals no other one."""
         return ("only", len(self._known))
 
     def _give(self, name: str, key: Hashable) -> None:
@@ -95,12 +90,12 @@ class Numbering:
 
 
 def is_identity(node: NodeProto) -> bool:
-    """Whether a node only gives its input another name."""
+    """Whether a node only renames its input."""
     return op_of(node) == "Identity"
 
 
 def names_below(body: GraphProto) -> set[str]:
-    """The names that mean something of their own in a body nested in this one."""
+    """The names that are defined in bodies nested in this one."""
     return {
         name for graph in list(scoping.graphs_below(body))[1:] for name in scoping.defined(graph)
     }
@@ -109,7 +104,7 @@ def names_below(body: GraphProto) -> set[str]:
 def read_as(body: GraphProto, mapping: Mapping[str, str]) -> None:
     """Let a body read values under other names, in place.
 
-    An output of the body keeps its name, and gets an Identity: nobody else must write it.
+    An output of the body keeps its name, and gets an Identity: no other node may write it.
     """
     if not mapping:
         return
@@ -119,9 +114,3 @@ def read_as(body: GraphProto, mapping: Mapping[str, str]) -> None:
     for name in dict.fromkeys(scoping.output_names(body)):
         if name in mapping:
             body.node.add(op_type="Identity", input=[mapping[name]], output=[name])
-
-
-def drop_outputs(body: GraphProto, gone: set[str]) -> None:
-    """Drop the nodes that write nothing but these names, in place."""
-    kept = [node for node in body.node if not gone.issuperset(filter(None, node.output))]
-    replace_all(body.node, kept)

@@ -1,3 +1,3 @@
-"""Whole numbers that a model computes: symbolic sums, bounds, values that are known."""
+"""Integers that a model computes: symbolic sums, bounds, constant values."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums of sizes: whole numbers that are known as `2 * T - i + 3` before the model runs."""
+"""Sums of sizes: integers that are known as `2 * T - i + 3` before the model runs."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from onnx import TensorProto
 
 from passes.types.value_types import Dim
 
-#: The least and the largest number of the types that are followed.
+#: The ranges of the types that are followed.
 LIMITS: Mapping[int, tuple[int, int]] = {
     TensorProto.INT64: (-(1 << 63), (1 << 63) - 1),
     TensorProto.INT32: (-(1 << 31), (1 << 31) - 1),
 }
-#: No axis and no loop is longer, so numbers of 32 bits count them, and those near them, too.
+#: No axis and no loop is longer, so numbers of 32 bits count them, and a little more.
 _SIZE = (0, (1 << 31) - (1 << 16))
 
 
 @dataclass(frozen=True)
 class Atom:
-    """A number that only the run tells. Two atoms with one key are the same number.
+    """A number known only at run time. Two atoms with one key are the same number.
 
     `tensor` and `axis` say where a size can be read, `tensor` alone where a scalar can;
-    neither counts in a comparison. `within` are the least and the largest number that it can be.
+    comparisons ignore both. `within` is its range.
     """
 
     key: tuple[object, ...]
@@ -41,16 +41,16 @@ class Atom:
         return self.shown or str(self.key[-1])
 
 
-#: The number of the iteration, from 0.
+#: The iteration number, from 0.
 ITERATION = Atom(("iteration",), within=_SIZE, shown="i")
 
 
 @dataclass(frozen=True)
 class Affine:
-    """A constant and multiples of atoms, as a mathematical whole number.
+    """A constant and multiples of atoms, as a mathematical integer.
 
     The tensor that it is read from holds this number modulo its type, which is the number itself
-    only where it `fits`. So two that differ by 0 are equal, but of an order speaks only what fits.
+    only where it `fits`. So two that differ by 0 are equal, but only what fits has an order.
     """
 
     constant: int = 0
@@ -74,26 +74,26 @@ class Affine:
         return _sum(self.constant * factor, ((atom, n * factor) for atom, n in self.terms))
 
     def coefficient(self, atom: Atom) -> int:
-        """How often an atom is in the sum."""
-        return next((count for one, count in self.terms if one == atom), 0)
+        """The coefficient of an atom in the sum."""
+        return next((count for key, count in self.terms if key == atom), 0)
 
     def without(self, atom: Atom) -> Affine:
         """The sum without an atom."""
-        return Affine(self.constant, frozenset(one for one in self.terms if one[0] != atom))
+        return Affine(self.constant, frozenset(term for term in self.terms if term[0] != atom))
 
     @property
     def number(self) -> int | None:
-        """The number, where nothing is left to the run."""
+        """The number, where it is a constant."""
         return None if self.terms else self.constant
 
     @property
     def least(self) -> int:
-        """A number that it is never below."""
-        return self.constant + sum(n * at.within[n < 0] for at, n in self.terms)
+        """A lower bound."""
+        return self.constant + sum(n * atom.within[n < 0] for atom, n in self.terms)
 
     @property
     def most(self) -> int:
-        """A number that it is never above."""
+        """An upper bound."""
         return -self.times(-1).least
 
     def fits(self, elem_type: int = TensorProto.INT64) -> bool:
@@ -102,16 +102,16 @@ class Affine:
         return least <= self.least and self.most <= most
 
     def at_least(self, other: Affine | int) -> bool:
-        """Whether it is in no run less than the other one, as tensors of 64 bits hold both."""
+        """Whether it is never less than the other one, in 64-bit tensors that hold both."""
         other = Affine(other) if isinstance(other, int) else other
         return (self - other).least >= 0 and self.fits() and other.fits()
 
     def range(self, elem_type: int = TensorProto.INT64) -> tuple[int, int]:
-        """Between which numbers a tensor of this type holds it."""
+        """The bounds of what a tensor of this type holds for it."""
         return (self.least, self.most) if self.fits(elem_type) else LIMITS[elem_type]
 
     def wrapped(self, elem_type: int) -> Affine:
-        """The same number to a tensor of this type, whose own numbers tell it."""
+        """The same number modulo the type, with a constant and factors in the range of the type."""
         if self.fits(elem_type):
             return self
         least, most = LIMITS[elem_type]
@@ -139,10 +139,10 @@ def _sum(constant: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
 
 
 def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -> Affine:
-    """The size of an axis: its number, or the atom of this very axis.
+    """The size of an axis: its number, or the atom of this particular axis.
 
-    That two tensors inside of a model are declared with one symbol is no proof: such declarations
-    may be wrong. Of the inputs of a model it is one, see `symbol_atom`.
+    Two tensors inside of a model that are declared with one symbol need not have equal sizes: such
+    declarations may be wrong. For the inputs of a model they do, see `symbol_atom`.
     """
     if isinstance(dim, int):
         return Affine(dim)
@@ -152,15 +152,15 @@ def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -
 
 
 def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
-    """The size that a symbol is in one graph, where declarations may be trusted: those of a model's
-    inputs, and all where the user says so."""
+    """The size that a symbol stands for in one graph, where declarations are trusted: those of a
+    model's inputs, and all where the user says so."""
     key = ("size", scope_key, symbol)
     return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
 
 
 @dataclass(frozen=True)
 class Ints:
-    """A scalar (`rank` 0) or vector of whole numbers, that wrap as those of the type do."""
+    """A scalar (`rank` 0) or vector of integers that wrap as those of the type do."""
 
     items: tuple[Affine, ...]
     rank: int
@@ -168,24 +168,22 @@ class Ints:
 
     @property
     def exact(self) -> bool:
-        """Whether no number wraps, so that one of another type is the same number."""
+        """Whether no number wraps, so that a cast keeps them."""
         return all(item.fits(self.elem_type) for item in self.items)
 
     def cast(self, elem_type: int) -> Ints | None:
-        """The numbers as another type: cut off if it is narrower; if wider, none may wrap."""
+        """The numbers cast to another type: truncated if it is narrower; if wider, none may
+        wrap."""
         if elem_type == TensorProto.INT64 != self.elem_type and not self.exact:
             return None
         return replace(self, elem_type=elem_type).wrapped
 
     @property
     def wrapped(self) -> Ints:
-        """The same where fixed numbers are those that the type holds."""
+        """The same, with constants reduced to the range of the type."""
         return replace(self, items=tuple(item.wrapped(self.elem_type) for item in self.items))
 
     @property
     def single(self) -> Affine | None:
-        """The number, where there is one only."""
+        """The number, where there is exactly one."""
         return self.items[0] if len(self.items) == 1 else None
-
-
-Known = Mapping[str, Ints | None]

@@ -15,7 +15,7 @@ from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor
 
-#: Ops whose output is as large as their input at most, times its rank, whatever its shape.
+#: Ops whose output is at most as large as their input times its rank, whatever its shape.
 _CHOOSING = ("Compress", "NonZero")
 _IR_VERSION = 10
 
@@ -31,7 +31,7 @@ class TooLarge(Exception):
 def evaluated(
     node: NodeProto, inputs: Mapping[str, Array], opset: int, most: int
 ) -> list[Array] | None:
-    """The outputs of a node without bodies, in order; None where they cannot be told.
+    """The outputs of a node without bodies, in order; None where they are unknown.
 
     Raises:
         ModelFailed: the node fails on these inputs.
@@ -46,7 +46,7 @@ def evaluated(
     except CannotRun:
         return None
     values = [outcome.outputs[name] for name in node.output if name]
-    arrays = [one for one in values if isinstance(one, np.ndarray)]
+    arrays = [value for value in values if isinstance(value, np.ndarray)]
     if len(arrays) != len(values) or not _as_inferred(arrays, types):
         return None
     return arrays
@@ -57,18 +57,20 @@ def _model(node: NodeProto, inputs: Mapping[str, Array], opset: int) -> ModelPro
     outputs = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "folded", [], outputs, constants)
     imports = [helper.make_opsetid(node.domain, opset)]
-    made: ModelProto = helper.make_model(graph, ir_version=_IR_VERSION, opset_imports=imports)
-    return made
+    with_constants: ModelProto = helper.make_model(
+        graph, ir_version=_IR_VERSION, opset_imports=imports
+    )
+    return with_constants
 
 
 def _types(model: ModelProto, node: NodeProto) -> list[ValueInfoProto] | None:
-    """What inference says of the outputs, None where it cannot."""
+    """The inferred types of the outputs; None where inference fails."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True, strict_mode=True)
     except (onnx.shape_inference.InferenceError, RuntimeError, ValueError):
         return None
     found = list(inferred.graph.output)
-    return found if all(elem_type_of(one.type) for one in found) else None
+    return found if all(elem_type_of(value.type) for value in found) else None
 
 
 def _fits(

@@ -40,7 +40,7 @@ _ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Max": np.maximum,
     "Min": np.minimum,
 }
-#: The ops that are known where their inputs are.
+#: The ops whose outputs are known where their inputs are.
 FOLDED = {
     *_ELEMENTWISE,
     "Div",
@@ -55,64 +55,72 @@ FOLDED = {
 
 
 def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Array | None:
-    """What a node gives, None where that is not known, or not small, or no whole number."""
+    """The output of a node; None where it is unknown, large, or not of integers."""
     if op_of(node) not in FOLDED:
         return None
     if len(node.output) != 1 or not node.input:
         return None
     inputs = []
     for name in node.input:
-        one = value(name) if name else None
-        if one is None or one.dtype not in _WHOLE:
+        operand = value(name) if name else None
+        if operand is None or operand.dtype not in _WHOLE:
             return None
-        inputs.append(one)
+        inputs.append(operand)
     try:
         result = _computed(node, inputs)
     except (ValueError, IndexError, TypeError):
-        return None  # what fails there fails where the model runs
+        return None  # what fails here fails at run time, too
     return result if result is not None and result.size <= MOST_ELEMENTS else None
 
 
 def _computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
-    said = {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    declared = {
+        attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
+    }
     if op_of(node) == "Cast":
-        wanted = _CASTS.get(said["to"])
-        return None if wanted is None else inputs[0].astype(wanted)
+        dtype = _CASTS.get(declared["to"])
+        return None if dtype is None else inputs[0].astype(dtype)
     if op_of(node) in ("Div", "Mod"):
-        return _divided(op_of(node), said, *inputs)
+        return _divided(op_of(node), declared, *inputs)
     if op_of(node) in _ELEMENTWISE:
         compute = _ELEMENTWISE[op_of(node)]
-        if said or (op_of(node) in ("Max", "Min") and len(inputs) != 2):
+        if declared or (op_of(node) in ("Max", "Min") and len(inputs) != 2):
             return None  # Add-6 has attributes; Max takes any number of inputs
         with np.errstate(all="ignore"):
             return np.asarray(compute(*inputs))
-    return _moved(op_of(node), said, inputs)
+    return _moved(op_of(node), declared, inputs)
 
 
-def _divided(op_type: str, said: Mapping[str, Any], number: Array, by: Array) -> Array | None:
+def _divided(op_type: str, attributes: Mapping[str, Any], number: Array, by: Array) -> Array | None:
     """The quotient, cut towards 0, or the remainder; None where it fails or is not defined.
 
-    onnxruntime takes a product with 1 / x for a quotient by x, of whole numbers too, so none
-    whose numerator is fixed should be left.
+    onnxruntime replaces a product with 1 / x by a quotient by x, of integers too, so no quotient
+    whose numerator is a constant should be left.
     """
     if number.dtype == np.bool_ or np.any(by == 0) or np.any(by == -1):
         return None
     if op_type == "Mod":
-        return np.asarray((np.fmod if said.get("fmod") else np.mod)(number, by))
+        return np.asarray((np.fmod if attributes.get("fmod") else np.mod)(number, by))
     rounded_down = ((number < 0) != (by < 0)) & (number % by != 0)
-    return None if said else np.asarray(number // by + rounded_down.astype(number.dtype))
+    return None if attributes else np.asarray(number // by + rounded_down.astype(number.dtype))
 
 
-def _moved(op_type: str, said: Mapping[str, Any], inputs: Sequence[Array]) -> Array | None:
-    axis = int(said.get("axis", 0))
+def _moved(op_type: str, attributes: Mapping[str, Any], inputs: Sequence[Array]) -> Array | None:
+    axis = int(attributes.get("axis", 0))
     if op_type == "Gather":
         return np.asarray(np.take(inputs[0], inputs[1].astype(np.int64), axis, mode="raise"))
     if op_type == "Concat":
         return np.concatenate(inputs, axis)
-    if op_type == "Reshape":  # 0 stands for the size that was there
-        known = len(inputs) == 2 and not said and bool(inputs[1].all())
+    if op_type == "Reshape":  # 0 copies a size
+        known = len(inputs) == 2 and not attributes and bool(inputs[1].all())
         return np.reshape(inputs[0], inputs[1].tolist()) if known else None
-    axes = said.get("axes") if "axes" in said else inputs[1].tolist() if len(inputs) > 1 else None
+    axes = (
+        attributes.get("axes")
+        if "axes" in attributes
+        else inputs[1].tolist()
+        if len(inputs) > 1
+        else None
+    )
     if axes is None:
         return np.squeeze(inputs[0]) if op_type == "Squeeze" else None
     change = np.squeeze if op_type == "Squeeze" else np.expand_dims

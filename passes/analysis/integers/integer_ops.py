@@ -1,103 +1,131 @@
-"""How whole numbers go through the ops that exporters and rewrites compute them with."""
+"""How integers go through the ops by which exporters and rewrites compute them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
+import numpy.typing as npt
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
-from passes.analysis.integers.guards import Guard
 from passes.ir.operators import is_onnx_domain
+from passes.types.value_types import Dims
+from passes.writing.guards import Guard
 
-#: The types of numbers that are followed.
+#: The integer types that are followed.
 WHOLE = tuple(LIMITS)
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads the inputs of a node: what is known of a value, of the sizes of a tensor, the guard
-    that a node is, and how long a sequence is."""
+    """What is known about the inputs of a node.
 
-    ints_of: Callable[[str], Ints | None]
-    shape_of: Callable[[str], Ints | None]
-    guard_of: Callable[[NodeProto], Guard | None]
-    length_of: Callable[[str], Affine | None]
+    `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
+    wrap; `size` the size of an axis, `constant` the value of a constant, `guard` the guard
+    that a node is, and `length` how many slices of size 1 a sequence holds.
+    """
 
-    def ints(self, node: NodeProto, position: int) -> Ints | None:
+    ints: Callable[[str], Ints | None]
+    wrapping: Callable[[str], Ints | None]
+    size: Callable[[str, int], Affine | None]
+    dims: Callable[[str], Dims | None]
+    constant: Callable[[str], npt.NDArray[Any] | None]
+    guard: Callable[[NodeProto], Guard | None]
+    length: Callable[[str], Affine | None]
+
+    def rank(self, name: str) -> int | None:
+        """The rank of a value."""
+        dims = self.dims(name)
+        return None if dims is None else len(dims)
+
+    def shape(self, name: str) -> tuple[Affine, ...] | None:
+        """The sizes of a tensor; None where its rank or one of them is unknown."""
+        sizes = [self.size(name, axis) for axis in range(self.rank(name) or 0)]
+        known = tuple(size for size in sizes if size is not None)
+        return known if self.rank(name) is not None and len(known) == len(sizes) else None
+
+    def items(self, name: str) -> tuple[Affine, ...] | None:
+        """The numbers of a vector."""
+        found = self.ints(name)
+        return found.items if found is not None and found.rank == 1 else None
+
+    def operand(self, node: NodeProto, position: int) -> Ints | None:
         """The numbers of an input; None where it is omitted or not followed."""
         if position >= len(node.input) or not node.input[position]:
             return None
-        return self.ints_of(node.input[position])
+        return self.wrapping(node.input[position])
 
-    def numbers(self, node: NodeProto, position: int) -> list[int] | None:
-        """The numbers of an input that is fixed."""
-        found = self.ints(node, position)
-        values = [one.number for one in found.items] if found else []
+    def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
+        """Constants that an input holds, or the attribute of older opsets."""
+        if position >= len(node.input) or not node.input[position]:
+            return next((list(entry.ints) for entry in node.attribute if entry.name == name), None)
+        found = self.operand(node, position)
+        values = [item.number for item in found.items] if found else []
         fixed = [value for value in values if value is not None]
         return fixed if found is not None and len(fixed) == len(values) else None
 
 
 def attribute(node: NodeProto, name: str, default: int | None = None) -> int | None:
-    """A whole-number attribute."""
-    return next((int(one.i) for one in node.attribute if one.name == name), default)
+    """An integer attribute."""
+    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
 
 
 def is_settled(node: NodeProto) -> bool:
-    """Whether a node says what it does: an operator of ONNX, whose attributes no caller chooses."""
-    chosen = any(one.ref_attr_name for one in node.attribute)
+    """Whether a node's meaning is fixed: an ONNX operator without attribute references."""
+    chosen = any(entry.ref_attr_name for entry in node.attribute)
     return is_onnx_domain(node.domain) and not chosen
 
 
 def _same(read: Reading, node: NodeProto) -> Ints | None:
-    return read.ints(node, 0)
+    return read.operand(node, 0)
 
 
 def _cast(read: Reading, node: NodeProto) -> Ints | None:
-    data, to = read.ints(node, 0), attribute(node, "to")
+    data, to = read.operand(node, 0), attribute(node, "to")
     return None if data is None or to is None or to not in LIMITS else data.cast(to)
 
 
 def _shape(read: Reading, node: NodeProto) -> Ints | None:
-    sizes = read.shape_of(node.input[0])
+    sizes = read.shape(node.input[0])
     if sizes is None:
         return None
-    return Ints(sizes.items[attribute(node, "start", 0) : attribute(node, "end")], 1)
+    return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end")], 1)
 
 
 def _size(read: Reading, node: NodeProto) -> Ints | None:
-    sizes = read.shape_of(node.input[0])
-    return Ints(sizes.items, 0) if sizes is not None and len(sizes.items) == 1 else None
+    sizes = read.shape(node.input[0])
+    return Ints(sizes, 0) if sizes is not None and len(sizes) == 1 else None
 
 
 def _length(read: Reading, node: NodeProto) -> Ints | None:
-    length = read.length_of(node.input[0])
+    length = read.length(node.input[0])
     return None if length is None else Ints((length,), 0)
 
 
 def _gather(read: Reading, node: NodeProto) -> Ints | None:
-    guard = read.guard_of(node)
+    guard = read.guard(node)
     if guard is not None:
-        return read.ints_of(guard.value)
-    data, indices = read.ints(node, 0), read.ints(node, 1)
+        return read.wrapping(guard.value)
+    data, indices = read.operand(node, 0), read.operand(node, 1)
     positions = read.numbers(node, 1)
     if data is None or data.rank != 1 or indices is None or positions is None:
         return None
     count = len(data.items)
-    if not all(-count <= at < count for at in positions):
+    if not all(-count <= index < count for index in positions):
         return None
-    return replace(data, items=tuple(data.items[at] for at in positions), rank=indices.rank)
+    return replace(data, items=tuple(data.items[index] for index in positions), rank=indices.rank)
 
 
 def _slice(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
+    data = read.operand(node, 0)
     rest = [read.numbers(node, position) for position in range(1, len(node.input))]
-    fixed = [one for one in rest if one is not None]
+    fixed = [numbers for numbers in rest if numbers is not None]
     if data is None or data.rank != 1 or len(fixed) != len(rest):
         return None
-    told = {one.name: list(one.ints) for one in node.attribute}  # below opset 10
-    fixed = fixed or [told.get(name, [0]) for name in ("starts", "ends", "axes")]
+    known = {entry.name: list(entry.ints) for entry in node.attribute}  # below opset 10
+    fixed = fixed or [known.get(name, [0]) for name in ("starts", "ends", "axes")]
     (starts, ends), axes = fixed[:2], fixed[2] if len(fixed) > 2 else [0]
     steps = fixed[3] if len(fixed) > 3 else [1]
     if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
@@ -106,7 +134,7 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _concat(read: Reading, node: NodeProto) -> Ints | None:
-    read_parts = [read.ints(node, position) for position in range(len(node.input))]
+    read_parts = [read.operand(node, position) for position in range(len(node.input))]
     parts = [part for part in read_parts if part is not None and part.rank == 1]
     if len(parts) != len(read_parts):
         return None
@@ -114,18 +142,18 @@ def _concat(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _squeeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
+    data = read.operand(node, 0)
     return replace(data, rank=0) if data is not None and len(data.items) == 1 else None
 
 
 def _unsqueeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
+    data = read.operand(node, 0)
     return replace(data, rank=1) if data is not None and data.rank == 0 else None
 
 
 def _reshape(read: Reading, node: NodeProto) -> Ints | None:
-    data, shape = read.ints(node, 0), read.numbers(node, 1)
-    if read.guard_of(node) is not None:
+    data, shape = read.operand(node, 0), read.numbers(node, 1)
+    if read.guard(node) is not None:
         return data
     if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
         return None
@@ -136,20 +164,20 @@ def _pairwise(
     combine: Callable[[Affine, Affine], Affine | None], *, ordered: bool = False
 ) -> _Follow:
     def follow(read: Reading, node: NodeProto) -> Ints | None:
-        one, other = read.ints(node, 0), read.ints(node, 1)
-        if len(node.input) != 2 or one is None or other is None:
+        left, right = read.operand(node, 0), read.operand(node, 1)
+        if len(node.input) != 2 or left is None or right is None:
             return None
-        if one.elem_type != other.elem_type or (ordered and not (one.exact and other.exact)):
+        if left.elem_type != right.elem_type or (ordered and not (left.exact and right.exact)):
             return None
-        count = max(len(one.items), len(other.items))
-        if not {len(one.items), len(other.items)} <= {1, count}:
+        count = max(len(left.items), len(right.items))
+        if not {len(left.items), len(right.items)} <= {1, count}:
             return None
-        pairs = zip(_spread(one, count), _spread(other, count), strict=True)
+        pairs = zip(_spread(left, count), _spread(right, count), strict=True)
         items = [combine(*pair) for pair in pairs]
         known = tuple(item for item in items if item is not None)
         if len(known) != count:
             return None
-        return replace(one, items=known, rank=max(one.rank, other.rank)).wrapped
+        return replace(left, items=known, rank=max(left.rank, right.rank)).wrapped
 
     return follow
 
@@ -158,33 +186,33 @@ def _spread(ints: Ints, count: int) -> tuple[Affine, ...]:
     return ints.items if len(ints.items) == count else ints.items * count
 
 
-def _product(one: Affine, other: Affine) -> Affine | None:
-    if one.number is not None:
-        return other.times(one.number)
-    return None if other.number is None else one.times(other.number)
+def _product(number: Affine, other: Affine) -> Affine | None:
+    if number.number is not None:
+        return other.times(number.number)
+    return None if other.number is None else number.times(other.number)
 
 
-def _maximum(one: Affine, other: Affine) -> Affine | None:
-    if one.at_least(other):
-        return one
-    return other if other.at_least(one) else None
+def _maximum(number: Affine, other: Affine) -> Affine | None:
+    if number.at_least(other):
+        return number
+    return other if other.at_least(number) else None
 
 
-def _minimum(one: Affine, other: Affine) -> Affine | None:
-    if one.at_least(other):
+def _minimum(number: Affine, other: Affine) -> Affine | None:
+    if number.at_least(other):
         return other
-    return one if other.at_least(one) else None
+    return number if other.at_least(number) else None
 
 
 def _negative(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.ints(node, 0)
+    data = read.operand(node, 0)
     if data is None:
         return None
     return replace(data, items=tuple(item.times(-1) for item in data.items)).wrapped
 
 
 _Follow = Callable[[Reading, NodeProto], Ints | None]
-#: How numbers go through an op.
+#: How numbers go through each op.
 FOLLOWED: dict[str, _Follow] = {
     "Identity": _same,
     "Cast": _cast,
@@ -197,8 +225,8 @@ FOLLOWED: dict[str, _Follow] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Reshape": _reshape,
-    "Add": _pairwise(lambda one, other: one + other),
-    "Sub": _pairwise(lambda one, other: one - other),
+    "Add": _pairwise(lambda a, b: a + b),
+    "Sub": _pairwise(lambda a, b: a - b),
     "Mul": _pairwise(_product),
     "Max": _pairwise(_maximum, ordered=True),
     "Min": _pairwise(_minimum, ordered=True),

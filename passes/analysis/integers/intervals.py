@@ -1,4 +1,4 @@
-"""Between which bounds a number lies that a body computes, floats and conditions included."""
+"""Bounds of numbers that a body computes, floats and conditions included."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from passes.analysis.integers.integer_ops import attribute
 from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 
-#: The least and the largest value; of a condition, 0 where it may be false and 1 where true.
+#: The least and the largest value; of a condition, 0 if it may be false and 1 if it may be true.
 Interval = tuple[float, float]
 _FALSE, _TRUE, _OPEN = (0.0, 0.0), (1.0, 1.0), (0.0, 1.0)
 _DEEPEST = 50
@@ -35,7 +35,7 @@ class Intervals:
     _memo: dict[str, Interval | None] = field(default_factory=dict)
 
     def of(self, name: str, depth: int = 0) -> Interval | None:
-        """The interval of a value, None where it is not followed."""
+        """The interval of a value; None where it is not followed."""
         if name not in self._memo:
             self._memo[name] = None if depth > _DEEPEST else self._computed(name, depth)
         return self._memo[name]
@@ -54,8 +54,8 @@ class Intervals:
         follow = _FOLLOWED.get(op_of(node))
         if follow is None:
             return None
-        read = [self.of(one, depth + 1) for one in node.input[: _READ.get(op_of(node))]]
-        inputs = [one for one in read if one is not None]
+        read = [self.of(operand, depth + 1) for operand in node.input[: _READ.get(op_of(node))]]
+        inputs = [interval for interval in read if interval is not None]
         return follow(node, inputs) if len(inputs) == len(read) else None
 
     def _of_sum(self, number: Affine) -> Interval | None:
@@ -106,8 +106,8 @@ def _compared(
     always: Callable[[Interval, Interval], bool], never: Callable[[Interval, Interval], bool]
 ) -> Callable[[NodeProto, list[Interval]], Interval | None]:
     def follow(node: NodeProto, inputs: list[Interval]) -> Interval | None:
-        one, other = inputs
-        return _TRUE if always(one, other) else _FALSE if never(one, other) else _OPEN
+        left, right = inputs
+        return _TRUE if always(left, right) else _FALSE if never(left, right) else _OPEN
 
     return follow
 
@@ -138,5 +138,5 @@ _FOLLOWED: Mapping[str, Callable[[NodeProto, list[Interval]], Interval | None]] 
     "Or": _largest,
     "Not": _not,
 }
-#: Inputs behind the first ones are axes and shapes.
+#: Later inputs are axes and shapes.
 _READ = {"Squeeze": 1, "Unsqueeze": 1, "Reshape": 1}

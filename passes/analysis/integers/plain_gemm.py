@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.vectorize.axes import attribute
+from passes.analysis.integers.integer_ops import attribute
 
 
 def is_plain(node: NodeProto) -> bool:
-    """Whether a Gemm multiplies its first matrix as it is, and scales nothing."""
-    given = {one.name: one.f for one in node.attribute if one.name in ("alpha", "beta")}
-    plain = given.get("alpha", 1.0) == 1.0 and (not addend(node) or given.get("beta", 1.0) == 1.0)
+    """Whether a Gemm does not transpose its first matrix, and scales nothing."""
+    scales = {entry.name: entry.f for entry in node.attribute if entry.name in ("alpha", "beta")}
+    plain = scales.get("alpha", 1.0) == 1.0 and (not addend(node) or scales.get("beta", 1.0) == 1.0)
     return plain and not attribute(node, "transA", 0)
 
 
 def addend(node: NodeProto) -> str:
-    """What a Gemm adds to the product, "" for nothing."""
+    """The addend of a Gemm, "" for none."""
     return node.input[2] if len(node.input) > 2 else ""

@@ -1,4 +1,4 @@
-"""Random operators, also in the functions that a node calls."""
+"""Which nodes draw random numbers, and so may not be run twice, dropped or merged."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ from collections.abc import Iterable
 
 from onnx import NodeProto
 
-from passes.analysis.safety.speculation import RANDOM
 from passes.ir import scope as scoping
 from passes.ir.model import Model
+from passes.ir.operator_traits import traits_of
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of
+
+_KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
+
+
+def is_pure(node: NodeProto) -> bool:
+    """Whether a node is proven to give the same result each time, at every depth.
+
+    Nothing is known about functions and operators of other domains, so these are not.
+    """
+    if _draws(node) or node.domain not in _KNOWN_DOMAINS:
+        return False
+    return all(is_pure(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
 
 
 def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
-    """The first node, at any depth and in any function called, that draws anew each time."""
-    functions = {function_key(one): one for one in model.proto.functions}
+    """The first node that is known to draw random numbers, at any depth and in any called function.
+
+    Operators of other domains that the model does not define are assumed not to.
+    """
+    functions = {function_key(function): function for function in model.proto.functions}
     seen: set[FunctionKey] = set()
     pending = list(nodes)[::-1]
     while pending:
         node = pending.pop()
-        if op_of(node) in RANDOM or _trains(node):
+        if _draws(node):
             return node
         called = called_key(node)
         if called in functions and called not in seen:
@@ -30,6 +45,8 @@ def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
     return None
 
 
-def _trains(node: NodeProto) -> bool:
-    """Whether a Dropout may be told that it trains."""
-    return op_of(node) == "Dropout" and len(node.input) > 2 and bool(node.input[2])
+def _draws(node: NodeProto) -> bool:
+    """Whether an operator draws random numbers; a Dropout does where it may be in training mode."""
+    if op_of(node) == "Dropout":
+        return len(node.input) > 2 and bool(node.input[2])
+    return traits_of(node).draws

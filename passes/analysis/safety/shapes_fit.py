@@ -1,81 +1,263 @@
 """Whether the shapes at hand keep an op from failing where the original may not have run it.
 
 A body that never runs, or a branch that is not taken, may hold ops that do not fit what they
-would read. What is not proven to fit here may fail. That two sizes are declared with one symbol
-is a proof for inputs of the model, and elsewhere where the user lets inputs be taken for valid.
+would read. What is not proven to fit here may fail. Two sizes with one symbol are proven to be
+equal for inputs of the model, and elsewhere where the user lets inputs be assumed to be valid.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
 
-from onnx import NodeProto
+import numpy as np
+from onnx import NodeProto, TypeProto
 
-from passes.analysis.safety.shape_checks import CHECKS, Reading
+from passes.analysis.integers.folding import Array
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import Shape, Work, traits_of
 from passes.ir.operators import op_of
+from passes.types.value_types import Dim, Dims, dims_of
 
-# fmt: off
-_ELEMENTWISE = frozenset(
-    {
-        "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast",
-        "CastLike", "Ceil", "Celu", "Constant", "Cos", "Cosh", "Elu", "Erf", "Exp", "Floor",
-        "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log",
-        "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign",
-        "Sin", "Sinh", "Size", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh",
-        "ThresholdedRelu",
-    }
-)
-_BROADCAST = frozenset(
-    {
-        "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal",
-        "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul",
-        "Or", "Pow", "Sub", "Sum", "Where", "Xor",
-    }
-)
-# fmt: on
+
+@dataclass(frozen=True)
+class Known:
+    """Facts about the values that nodes read: dims, constants, types; `trusted`: whether
+    sizes of one symbol are equal, as in proven dims."""
+
+    opset: int
+    dims_of: Callable[[str], Dims | None]
+    constant: Callable[[str], Array | None]
+    trusted: bool = True
+    type_of: Callable[[str], TypeProto | None] = lambda name: None
+
+    @classmethod
+    def of_types(
+        cls,
+        opset: int,
+        types: Mapping[str, TypeProto],
+        constants: Callable[[str], Array | None],
+        *,
+        trusted: bool = True,
+    ) -> Known:
+        """The facts that types give, for names that are unique at every depth."""
+        return cls(opset, lambda name: dims_of(types.get(name)), constants, trusted, types.get)
+
+    @classmethod
+    def nothing(cls) -> Known:
+        """No facts, not even the opset."""
+        return cls(0, lambda name: None, lambda name: None)
+
+    def dims(self, node: NodeProto) -> list[Dims] | None:
+        """The dims of all inputs that are not omitted; None where a rank is unknown."""
+        found = [self.dims_of(name) for name in node.input if name]
+        return None if None in found else [dims for dims in found if dims is not None]
+
+    def same(self, sizes: Sequence[Dim]) -> bool:
+        """Whether these sizes are proven to be equal."""
+        first, *rest = sizes
+        known = isinstance(first, int) or (self.trusted and first is not None)
+        return not rest or (known and all(size == first for size in rest))
+
+    def broadcast(self, shapes: Sequence[Dims]) -> Dims | None:
+        """The shape that these broadcast to; None where it is not proven that they do."""
+        result: list[Dim] = []
+        for column in zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1):
+            sizes = [size for size in column if size != 1]
+            if sizes and not self.same(sizes):
+                return None
+            result.append(sizes[0] if sizes else 1)
+        return tuple(reversed(result))
+
+    def ints(self, node: NodeProto, attribute: str, position: int) -> list[int] | None:
+        """Integers from an attribute or a constant input; None where there is neither."""
+        declared = next((entry for entry in node.attribute if entry.name == attribute), None)
+        if declared is not None:
+            return list(declared.ints)
+        if position >= len(node.input) or not node.input[position]:
+            return None
+        value = self.constant(node.input[position])
+        return None if value is None else [int(number) for number in value.reshape(-1)]
+
+
+def _int(node: NodeProto, name: str, default: int) -> int:
+    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
+
+
+def _axis(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    default = -1 if known.opset >= 13 and op_of(node) != "Flatten" else 1
+    rank = len(dims[0])
+    return -rank <= _int(node, "axis", default) < rank
+
+
+def _clip(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    return all(dim == () for dim in dims[1:])
+
+
+def _matmul(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    left, right = dims
+    if not left or not right or not known.same([left[-1], right[-2:][0]]):
+        return False
+    return known.broadcast([left[:-2], right[:-2]]) is not None
+
+
+def _gemm(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    if len(dims[0]) != 2 or len(dims[1]) != 2:
+        return False
+    left = dims[0][:: -1 if _int(node, "transA", 0) else 1]
+    right = dims[1][:: -1 if _int(node, "transB", 0) else 1]
+    product = (left[0], right[1])
+    added = len(dims) < 3 or known.broadcast([product, dims[2]]) == product
+    return added and known.same([left[1], right[0]])
+
+
+def _concat(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    rank, axis = len(dims[0]), _int(node, "axis", 1)
+    if not -rank <= axis < rank or any(len(dim) != rank for dim in dims):
+        return False
+    return all(
+        position == axis % rank or known.same(column)
+        for position, column in enumerate(zip(*dims, strict=True))
+    )
+
+
+def _transpose(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    order = known.ints(node, "perm", 1)
+    return order is None or sorted(order) == list(range(len(dims[0])))
+
+
+def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axis, index = _int(node, "axis", 0), known.constant(node.input[1])
+    if index is None or not -len(dims[0]) <= axis < len(dims[0]):
+        return False
+    size, least = dims[0][axis], 0 if known.opset < 11 else -1
+    if not isinstance(size, int):
+        return False
+    return bool(np.all(index >= least * size) and np.all(index < size))
+
+
+def _squeeze(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axes, rank = known.ints(node, "axes", 1), len(dims[0])
+    if axes is None:
+        return len(node.input) < 2 and None not in dims[0]
+    return all(-rank <= axis < rank and dims[0][axis] == 1 for axis in axes)
+
+
+def _unsqueeze(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axes = known.ints(node, "axes", 1) or []
+    rank = len(dims[0]) + len(axes)
+    inside = all(-rank <= axis < rank for axis in axes)
+    return inside and 0 < len(axes) == len({axis % rank for axis in axes})
+
+
+def _reduce(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axes, rank = known.ints(node, "axes", 1), len(dims[0])
+    if axes is None:
+        return len(node.input) < 2 or not node.input[1]
+    return all(-rank <= axis < rank for axis in axes)
+
+
+def _reshape(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    """A 0 copies a dim; a -1 is the rest, for which copied sizes must not be 0."""
+    shape, row = known.ints(node, "shape", 1), dims[0]
+    if shape is None or _int(node, "allowzero", 0) or min(shape, default=1) < -1:
+        return False
+    if shape.count(-1) > 1 or 0 in shape[len(row) :]:
+        return False
+    copied = [size for size, target in zip(row, shape, strict=False) if target == 0]
+    left = [size for position, size in enumerate(row) if shape[position : position + 1] != [0]]
+    elements = int(np.prod([size for size in left if isinstance(size, int)], dtype=np.int64))
+    target = int(np.prod([size for size in shape if size > 0], dtype=np.int64))
+    if -1 in shape:
+        return elements % target == 0 and all(isinstance(size, int) and size for size in copied)
+    return elements == target and all(isinstance(size, int) for size in left)
+
+
+def _pooled(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    return len(dims[0]) > 2
+
+
+def _expand(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    shape = known.ints(node, "shape", 1)
+    return shape is not None and known.broadcast([dims[0], tuple(shape)]) is not None
+
+
+def _tile(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    repeats = known.ints(node, "repeats", 1)
+    return repeats is not None and len(repeats) == len(dims[0]) and min(repeats, default=0) >= 0
+
+
+def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    starts, ends = known.ints(node, "starts", 1), known.ints(node, "ends", 2)
+    axes, steps = known.ints(node, "axes", 3), known.ints(node, "steps", 4)
+    names = [name for name in node.input[1:] if name]
+    if starts is None or ends is None or any(known.constant(name) is None for name in names):
+        return False
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    rank = len(dims[0])
+    inside = all(-rank <= axis < rank for axis in axes) and 0 not in steps
+    return inside and len(starts) == len(ends) == len(axes) == len(steps)
+
+
+Check = Callable[[NodeProto, Sequence[Dims], Known], bool]
+#: What ops require of shapes beyond what their traits imply.
+_CHECKS: Mapping[str, Check] = {
+    "ArgMax": _axis,
+    "ArgMin": _axis,
+    "Clip": _clip,
+    "Concat": _concat,
+    "Expand": _expand,
+    "Flatten": _axis,
+    "Gather": _gather,
+    "Gemm": _gemm,
+    "GlobalAveragePool": _pooled,
+    "GlobalLpPool": _pooled,
+    "GlobalMaxPool": _pooled,
+    "Hardmax": _axis,
+    "LogSoftmax": _axis,
+    "MatMul": _matmul,
+    "Reshape": _reshape,
+    "Slice": _slice,
+    "Softmax": _axis,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Unsqueeze": _unsqueeze,
+}
+
 _BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}
 _ALL_BROADCAST_SINCE = 7
 
 
-def fits(node: NodeProto, reading: Reading) -> bool:
+def fits(node: NodeProto, known: Known) -> bool:
     """Whether a node of the standard domain is proven to fit the shapes that it reads."""
-    if any(one.ref_attr_name for one in node.attribute):
+    if any(attribute.ref_attr_name for attribute in node.attribute):
         return op_of(node) == "Constant"
-    if op_of(node) in _ELEMENTWISE:
+    shape, check = traits_of(node).shape, _CHECKS.get(op_of(node))
+    free = not node.input or traits_of(node).work is Work.FREE
+    if check is None and (shape is Shape.ELEMENTWISE or free):
         return True
-    dims = reading.dims(node)
-    if dims is None or reading.opset < _ALL_BROADCAST_SINCE:
+    if shape is Shape.BROADCAST and len(set(node.input)) == 1:
+        return True
+    dims = known.dims(node)
+    if dims is None or known.opset < _ALL_BROADCAST_SINCE:
         return False
-    if op_of(node) in _BROADCAST:
+    if shape is Shape.BROADCAST:
         since = _BROADCASTS_SINCE.get(op_of(node), _ALL_BROADCAST_SINCE)
-        return reading.opset >= since and reading.broadcast(dims) is not None
-    check = CHECKS.get("Reduce" if op_of(node).startswith("Reduce") else op_of(node))
-    return check is not None and check(node, dims, reading)
-
-
-def goes_by_element(node: NodeProto) -> bool:
-    """Whether an op of the standard domain gives an element for each element it reads."""
-    return op_of(node) in _ELEMENTWISE or op_of(node) in _BROADCAST
-
-
-def is_known_to_need(node: NodeProto, reading: Reading) -> bool:
-    """Whether an op, of those in a node of which it is known what shapes they fit, is not proven
-    to fit the ones that it reads."""
-    return any(_is_checked(one) and not fits(one, reading) for one in leaves(node))
-
-
-def _is_checked(node: NodeProto) -> bool:
-    known = _ELEMENTWISE | _BROADCAST | CHECKS.keys()
-    return op_of(node) in known or op_of(node).startswith("Reduce")
+        return known.opset >= since and known.broadcast(dims) is not None
+    if shape is Shape.REDUCED:
+        return _reduce(node, dims, known)
+    return check is not None and check(node, dims, known)
 
 
 def leaves(node: NodeProto) -> Iterator[NodeProto]:
-    """A node, or those in its bodies that have none themselves."""
+    """A node, or the nodes in its bodies that have no bodies themselves."""
     pending = [node]
     while pending:
-        one = pending.pop()
-        if scoping.holds_graphs(one):
-            pending.extend(inner for _, graph in scoping.subgraphs(one) for inner in graph.node)
+        current = pending.pop()
+        if scoping.holds_graphs(current):
+            pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)
         else:
-            yield one
+            yield current

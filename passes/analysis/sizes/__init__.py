@@ -1,3 +1,3 @@
-"""Sizes of tensors, in terms of those that only the run tells."""
+"""How sizes go through operators, and into and out of bodies."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Symbols for the sizes in the body of a Loop, which only the inference of that body knows."""
+"""Symbols for sizes in the body of a Loop that only the inference of that body uses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OWN, _CHANGED, _SIZE = "own size of ", "changed size of ", "size "
 
 
 def own_size(name: str, axis: int) -> str:
-    """The symbol of a size that is not known, but the same in every iteration."""
+    """The symbol of an unknown size that is the same in every iteration."""
     return f"{_OWN}{name}.{axis}"
 
 
@@ -23,7 +23,7 @@ def changed_size(name: str, axis: int) -> str:
 
 
 def size_symbol(size: Affine | None) -> Dim:
-    """The symbol, or the number, that a size is."""
+    """The symbol or the number for a size."""
     if size is None:
         return None
     if size.number is not None:
@@ -32,23 +32,23 @@ def size_symbol(size: Affine | None) -> Dim:
     return f"{_SIZE}{terms} + {size.constant}"
 
 
-def is_told(dim: Dim) -> bool:
-    """Whether a dim is a number, or the size of an axis that is known to be another one."""
+def is_definite(dim: Dim) -> bool:
+    """Whether a dim is a number, or a symbol that stands for one particular size."""
     return isinstance(dim, int) or (dim is not None and not dim.startswith((_CHANGED, INFERRED)))
 
 
 def symbol_of_rows(dim: Dim, types: Mapping[str, TypeProto]) -> str | None:
-    """What the number of rows is called where it is `dim`, None where nothing declares it.
+    """The symbol for the number of rows where it is `dim`; None where nothing declares it.
 
-    Nor where a value of one row, of these types, has a size by that name: who knows if they are
-    one.
+    None also where one of these types, of values of one row, has a size of that symbol: it is
+    unknown whether they are equal.
     """
     if not isinstance(dim, str) or dim.startswith(INFERRED):
         return None
-    return None if any(dim in (dims_of(one) or ()) for one in types.values()) else dim
+    return None if any(dim in (dims_of(type_) or ()) for type_ in types.values()) else dim
 
 
 def without_made_up(dims: Dims) -> Dims:
-    """A shape without the symbols that only the inference of a body knows."""
-    made = (_OWN, _CHANGED, INFERRED, _SIZE)
-    return tuple(None if isinstance(dim, str) and dim.startswith(made) else dim for dim in dims)
+    """A shape without the symbols that inference made up."""
+    prefixes = (_OWN, _CHANGED, INFERRED, _SIZE)
+    return tuple(None if isinstance(dim, str) and dim.startswith(prefixes) else dim for dim in dims)

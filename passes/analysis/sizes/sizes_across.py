@@ -1,4 +1,4 @@
-"""Sizes across the border of a body: of what is fed to it, and of what loops and branches give."""
+"""Sizes across the border of a body: of its inputs, and of outputs of loops and branches."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.integer_ops import is_settled
-from passes.analysis.safety.speculation import is_pure
-from passes.analysis.trip_count import facts
+from passes.analysis.integers.integer_ops import Reading, is_settled
+from passes.analysis.safety.randomness import is_pure
+from passes.analysis.trip_count.conditions import never_ends, starts_always
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -23,17 +23,22 @@ _LOOPS = ("Loop", "Scan")
 
 @dataclass(frozen=True)
 class Across:
-    """Reads what is around a node with bodies, and inside of them: the size of an axis, how many
-    axes a value has, a single whole number, and which node makes a value."""
+    """Follows sizes into and out of bodies; `read` returns the facts that a scope sees."""
 
     site: Site
-    size: Callable[[Scope, str, int], Affine | None]
-    rank: Callable[[Scope, str], int | None]
-    number: Callable[[Scope, str], Affine | None]
-    producer: Callable[[Scope, str], NodeProto | None]
+    read: Callable[[Scope], Reading]
+
+    def size(self, scope: Scope, name: str, axis: int) -> Affine | None:
+        """The size of an axis of what a name means in a scope."""
+        return self.read(scope).size(name, axis)
+
+    def number(self, scope: Scope, name: str) -> Affine | None:
+        """The single integer that a value holds."""
+        found = self.read(scope).ints(name)
+        return None if found is None else found.single
 
     def inwards(self, home: Scope, name: str, axis: int) -> Affine | None:
-        """The size of an axis of what a body is fed as `name`, in every iteration."""
+        """The size of an axis of the body input `name`, in every iteration."""
         fed = fed_by(self.site, home, name)
         if fed is None or fed.along is None:
             return None if fed is None else self.size(fed.scope, fed.tensor, axis)
@@ -41,9 +46,9 @@ class Across:
         return None if along is None else self.size(fed.scope, fed.tensor, axis + (axis >= along))
 
     def outwards(self, home: Scope, node: NodeProto, name: str, axis: int) -> Affine | None:
-        """The size of an axis of what a loop or an If gives as `name`."""
-        index = self.site.model.position(home.owner, name)
-        if index is None or not is_pure(node):  # what gives another result may be another size
+        """The size of an axis of the output `name` of a loop or an If."""
+        index = self.site.model.index(home.owner).positions.get(name)
+        if index is None or not is_pure(node):  # an impure node may return another size
             return None
         if op_of(node) == "If":
             return self._chosen(home, index, list(node.output).index(name), axis)
@@ -55,29 +60,29 @@ class Across:
             if carried.final == name:
                 kept = form.kind is Kind.SCAN or _hands_on(self.site, body, carried)
                 return self.size(home, carried.initial, axis) if kept else None
-        collected = next(one for one in form.collected if one.tensor == name)
+        collected = next(collected for collected in form.collected if collected.tensor == name)
         if axis != self._axis(home, name, collected.axis):
-            return None  # of no iterations, nothing tells it
+            return None  # without iterations, it is unknown
         return self._trips(home, index, form)
 
     def _axis(self, scope: Scope, name: str, axis: int) -> int | None:
         """An axis, counted from the front."""
-        rank = self.rank(scope, name) if axis < 0 else None
+        rank = self.read(scope).rank(name) if axis < 0 else None
         return axis if axis >= 0 else None if rank is None else axis + rank
 
     def _trips(self, home: Scope, index: int, form: LoopForm) -> Affine | None:
-        """How often a loop runs, which must be as often as each input has elements to scan."""
+        """The trip count of a loop, which must be the length of each scanned input."""
         if form.kind is Kind.SCAN:
-            sizes = (self.size(home, one.tensor, one.axis) for one in form.scanned)
+            sizes = (self.size(home, scanned.tensor, scanned.axis) for scanned in form.scanned)
             return next((size for size in sizes if size is not None), None)
         site = replace(self.site, place=Place(home.owner.node[index], index, home))
-        if not form.trip_count or not facts.condition_always_true(site, form):
+        if not form.trip_count or not (starts_always(site, form) and never_ends(site, form)):
             return None
         count = self.number(home, form.trip_count)
         return count if count is not None and count.at_least(0) else None
 
     def _chosen(self, home: Scope, index: int, output: int, axis: int) -> Affine | None:
-        """The size that both branches give, or which is 0 where the one that gives 0 is taken."""
+        """The size that both branches return, or that is 0 where the branch that returns 0 runs."""
         branches = {str(scope.key[-1]): scope for scope in home.inner(index)}
         some, none = (
             self.size(branches[name], scoping.output_names(branches[name].owner)[output], axis)
@@ -89,18 +94,18 @@ class Across:
         return some if zero is not None and some - none in (zero, zero.times(-1)) else None
 
     def _zero_otherwise(self, home: Scope, condition: str) -> Affine | None:
-        """A number that is 0 wherever a condition does not hold, which asks if it is above 0."""
-        test = self.producer(home, condition)
+        """A number that is 0 wherever a condition fails that compares it with 0."""
+        test = self.site.model.visible_producer(home, condition)
         if test is None or op_of(test) != "Greater":
             return None
         count, bound = (self.number(home, name) for name in test.input)
-        asked = count is not None and bound is not None and bound.number == 0
-        return count if asked and count is not None and count.at_least(0) else None
+        compared = count is not None and bound is not None and bound.number == 0
+        return count if compared and count is not None and count.at_least(0) else None
 
 
 @dataclass(frozen=True)
 class Fed:
-    """What a body is fed: `tensor` as it is, or a slice of it `along` an axis, from `scope`."""
+    """What feeds a body input: `tensor` itself, or a slice of it `along` an axis, from `scope`."""
 
     scope: Scope
     tensor: str
@@ -108,8 +113,8 @@ class Fed:
 
 
 def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
-    """What the input of a body is in every iteration, None where that is another thing in each."""
-    if home.outer is None or name not in site.model.input_names(home.owner):
+    """What feeds the input of a body in every iteration; None where that varies."""
+    if home.outer is None or name not in site.model.index(home.owner).inputs:
         return None
     index = home.key[-2]
     assert isinstance(index, int)
@@ -125,18 +130,13 @@ def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
     return None
 
 
-def _hands_on(site: Site, body: Scope, one: Carried) -> bool:
-    """Whether every iteration hands on what is carried as it is."""
-    name = one.body_output
-    while (node := site.model.producer(body.owner, name)) is not None:
-        if op_of(node) != "Identity":
-            return False
-        name = node.input[0]
-    return name == one.body_input
+def _hands_on(site: Site, body: Scope, carried: Carried) -> bool:
+    """Whether every iteration hands on a carried value unchanged."""
+    return site.model.index(body.owner).source(carried.body_output) == carried.body_input
 
 
 def _form(site: Site, home: Scope, node: NodeProto) -> LoopForm | None:
-    """A loop in a graph; None where the node is none, or a Scan-8, whose rows may end early."""
+    """The form of a loop; None where the node is none, or a Scan-8, whose rows may end early."""
     if op_of(node) not in _LOOPS or not is_settled(node):
         return None
     *_, top = home.chain()

@@ -19,9 +19,9 @@ _END = (1 << 31) - 1  # no axis is longer
 def forget_whole_axes(graph: GraphProto) -> None:
     """Let the Slices of a graph name only the axes that they cut.
 
-    Inference takes the size of an unknown axis for changed where a Slice names it at all.
+    Inference assumes that the size of an unknown axis changes where a Slice names it at all.
     """
-    fixed: dict[str, TensorProto | None] = {one.name: one for one in graph.initializer}
+    fixed: dict[str, TensorProto | None] = {tensor.name: tensor for tensor in graph.initializer}
     fixed |= {node.output[0]: constant_tensor(node) for node in graph.node if node.output}
     for number, node in enumerate(graph.node):
         if op_of(node) != "Slice":
@@ -33,33 +33,35 @@ def forget_whole_axes(graph: GraphProto) -> None:
 
 
 def _forget_in_attributes(node: NodeProto) -> None:
-    """As below opset 10."""
-    told = {one.name: one for one in node.attribute}
-    if {"starts", "ends", "axes"} <= set(told):
-        starts, ends = told["starts"].ints, told["ends"].ints
+    """For Slices below opset 10."""
+    known = {attribute.name: attribute for attribute in node.attribute}
+    if {"starts", "ends", "axes"} <= set(known):
+        starts, ends = known["starts"].ints, known["ends"].ints
         cut = cut_axes(starts, ends, [1] * len(starts))
         for name in ("starts", "ends", "axes"):
-            told[name].ints[:] = [told[name].ints[at] for at in cut]
+            known[name].ints[:] = [known[name].ints[position] for position in cut]
 
 
 def cut_axes(starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> list[int]:
-    """The positions of the axes of which a Slice, so bounded, may leave something out."""
+    """The positions of the axes that a Slice with these bounds may cut."""
     bounds = enumerate(zip(starts, ends, steps, strict=True))
-    return [at for at, (start, end, step) in bounds if (start, step) != (0, 1) or end < _END]
+    return [
+        position for position, (start, end, step) in bounds if (start, step) != (0, 1) or end < _END
+    ]
 
 
 def _cuts(node: NodeProto, fixed: Mapping[str, TensorProto | None]) -> list[Array] | None:
-    """Starts, ends, axes and steps of what is cut; None where nothing is to be left out."""
-    given = [fixed.get(name) for name in node.input[1:] if name]
-    if len(given) < 3:
-        return None  # without axes, all are named
-    known = [numpy_helper.to_array(one) for one in given if one is not None]
+    """Starts, ends, axes and steps of the axes that are cut; None where none can be left out."""
+    tensors = [fixed.get(name) for name in node.input[1:] if name]
+    if len(tensors) < 3:
+        return None  # without axes, it names all
+    known = [numpy_helper.to_array(tensor) for tensor in tensors if tensor is not None]
     if len(known) != len(node.input) - 1:
         return None
     starts, ends, axes, *steps = known
     step = steps[0] if steps else np.ones_like(starts)
     cut = cut_axes(starts.tolist(), ends.tolist(), step.tolist())
-    return None if len(cut) == len(axes) else [one[cut] for one in (starts, ends, axes, step)]
+    return None if len(cut) == len(axes) else [array[cut] for array in (starts, ends, axes, step)]
 
 
 def _write(graph: GraphProto, node: NodeProto, cuts: list[Array], name: str) -> None:

@@ -1,3 +1,3 @@
-"""How often a loop runs, and what it counts with."""
+"""The trip count of a loop, and what it counts with."""
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _THEN, _ELSE = "then_branch", "else_branch"
 
 
 def check_if_form(site: Site) -> None:
-    """Both branches are there, take nothing, and return what the node has outputs for."""
+    """Both branches exist, take nothing, and return as many values as the node has outputs."""
     bodies = {name: body_of(site, name) for name in (_THEN, _ELSE) if not site.is_open(name)}
     for name, body in bodies.items():
         taken = len(body.heading.taken)

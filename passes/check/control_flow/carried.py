@@ -35,7 +35,7 @@ def check_carried(
 
 
 def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
-    """What the body returns has the types that the node's outputs are declared with."""
+    """What the body returns has the declared types of the node's outputs."""
     for position, (outer, inner) in enumerate(zip(site.node.output[:], returned, strict=True)):
         declared = look.declared(site.scope, outer) if outer else ""
         if declared and _differ(declared, found := look.kind(body.scope, inner)):
@@ -66,8 +66,8 @@ def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
         raise site.error(f"{name!r} is a {kind}, but {op_of(site.node)} takes tensors only")
 
 
-def _differ(one: str, other: str) -> bool:
-    """Whether both are known and do not fit; an optional may hold what it is compared with."""
-    if one == other or not one or not other:
+def _differ(left: str, right: str) -> bool:
+    """Whether both are known and differ; an optional may hold what it is compared with."""
+    if left == right or not left or not right:
         return False
-    return one.removeprefix("optional(").rstrip(")") != other.removeprefix("optional(").rstrip(")")
+    return left.removeprefix("optional(").rstrip(")") != right.removeprefix("optional(").rstrip(")")

@@ -35,7 +35,7 @@ def check_loop_form(site: Site) -> None:
 
 
 def check_loop_types(site: Site, look: Lookup) -> None:
-    """Trip count and condition are what they must be, carried values keep their types."""
+    """Trip count and condition have their types, carried values keep theirs."""
     body = site.bodies["body"]
     trips, condition, *carried = site.node.input[:]
     if trips:
@@ -44,14 +44,14 @@ def check_loop_types(site: Site, look: Lookup) -> None:
         check_scalar(site, look, condition, "bool", "the condition")
     number, again, *taken = body.heading.taken
     answer, *returned = body.heading.returned
-    for name, wanted, sentence in (
+    for name, expected, sentence in (
         (number, "int64", "the body takes its iteration number"),
         (again, "bool", "the body takes its condition"),
         (answer, "bool", "the body returns its condition"),
     ):
         found = look.kind(body.scope, name)
-        if found and found != wanted:
-            raise site.error(f"{sentence} ({name!r}) as {found}, not {wanted}")
+        if found and found != expected:
+            raise site.error(f"{sentence} ({name!r}) as {found}, not {expected}")
     states = returned[: len(carried)]
     check_carried(site, look, body, list(zip(carried, taken, states, strict=True)))
     _check_collected(site, look, returned[len(carried) :])

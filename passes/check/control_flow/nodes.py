@@ -25,7 +25,7 @@ _TYPES: dict[str, Callable[[Site, Lookup], None]] = {
     "Loop": check_loop_types,
     "If": check_if_types,
 }
-#: Without these a Scan or Loop cannot be told apart further; a function's caller may give them.
+#: Without these a Scan or Loop cannot be checked further; a function's caller may choose them.
 _OPEN = ("body", "num_scan_inputs")
 
 
@@ -35,21 +35,21 @@ def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[Site]:
 
 
 def check_form(sites: Iterable[Site]) -> None:
-    """What can be counted; inference may crash on a model that fails here."""
+    """Check what can be counted; inference may crash on a model that fails here."""
     for site in sites:
         if not site.is_open(*_OPEN):
             _FORM[op_of(site.node)](site)
 
 
 def taken_as_meant(sites: Iterable[Site]) -> Iterator[str]:
-    """What is no valid model by the letter, and runs everywhere: a sentence each."""
+    """Deviations from the specification that every runtime accepts: a sentence each."""
     for site in sites:
         if op_of(site.node) == "Scan":
             yield from scan_form.taken_as_meant(site)
 
 
 def check_types(sites: Iterable[Site], look: Lookup) -> None:
-    """What needs types; they are inferred only where there is a loop."""
+    """Check types, which are inferred only where there is a loop."""
     for site in sites:
         if site.is_open(*_OPEN, "then_branch", "else_branch"):
             continue

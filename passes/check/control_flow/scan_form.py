@@ -71,7 +71,7 @@ def scan_parts(site: Site) -> ScanParts:
 
 
 def _check_stamp(site: Site) -> None:
-    """A Scan of 8 stamped 9 or later, or the other way round, as a wrong conversion leaves it."""
+    """A Scan-8 in a newer opset, or the other way round, as a wrong conversion leaves it."""
     if is_scan_8(site):
         sign = next((name for name in _NEW_LISTS if name in site.attributes), "")
         if sign:
@@ -101,14 +101,14 @@ def _wrong_form(site: Site, form: int, sign: str) -> Exception:
     )
 
 
-def _scanned_count(site: Site, given: int) -> int:
+def _scanned_count(site: Site, fed: int) -> int:
     if "num_scan_inputs" not in site.attributes:
         raise site.error("Scan has no num_scan_inputs")
     scanned = site.attributes["num_scan_inputs"].i
     if scanned < 1:
         raise site.error(f"num_scan_inputs is {scanned}, but a Scan needs at least 1")
-    if scanned > given:
-        raise site.error(f"num_scan_inputs is {scanned}, but the node has {count(given, 'input')}")
+    if scanned > fed:
+        raise site.error(f"num_scan_inputs is {scanned}, but the node has {count(fed, 'input')}")
     return scanned
 
 
@@ -127,17 +127,17 @@ def _check_outputs(site: Site, body: Body, carried: int) -> int:
     return outputs - carried
 
 
-def _check_count(site: Site, name: str, wanted: int, noun: str) -> None:
+def _check_count(site: Site, name: str, expected: int, noun: str) -> None:
     if name not in site.attributes or site.is_open(name):
         return
     found = len(site.attributes[name].ints)
-    if found != wanted:
+    if found != expected:
         entries = "1 entry" if found == 1 else f"{found or 'no'} entries"
-        raise site.error(f"{name} has {entries}, but the node has {count(wanted, noun)}")
+        raise site.error(f"{name} has {entries}, but the node has {count(expected, noun)}")
 
 
-def _check_flags(site: Site, name: str, wanted: int, noun: str) -> None:
-    _check_count(site, name, wanted, noun)
+def _check_flags(site: Site, name: str, expected: int, noun: str) -> None:
+    _check_count(site, name, expected, noun)
     if name not in site.attributes:
         return
     for position, flag in enumerate(site.attributes[name].ints):
@@ -148,7 +148,7 @@ def _check_flags(site: Site, name: str, wanted: int, noun: str) -> None:
 
 
 def taken_as_meant(site: Site) -> Iterator[str]:
-    """What the operator document rules out at the opset, and every runtime takes as it is meant."""
+    """What the operator document rules out at the opset, but every runtime accepts."""
     if is_scan_8(site) or site.opset >= NEGATIVE_AXES:
         return
     for name in ("scan_input_axes", "scan_output_axes"):

@@ -23,10 +23,10 @@ def check_scan_types(site: Site, look: Lookup) -> None:
 def check_scanned_types(site: Site, look: Lookup, parts: ScanParts) -> None:
     """The body takes elements of the type that the scanned input holds."""
     for position, (outer, inner) in enumerate(parts.scanned):
-        given, taken = look.kind(site.scope, outer), look.kind(parts.body.scope, inner)
-        if given and taken and given != taken:
+        held, taken = look.kind(site.scope, outer), look.kind(parts.body.scope, inner)
+        if held and taken and held != taken:
             raise site.error(
-                f"scanned input {position} holds {given} ({outer!r}), but the body takes {taken} "
+                f"scanned input {position} holds {held} ({outer!r}), but the body takes {taken} "
                 f"({inner!r})"
             )
 

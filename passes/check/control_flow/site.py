@@ -27,8 +27,8 @@ class Body:
 class Site:
     """A node that may hold bodies, and the opset it is written in.
 
-    `attributes` and `bodies` are by name; `open` are those attributes that are only named here and
-    given by the caller of a function.
+    `attributes` and `bodies` are by name; `open` are the attributes that refer to those of the
+    surrounding function.
     """
 
     place: Place
@@ -39,7 +39,7 @@ class Site:
 
     @classmethod
     def of(cls, found: NodeInScope, headings: Headings) -> Site:
-        """A node with all that is asked of it at hand."""
+        """A node with its attributes and bodies."""
         attributes = {attribute.name: attribute for attribute in found.node.attribute[:]}
         bodies = {str(body.key[-1]): Body(body, headings[body.key]) for body in found.bodies}
         free = {name for name, attribute in attributes.items() if attribute.ref_attr_name}
@@ -60,7 +60,7 @@ class Site:
         return BadModel(sentence, path=self.place.path)
 
     def is_open(self, *names: str) -> bool:
-        """Whether the caller of a function gives one of these attributes."""
+        """Whether the caller of a function chooses one of these attributes."""
         return not self.open.isdisjoint(names)
 
 
@@ -74,15 +74,15 @@ def body_of(site: Site, name: str) -> Body:
 
 
 def check_fed(site: Site, body: Body, fed: int, meaning: str = "") -> None:
-    """The body takes as many values as the node gives it."""
+    """The body takes as many values as the node feeds it."""
     taken = len(body.heading.taken)
     if taken != fed:
-        given = f"the node feeds {max(fed, 0) or 'none'}{meaning}"
-        raise site.error(f"the body takes {count(taken, 'input')}, but {given}")
+        feeds = f"the node feeds {max(fed, 0) or 'none'}{meaning}"
+        raise site.error(f"the body takes {count(taken, 'input')}, but {feeds}")
 
 
 def check_inputs_given(site: Site, first: int = 0) -> None:
-    """No input from `first` on is left out."""
+    """No input from `first` on is omitted."""
     for position, name in enumerate(site.node.input[:]):
         if position >= first and not name:
             raise site.error(f"input {position} of {op_of(site.node)} is empty, but not optional")

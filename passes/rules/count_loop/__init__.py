@@ -1,3 +1,3 @@
-"""A while becomes a for."""
+"""Loops that end by a condition become counted loops."""
 
 from __future__ import annotations

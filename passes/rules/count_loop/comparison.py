@@ -11,9 +11,9 @@ from passes.analysis.integers.affine import ITERATION, Affine
 class Comparison:
     """In iteration k: `first` + k * `step` is compared with `bound`.
 
-    `op` is Less, LessOrEqual, Greater or GreaterOrEqual, `elem_type` the type of the counter, or
-    the narrower one where the bound is of another, `bound_type`.
-    Where they are compared as floats, these tell them apart in the first `most` iterations.
+    `op` is Less, LessOrEqual, Greater or GreaterOrEqual. `elem_type` is the type of the counter, or
+    the narrower of the two types where the bound has another one, `bound_type`. A comparison of
+    floats is exact in the first `most` iterations.
     """
 
     op: str
@@ -41,21 +41,24 @@ class Comparison:
 
     @property
     def room(self) -> Affine:
-        """How far it is from one iteration before the first to the bound."""
+        """The distance from one iteration before the first to the bound."""
         return self.bound - self.before if self.upwards else self.before - self.bound
 
     @property
     def exact_room(self) -> Affine | None:
-        """The room, where it is how often it holds from one iteration before the first on."""
+        """The room, where it is the number of iterations for which the comparison holds, counting
+        the one before the first."""
         plain = self.strict and abs(self.step) == 1 and self.is_exact_from(self.before)
         return self.room if plain else None
 
     def is_exact_from(self, start: Affine) -> bool:
-        """Whether neither this start nor the bound wraps; so none does as long as it holds."""
+        """Whether neither this start nor the bound wraps; then the counter does not while it
+        holds."""
         return start.fits(self.elem_type) and self.bound.fits(self.bound_type)
 
-    def lasts(self, trips: Affine | None) -> bool:
-        """Whether it ends no loop that has that trip count: as often as it holds, and once more."""
+    def holds_through(self, trips: Affine | None) -> bool:
+        """Whether it cannot end a loop with that trip count: it holds in all iterations and
+        after."""
         if trips is None or abs(self.step) != 1 or not self.is_exact_from(self.first):
             return False
         return trips.fits() and (self.room + (0 if self.strict else 1) - trips).least >= 0

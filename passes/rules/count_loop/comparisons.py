@@ -1,4 +1,4 @@
-"""Comparisons of a counter with a bound: how often in a row they hold."""
+"""Comparisons of a counter with a bound: for how many iterations they hold."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integer_ops import WHOLE, attribute
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import integers_of
-from passes.analysis.trip_count.truth import Truth
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.types.value_types import elem_type_of
 
-#: Up to where a float tells a whole number from the next one.
+#: Up to where a float distinguishes a whole number from the next one.
 _FLOATS = {"float32": 1 << 24, "float64": 1 << 53}
 _LIMITS: dict[int, int] = {
     TensorProto.FLOAT: _FLOATS["float32"],
@@ -32,8 +31,8 @@ _LIMITS: dict[int, int] = {
 class Operand:
     """A side of a comparison.
 
-    `name` is the whole number, in front of the cast; `value` what is known of it; `elem_type` its
-    type, 0 where unknown. Where floats are compared, they are exact below `limit`, else 0.
+    `name` is the integer before the cast, `value` what is known about it, `elem_type` its type, 0
+    where unknown. Where floats are compared, integers below `limit` are exact; else it is 0.
     """
 
     name: str
@@ -43,26 +42,26 @@ class Operand:
 
     @property
     def exact(self) -> bool:
-        """Whether no other number rounds to it: it compares to all numbers as it ought to."""
+        """Whether no other integer rounds to the same float, so that all comparisons are exact."""
         number = None if self.value is None else self.value.number
         return not self.limit or (number is not None and abs(number) < self.limit)
 
 
 @dataclass(frozen=True)
 class Operands:
-    """Reads sides of comparisons, as the body sees them or, `outside`, in front of the loop."""
+    """Reads operands of comparisons, in the body or, if `outside`, in front of the loop."""
 
     integers: Integers
     type_of: Callable[[str], TypeProto | None]
     outside: bool = False
 
     def read(self, name: str) -> Operand:
-        """The side of a comparison that has a name."""
+        """The operand with that name."""
         found = self._cast(name) or self._fixed(name)
         return found or Operand(name, self._value(name), elem_type_of(self.type_of(name)))
 
     def _cast(self, name: str) -> Operand | None:
-        """A whole number that is cast to a float."""
+        """An integer that is cast to a float."""
         node = self.integers.producer(name) if self.outside else self.integers.source(name)
         if node is None or op_of(node) != "Cast":
             return None
@@ -77,7 +76,7 @@ class Operands:
         return Operand(whole, self._value(whole), elem_type, limit)
 
     def _fixed(self, name: str) -> Operand | None:
-        """A float that is fixed, and a whole number."""
+        """A constant float whose value is an integer."""
         array = self._constant(name)
         if array is None or array.size != 1 or str(array.dtype) not in _FLOATS:
             return None
@@ -111,13 +110,12 @@ class Comparisons:
 
     site: Site
     form: LoopForm
-    truth: Truth
     integers: Integers
 
     @classmethod
     def of(cls, site: Site, form: LoopForm) -> Comparisons:
         """The comparisons of a site."""
-        return cls(site, form, Truth(site, form), integers_of(site, form))
+        return cls(site, form, integers_of(site, form))
 
     def in_body(self, node: NodeProto | None) -> Comparison:
         """What a part of the body's condition compares.
@@ -132,7 +130,7 @@ class Comparisons:
         return self._comparison(op, left, right)
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
-        """Whether an outer condition is what `like` would be one iteration before the first."""
+        """Whether an outer condition is the comparison `like`, one iteration before the first."""
         found = self._around(node)
         if found is None:
             return False
@@ -144,8 +142,9 @@ class Comparisons:
         same = op == like.op and values == wanted
         return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
 
-    def needless(self, node: NodeProto | None, trips: Affine | None) -> bool:
-        """Whether a loop of that trip count does not run anyway where an outer condition fails."""
+    def is_redundant_with(self, node: NodeProto | None, trips: Affine | None) -> bool:
+        """Whether a loop of that trip count runs no iteration anyway if an outer condition
+        fails."""
         found = self._around(node)
         if found is None or trips is None:
             return False
@@ -155,7 +154,7 @@ class Comparisons:
         return exact and (room + (1 if op.endswith("Equal") else 0) - trips).least >= 0
 
     def _around(self, node: NodeProto | None) -> tuple[str, Affine, Affine] | None:
-        """What an outer condition compares, and how, where that is known."""
+        """The operator and the operands of an outer condition, where they are known."""
         found = _opened(node, self.integers.producer)
         if found is None:
             return None
@@ -172,7 +171,7 @@ class Comparisons:
             raise Refused(
                 "comparison",
                 f"a part of the condition {what}; only comparisons of a counter with a bound "
-                "by Less, LessOrEqual, Greater or GreaterOrEqual tell how often the loop runs",
+                "by Less, LessOrEqual, Greater or GreaterOrEqual determine the trip count",
                 [self.site.path, *(node.output if node is not None else ())],
             )
         return found
@@ -206,34 +205,34 @@ class Comparisons:
         return Comparison(op, first, step, bound.value, elem_type, bound_type, most)
 
     def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
-        """In how many iterations the numbers are told apart; None where they always are.
+        """The number of iterations in which the floats are distinct; None where they always are.
 
-        A number that floats have compares to every other one as it ought to: it is the bound, or
-        what the counter is before it leaves their exact range.
+        An integer that floats represent compares correctly with every other one. This is the bound,
+        or the counter until it leaves the range of exact integers.
         """
         if bound.exact:
             return None
         if not first.exact or first.value is None:
             raise Refused(
                 "float-counter",
-                f"{first.name!r} is compared as a float, which rounds, and it is not fixed where "
-                "it starts, nor where it ends",
+                f"{first.name!r} is compared as a float, which rounds, and neither its initial "
+                "value nor its bound is a constant",
                 [self.site.path, first.name],
             )
         return (first.limit - 1 - abs(first.value.constant)) // step + 1
 
     def _refuse_floats(self, *sides: Operand) -> int:
-        """The type of the numbers that are compared, the narrower one where they differ."""
-        for one in sides:
-            if one.elem_type and one.elem_type not in WHOLE:
+        """The type of the compared integers, the narrower one where they differ."""
+        for side in sides:
+            if side.elem_type and side.elem_type not in WHOLE:
                 raise Refused(
                     "float-counter",
-                    f"{one.name!r} in the condition is of type "
-                    f"{TensorProto.DataType.Name(one.elem_type)}; "
+                    f"{side.name!r} in the condition is of type "
+                    f"{TensorProto.DataType.Name(side.elem_type)}; "
                     "only int64 and int32 counters neither round nor wrap early",
-                    [self.site.path, one.name],
+                    [self.site.path, side.name],
                 )
-        types = [one.elem_type for one in sides if one.elem_type]
+        types = [side.elem_type for side in sides if side.elem_type]
         if not types:
             raise Refused(
                 "unknown-type",
@@ -243,9 +242,9 @@ class Comparisons:
         return TensorProto.INT32 if TensorProto.INT32 in types else TensorProto.INT64
 
     def _type(self, name: str) -> TypeProto | None:
-        carried = {one.body_input: one.initial for one in self.form.carried}
-        if name in carried:
-            return self.site.type_of(carried[name])
+        initials = {carried.body_input: carried.initial for carried in self.form.carried}
+        if name in initials:
+            return self.site.type_of(initials[name])
         return self.site.body_type_of("body", name)
 
 

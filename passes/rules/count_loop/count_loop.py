@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx import GraphProto, NodeProto, helper
+from onnx import NodeProto, helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
+from passes.analysis.bodies.liveness import dead_after_rewrite, doubts_of
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.unread import doubts_of
-from passes.analysis.trip_count import facts
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
+from passes.ir.live import live
 from passes.ir.operators import op_of
-from passes.ir.versions import WHERE_SINCE
+from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.count_loop.counter import Counter
@@ -25,22 +25,24 @@ from passes.writing.purposes import COUNT_TRIPS
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop whose body says when it ends."""
-    if op_of(node) != "Loop" or opset < WHERE_SINCE:
+    """Whether a node is a Loop whose body computes its condition."""
+    if op_of(node) != "Loop" or opset < LESS_TAKES_INTEGERS:
         return False
-    return len(node.input) > 1 and not _hands_on_its_condition(node)
+    return len(node.input) > 1 and not _hands_on_its_condition(node, opset)
 
 
-def _hands_on_its_condition(node: NodeProto) -> bool:
-    """Whether the body returns the condition it got, or a constant of its own."""
-    form = LoopForm.from_node(node, WHERE_SINCE)
+def _hands_on_its_condition(node: NodeProto, opset: int) -> bool:
+    """Whether the body returns the condition that it gets, or a constant of its own."""
+    form = LoopForm.from_node(node, opset)
     assert form.condition is not None
-    producers = {name: one for one in form.body.node for name in one.output}
-    name = form.condition.body_output
-    while (maker := producers.get(name)) is not None and op_of(maker) in ("Identity", "Cast"):
-        name = maker.input[0]
+    name, producers = form.condition.body_output, form.index.producers
+    while (producer := producers.get(name)) is not None and op_of(producer) in (
+        "Identity",
+        "Cast",
+    ):
+        name = producer.input[0]
     fixed = scoping.initializer_names(form.body)
-    constant = maker is not None and op_of(maker) == "Constant"
+    constant = producer is not None and op_of(producer) == "Constant"
     return name == form.condition.body_input or name in fixed or constant
 
 
@@ -65,35 +67,35 @@ def count_loop(site: Site) -> Edit:
             ...
         }> (0, y0)
 
-    The counter is a carried whole number that grows by a constant, or the iteration number; it
-    is compared with a bound that never changes by Less, LessOrEqual, Greater or GreaterOrEqual,
-    perhaps negated; of several comparisons that must all hold, the first to fail ends the loop,
-    and so does the trip count where there is one. As in the original, the first iteration is up
-    to the initial condition, and the body's condition counts behind it. What holds as long as the
-    trip count lasts does not count. A counter that would wrap would never end the loop: there
-    the new model fails, unless M or another comparison ends it. Numbers are taken as their types
-    hold them; only that no axis and no loop is longer than 2^31 - 2^16 is taken for granted.
+    The counter is the iteration number, or a carried integer that grows by a constant. It is
+    compared with a bound that never changes by Less, LessOrEqual, Greater or GreaterOrEqual,
+    perhaps negated. Of several comparisons that must all hold, the first to fail ends the loop,
+    and so does the trip count where there is one. As in the original, the initial condition
+    decides on the first iteration, the body's condition on those after it. A comparison that holds
+    as long as the trip count lasts is ignored. A counter that would wrap would never end the loop:
+    there the new model fails, unless M or another comparison ends it. Integers have the range of
+    their types; no axis and no loop is assumed to be longer than 2^31 - 2^16.
 
-    Both sides may be cast to floats, as tf2onnx writes it, where the counter starts at a fixed
-    number, or its bound is fixed. Floats round whole numbers from 2^24 on (float64: 2^53): a
-    model that would count further fails; `--assume valid-inputs` takes it that none does.
+    Both sides may be cast to floats, as tf2onnx does, if the initial value of the counter or its
+    bound is a constant. Floats round integers from 2^24 on (float64: 2^53): a model that would
+    count further fails; `--assume valid-inputs` assumes that none does.
 
     Refuses:
     - `endless`: nothing ends the loop
-    - `comparison`: a part of the condition is no comparison of two numbers by their order
+    - `comparison`: a part of the condition is not a comparison of two numbers by their order
     - `no-counter`: what is compared does not grow by a constant step
     - `bound-varies`: the counter is compared with something that may change
-    - `step`: the counter stands still, or goes away from its bound
-    - `float-counter`: the counter is no int64 or int32 number, and not all is fixed; or it is
-      compared as a float, and neither where it starts nor its bound is fixed
-    - `overflow`: the counter wraps, or that it might and then come back is not disproven
+    - `step`: the counter stands still, or moves away from its bound
+    - `float-counter`: the counter is not an int64 or int32 number, and not all is constant; or it
+      is compared as a float, and neither its initial value nor its bound is constant
+    - `overflow`: the counter wraps, or it is not proven that it cannot wrap and come back
     - `unknown-type`: the type of the counter is not known
-    - `few-iterations`: in `optimize`: only the run tells the trip count, and a few iterations take
-      less time than the nodes in front of the loop
+    - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
+      iterations take less time than the nodes in front of the loop
     """
     form = LoopForm.from_node(site.node, site.opset)
     unconditional = form.condition is None or not form.condition.initial
-    if form.trip_count and unconditional and facts.condition_always_true(site, form):
+    if form.trip_count and unconditional and not TripCount(site, form).conditional:
         raise NothingToDo  # it is counted already
     author = Author(site.target, site.names, site.node.name or "loop")
     with author.serving(COUNT_TRIPS):
@@ -110,7 +112,6 @@ def count_loop(site: Site) -> Edit:
         note=note,
         covered=covered,
         context=context_of(site),
-        tidies=True,
         extras=author.extras(nodes),
     )
 
@@ -119,7 +120,8 @@ def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
     """The loop without its condition, which holds whenever the body runs and is handed on."""
     assert form.condition is not None
     inner = author.inside(f"{author.prefix}/step")
-    doubts = doubts_of(site, form) - _makers_of(form.body, form.condition.body_output)
+    _, counting = live(form.body.node, [form.condition.body_output], scoping.free_names)
+    doubts = doubts_of(site, form) - counting
     body = RaisedBody(form, Integers(site, form.body), inner, doubts)
     going = form.condition.body_input
     body.prune(form.body_outputs[1:], form.carried, ())
@@ -132,12 +134,3 @@ def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
     constants = tuple(name for name in form.constant_inputs if name in fixed)
     condition = Condition("", going, go_on)
     return replace(form, body=graph, condition=condition, constant_inputs=constants)
-
-
-def _makers_of(body: GraphProto, name: str) -> set[str]:
-    """All values of a body that a value is computed from, and itself."""
-    found = {name}
-    for node in reversed(body.node):
-        if not found.isdisjoint(node.output):
-            found.update(scoping.free_names(node))
-    return found

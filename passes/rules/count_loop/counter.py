@@ -1,22 +1,23 @@
-"""How often a Loop runs: its trip count, and how often its condition holds before it fails."""
+"""The trip count of a Loop: its M, and for how many iterations its condition holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from onnx import NodeProto, numpy_helper
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.integers import Integers
+from passes.analysis.trip_count.conditions import Conditions
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.rules.count_loop.comparisons import Comparisons
 from passes.rules.count_loop.counting import ENDLESS, Counting
 from passes.rules.count_loop.float_counter import exact_trips
-from passes.types.value_types import dims_of
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_COUNT, GUARD_FLOATS
 
@@ -30,17 +31,17 @@ class Counter:
     author: Author
 
     def count(self) -> tuple[str, str, tuple[Affine, ...]]:
-        """The name of the trip count, written, how the report calls it, and what is known of the
-        numbers of iterations of which the least ends the loop."""
+        """The name of the trip count, its description in the report, and what is known about the
+        limits of which the least ends the loop."""
         reader = Comparisons.of(self.site, self.form)
-        condition = reader.truth.condition
-        outside = reader.truth.outside
+        condition = self.form.condition
+        assert condition is not None
         starts = [
             node
-            for node, name in outside.parts(condition.initial)
-            if not outside.always(name) and not reader.needless(node, self.limit)
+            for node in Conditions.around(self.site).open_parts(condition.initial)
+            if not reader.is_redundant_with(node, self.limit)
         ]
-        parts = reader.truth.open_parts(condition.body_output)
+        parts = Conditions.inside(self.site, self.form).open_parts(condition.body_output)
         fixed = exact_trips(self.site, self.form, parts[0]) if len(parts) == 1 else None
         if fixed is not None:
             count = self.author.int(fixed)
@@ -48,20 +49,20 @@ class Counter:
             known = (Affine(fixed),)
             return self._limited(count, None), f"{fixed} iterations by a float counter", known
         comparisons = list(dict.fromkeys(reader.in_body(part) for part in parts))
-        ending = [one for one in comparisons if not one.lasts(self.limit)]
+        ending = [
+            comparison for comparison in comparisons if not comparison.holds_through(self.limit)
+        ]
         if not ending:
             count, note = self._unconditional(starts)
-            return self._told_apart(count, comparisons), note, self._limits
+            return self._with_float_guard(count, comparisons), note, self._limits
         note = "counts while " + " and ".join(map(str, ending))
-        count = self._told_apart(self._ended(reader, ending, starts), comparisons)
-        return count, note, (*(_roughly(one) for one in ending), *self._limits)
+        count = self._with_float_guard(self._ended(reader, ending, starts), comparisons)
+        return count, note, (*(_roughly(comparison) for comparison in ending), *self._limits)
 
-    @property
+    @cached_property
     def limit(self) -> Affine | None:
-        """What is known of the trip count that the loop has beside its condition."""
-        name = self.form.trip_count
-        known = Integers(self.site).outside(name) if name else None
-        return None if known is None else known.single
+        """What is known about the loop's M, where it has one."""
+        return TripCount(self.site, self.form).size if self.form.trip_count else None
 
     @property
     def _limits(self) -> tuple[Affine, ...]:
@@ -73,17 +74,20 @@ class Counter:
         comparisons: Sequence[Comparison],
         starts: Sequence[NodeProto | None],
     ) -> str:
-        """How often a loop runs that comparisons end, and its trip count where it has one."""
+        """The trip count of a loop that comparisons end, and M where it has one."""
         counting = Counting(self.site, reader.integers, self.author)
         same = _matches(reader, comparisons, starts)
-        begun = [(one, one.before if same else one.first) for one in comparisons]
-        found = [counting.times(one, start, negative=same) for one, start in begun]
+        begun = [
+            (comparison, comparison.before if same else comparison.first)
+            for comparison in comparisons
+        ]
+        found = [counting.times(comparison, start, negative=same) for comparison, start in begun]
         times = [name for name, _ in found]
         size = comparisons[0].exact_room if same and len(comparisons) == 1 else None
         if same:
             count = self._least(times)
         else:
-            if all(counting.reaches_largest(one, start) for one, start in begun):
+            if all(counting.reaches_largest(comparison, start) for comparison, start in begun):
                 times.append(self.author.int(ENDLESS))  # one more must be a number
             count = self._one_more(self._least(times))
             count = self._if_started(count) if starts else count
@@ -93,7 +97,7 @@ class Counter:
             return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
 
     def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
-        """The body never ends the loop, but the initial condition may keep it from running."""
+        """The trip count where only the initial condition can keep the loop from running to M."""
         if not self.form.trip_count:
             raise Refused(
                 "endless", "the loop has no trip count and nothing ends it", [self.site.path]
@@ -103,9 +107,12 @@ class Counter:
         count = self._if_started(self._scalar(self.form.trip_count))
         return count, "only the initial condition counts"
 
-    def _told_apart(self, count: str, comparisons: Sequence[Comparison]) -> str:
-        """The count, or a failure where floats that are compared would no longer be exact."""
-        most = min((one.most for one in comparisons if one.most is not None), default=None)
+    def _with_float_guard(self, count: str, comparisons: Sequence[Comparison]) -> str:
+        """The count, or a failure where the compared floats would no longer be exact."""
+        most = min(
+            (comparison.most for comparison in comparisons if comparison.most is not None),
+            default=None,
+        )
         fixed = None if self.limit is None else self.limit.number
         if most is None or (fixed is not None and fixed <= most):
             return count
@@ -120,7 +127,7 @@ class Counter:
     def _must(self, count: str, condition: str) -> str:
         """The count, or a failure where a condition does not hold."""
         vector = spelling.unsqueeze(self.author, count, 0)
-        return spelling.squeeze(self.author, spelling.must_count(self.author, vector, condition), 0)
+        return spelling.squeeze(self.author, guards.must_count(self.author, vector, condition), 0)
 
     def _if_started(self, count: str) -> str:
         assert self.form.condition is not None
@@ -128,7 +135,7 @@ class Counter:
         return self.author.op("Where", starts, count, self.author.int(0))
 
     def _limited(self, count: str, size: Affine | None) -> str:
-        """The count, of which `size` is known, or the trip count that the loop had, the less."""
+        """The smaller of the count, whose value is `size` where known, and of the loop's M."""
         if not self.form.trip_count:
             return count
         if size is not None and self.limit is not None and self.limit.fits():
@@ -148,12 +155,12 @@ class Counter:
         return self.author.op("Add", number, self.author.int(1))
 
     def _number(self, name: str) -> int | None:
-        """The number that was written here as a constant."""
+        """The value of a constant that was written here."""
         tensor = self.author.tensor(name)
         return None if tensor is None else int(numpy_helper.to_array(tensor).item())
 
     def _least(self, numbers: Sequence[str]) -> str:
-        fixed = [one for one in map(self._number, numbers) if one is not None]
+        fixed = [number for number in map(self._number, numbers) if number is not None]
         if len(fixed) > 1:
             numbers = [name for name in numbers if self._number(name) is None]
             numbers = [*numbers, self.author.int(min(fixed))]
@@ -164,22 +171,20 @@ class Counter:
         return first
 
     def _scalar(self, name: str) -> str:
-        if dims_of(self.site.type_of(name)) == ():
-            return name
-        return self.author.op("Reshape", name, self.author.ints())
+        return spelling.scalar(self.author, name, self.site.type_of(name))
 
 
-def _roughly(one: Comparison) -> Affine:
-    """How often a comparison holds, where it is a number; else what that depends on."""
-    number = one.room.number
-    return one.room if number is None else Affine(number // abs(one.step))
+def _roughly(comparison: Comparison) -> Affine:
+    """How often a comparison holds, where that is a constant; else what it depends on."""
+    number = comparison.room.number
+    return comparison.room if number is None else Affine(number // abs(comparison.step))
 
 
 def _matches(
     reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
 ) -> bool:
     """Whether the initial condition is the body's, one iteration earlier."""
-    told = [[reader.outside(node, one) for one in comparisons] for node in starts]
-    every_start = all(any(row) for row in told)
-    every_part = all(any(row[at] for row in told) for at in range(len(comparisons)))
+    matching = [[reader.outside(node, comparison) for comparison in comparisons] for node in starts]
+    every_start = all(any(row) for row in matching)
+    every_part = all(any(row[position] for row in matching) for position in range(len(comparisons)))
     return every_start and every_part

@@ -1,4 +1,4 @@
-"""Writes how often a comparison of a counter with a bound holds in a row."""
+"""Writes for how many iterations a comparison of a counter with a bound holds."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
-#: A step above which a counter of 64 bits that wraps might still end in this century.
+#: With a larger step, a 64-bit counter that wraps might still end in this century.
 _LARGEST_STEP = 1 << 31
-#: The largest number.
+#: The largest int64.
 LARGEST = LIMITS[TensorProto.INT64][1]
-#: More iterations than any loop runs; one more is still a number.
+#: More iterations than any loop runs; one more is still an int64.
 ENDLESS = (1 << 62) - 1
 
 
 @dataclass(frozen=True)
 class _Run:
-    """Names of what was written: where a counter begins, its bound, how far that is, whether the
-    comparison holds at first, and how often it does."""
+    """Names of written values: the initial counter, its bound, their distance, whether the
+    comparison holds at first, and for how many iterations it does."""
 
     begin: str
     bound: str
@@ -39,18 +39,18 @@ class _Run:
 
 @dataclass(frozen=True)
 class Counting:
-    """Writes numbers that are computed outside a loop, from what the loop reads."""
+    """Writes integers that are computed outside a loop, from what the loop reads."""
 
     site: Site
     integers: Integers
     author: Author
 
     def number(self, value: Affine, elem_type: int, what: str) -> str:
-        """A number, an int64 scalar.
+        """An integer, as an int64 scalar.
 
         Raises:
             Refused: `overflow` where int32 arithmetic of the loop might wrap, `no-counter` where
-                nothing that the loop reads tells the number.
+                the number does not follow from what the loop reads.
         """
         if value.number is not None:
             return self.author.int(value.number)
@@ -80,7 +80,7 @@ class Counting:
         return total
 
     def _readable(self) -> Iterator[str]:
-        """What the loop reads, also in front of a cast."""
+        """The names that the loop reads, and the inputs of casts that it reads."""
         for name in scoping.free_names(self.site.node):
             yield name
             node = self.integers.producer(name)
@@ -96,105 +96,112 @@ class Counting:
             name = self.author.op("Reshape", name, self.author.ints())
         return self.author.op("Add", name, self.author.int(more)) if more else name
 
-    def times(self, one: Comparison, start: Affine, *, negative: bool = False) -> tuple[str, bool]:
-        """How often a comparison holds from `start` on, an int64 scalar; whether it may do so
-        forever, as a counter that would wrap never ends its loop: then that is `ENDLESS`.
+    def times(
+        self, comparison: Comparison, start: Affine, *, negative: bool = False
+    ) -> tuple[str, bool]:
+        """How often a comparison holds from `start` on, an int64 scalar, and whether it may do so
+        forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
 
         It is 0 or more, or may be `negative` where the comparison never holds.
         """
-        author, step = self.author, abs(one.step)
-        if start.number is not None and one.bound.number is not None:
-            return author.int(self._fixed(one, start.number, one.bound.number)), False
-        begin = self.number(start, one.elem_type, "the counter")
-        bound = self.number(one.bound, one.bound_type, "the bound")
-        low, high = (begin, bound) if one.upwards else (bound, begin)
-        zero = (start if one.upwards else one.bound).number == 0
+        author, step = self.author, abs(comparison.step)
+        if start.number is not None and comparison.bound.number is not None:
+            return author.int(self._fixed(comparison, start.number, comparison.bound.number)), False
+        begin = self.number(start, comparison.elem_type, "the counter")
+        bound = self.number(comparison.bound, comparison.bound_type, "the bound")
+        low, high = (begin, bound) if comparison.upwards else (bound, begin)
+        zero = (start if comparison.upwards else comparison.bound).number == 0
         distance = high if zero else author.op("Sub", high, low)
-        sizes = start.at_least(0) and one.bound.at_least(0)  # their distance is a number
-        if (zero or sizes) and negative and one.strict and step == 1:
+        sizes = start.at_least(0) and comparison.bound.at_least(0)  # their distance does not wrap
+        if (zero or sizes) and negative and comparison.strict and step == 1:
             return distance, False
-        if one.strict:
+        if comparison.strict:
             holds = author.op("Greater", high, low)
             less = author.op("Sub", distance, author.int(1)) if step > 1 else distance
         else:
             holds = author.op("Not", author.op("Greater", low, high))
             less = distance
         count = author.op("Div", less, author.int(step)) if step > 1 else less
-        if step > 1 or not one.strict:
+        if step > 1 or not comparison.strict:
             count = author.op("Add", count, author.int(1))
         count = author.op("Where", holds, count, author.int(0))
-        return self._ending(one, start, _Run(begin, bound, distance, holds, count))
+        return self._ending(comparison, start, _Run(begin, bound, distance, holds, count))
 
-    def _fixed(self, one: Comparison, start: int, bound: int) -> int:
-        """The number of times where all is fixed."""
-        distance = bound - start if one.upwards else start - bound
-        step = abs(one.step)
-        count = max(0, -(-distance // step) if one.strict else distance // step + 1)
-        least, most = LIMITS[one.elem_type]
-        if not least <= start + count * one.step <= most:
+    def _fixed(self, comparison: Comparison, start: int, bound: int) -> int:
+        """The number of iterations where all is constant."""
+        distance = bound - start if comparison.upwards else start - bound
+        step = abs(comparison.step)
+        count = max(0, -(-distance // step) if comparison.strict else distance // step + 1)
+        least, most = LIMITS[comparison.elem_type]
+        if not least <= start + count * comparison.step <= most:
             raise Refused(
                 "overflow",
-                f"the counter goes from {start} by {one.step} and would wrap before the "
-                f"condition {one} ends the loop",
+                f"the counter goes from {start} by {comparison.step} and would wrap before the "
+                f"condition {comparison} ends the loop",
                 [self.site.path],
             )
         return min(count, ENDLESS)
 
-    def most_times(self, one: Comparison, start: Affine) -> int:
-        """How often a comparison may hold at most from `start` on, by one step each."""
-        begin, bound = start.range(one.elem_type), one.bound.range(one.bound_type)
-        low, high = (begin, bound) if one.upwards else (bound, begin)
-        return high[1] - low[0] + (0 if one.strict else 1)
+    def most_times(self, comparison: Comparison, start: Affine) -> int:
+        """How often a comparison may hold at most from `start` on, by steps of 1."""
+        begin, bound = (
+            start.range(comparison.elem_type),
+            comparison.bound.range(comparison.bound_type),
+        )
+        low, high = (begin, bound) if comparison.upwards else (bound, begin)
+        return high[1] - low[0] + (0 if comparison.strict else 1)
 
-    def reaches_largest(self, one: Comparison, start: Affine) -> bool:
-        """Whether it may hold as often as the largest number says."""
-        return self.most_times(one, start) // abs(one.step) >= LARGEST
+    def reaches_largest(self, comparison: Comparison, start: Affine) -> bool:
+        """Whether it may hold as often as the largest int64."""
+        return self.most_times(comparison, start) // abs(comparison.step) >= LARGEST
 
-    def _ending(self, one: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
-        """The count, where the counter really gets behind its bound."""
+    def _ending(self, comparison: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
+        """The count, or `ENDLESS` where the counter would wrap before it passes its bound."""
         author, conditions = self.author, []
-        if self.most_times(one, start) > LARGEST:
-            # The distance of two numbers, or one more, may be too large for a number.
+        if self.most_times(comparison, start) > LARGEST:
+            # The distance, or one more, may not fit an int64.
             fits = author.op("Not", author.op("Less", run.distance, author.int(0)))
-            if abs(one.step) == 1 and not one.strict:
+            if abs(comparison.step) == 1 and not comparison.strict:
                 fits = author.op("Greater", run.count, author.int(0))
             conditions.append(fits)
-        if self._may_wrap(one):
-            conditions.append(self._does_not_wrap(one, run))
+        if self._may_wrap(comparison):
+            conditions.append(self._does_not_wrap(comparison, run))
         if not conditions:
             return run.count, False
         ends = author.op("Or", author.op("Not", run.holds), spelling.both(author, conditions))
         return author.op("Where", ends, run.count, author.int(ENDLESS)), True
 
-    def _may_wrap(self, one: Comparison) -> bool:
-        """Whether the counter may leave its type on the step behind the bound.
+    def _may_wrap(self, comparison: Comparison) -> bool:
+        """Whether the counter may leave the range of its type on the step past the bound.
 
         Raises:
-            Refused: `overflow` where it then might come back.
+            Refused: `overflow` where it might then come back.
         """
-        step = abs(one.step)
-        if step == 1 and one.strict:
+        step = abs(comparison.step)
+        if step == 1 and comparison.strict:
             return False
-        least, most = LIMITS[one.elem_type]
-        lowest, highest = one.bound.range(one.bound_type)
-        if (highest + step <= most) if one.upwards else (least + step <= lowest):
+        least, most = LIMITS[comparison.elem_type]
+        lowest, highest = comparison.bound.range(comparison.bound_type)
+        if (highest + step <= most) if comparison.upwards else (least + step <= lowest):
             return False
-        if step > 1 and (one.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
+        if step > 1 and (comparison.elem_type == TensorProto.INT32 or step > _LARGEST_STEP):
             raise Refused(
                 "overflow",
-                f"that the counter stays in its type is not proven: it goes by {one.step} until "
-                f"it no longer is {one}",
+                f"it is not proven that the counter stays in the range of its type: it steps by "
+                f"{comparison.step} until it no longer is {comparison}",
                 [self.site.path],
             )
         return True
 
-    def _does_not_wrap(self, one: Comparison, run: _Run) -> str:
+    def _does_not_wrap(self, comparison: Comparison, run: _Run) -> str:
         """Whether the counter can go one step further from the last value that holds."""
-        author, (least, most) = self.author, LIMITS[one.elem_type]
-        last = run.bound  # step by step, it gets there
-        if abs(one.step) > 1:
+        author, (least, most) = self.author, LIMITS[comparison.elem_type]
+        last = run.bound  # by steps of 1, it gets there
+        if abs(comparison.step) > 1:
             before = author.op("Sub", run.count, author.int(1))
-            last = author.op("Add", run.begin, author.op("Mul", before, author.int(one.step)))
-        if one.upwards:
-            return author.op("Not", author.op("Greater", last, author.int(most - one.step)))
-        return author.op("Not", author.op("Less", last, author.int(least - one.step)))
+            last = author.op(
+                "Add", run.begin, author.op("Mul", before, author.int(comparison.step))
+            )
+        if comparison.upwards:
+            return author.op("Not", author.op("Greater", last, author.int(most - comparison.step)))
+        return author.op("Not", author.op("Less", last, author.int(least - comparison.step)))

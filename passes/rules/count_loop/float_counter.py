@@ -1,4 +1,4 @@
-"""Counters that are floats: how often their loop runs where all their numbers are fixed."""
+"""Counters that are floats: the trip count of their loop where all numbers are constant."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _STEPS = {"Add": np.add, "Sub": np.subtract}
 
 
 def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | None:
-    """The trip count of a loop, once it started, that a float counter ends.
+    """The trip count of a loop that a float counter ends, once it started.
 
-    The additions are done here as the model would, in its own type, so they round alike. None
-    where a number is not fixed, the condition is another one, or it would take too long.
+    The additions are done here as in the model, in its own type, so they round alike. None where
+    a number is not constant, the condition has another form, or it would take too long.
     """
     if part is None or op_of(part) not in _COMPARE:
         return None
@@ -46,9 +46,9 @@ def exact_trips(site: Site, form: LoopForm, part: NodeProto | None) -> int | Non
 
 @dataclass(frozen=True)
 class _Counter:
-    """A number that starts at `initial` and is taken through `step` in every iteration.
+    """A number that starts at `initial` and makes a `step` in every iteration.
 
-    `after`: the condition reads it behind the step.
+    `after`: the condition reads it after the step.
     """
 
     initial: Array
@@ -63,7 +63,7 @@ class _Fixed:
     form: LoopForm
 
     def value(self, name: str) -> Array | None:
-        """A single float that is fixed, as the body sees it."""
+        """The value of a scalar float constant, as the body sees it."""
         same = unchanged(self.form)
         if name in same:
             return _single(self.site.constant(same[name].initial))
@@ -78,17 +78,21 @@ class _Fixed:
         return None if constant is None else _single(np.asarray(numpy_helper.to_array(constant)))
 
     def counter(self, name: str) -> _Counter | None:
-        """The counter that a value is, before or behind its step."""
-        for one in self.form.carried:
-            initial = _single(self.site.constant(one.initial))
+        """The counter that a value is, before or after its step."""
+        for carried in self.form.carried:
+            initial = _single(self.site.constant(carried.initial))
             if initial is None:
                 continue
-            made = Integers(self.site, self.form.body).source(one.body_output)
-            if made is None or op_of(made) not in _STEPS or made.input[0] != one.body_input:
+            producer = Integers(self.site, self.form.body).source(carried.body_output)
+            if (
+                producer is None
+                or op_of(producer) not in _STEPS
+                or producer.input[0] != carried.body_input
+            ):
                 continue
-            step = self.value(made.input[1])
-            if step is not None and name in (one.body_input, one.body_output):
-                return _Counter(initial, op_of(made), step, name == one.body_output)
+            step = self.value(producer.input[1])
+            if step is not None and name in (carried.body_input, carried.body_output):
+                return _Counter(initial, op_of(producer), step, name == carried.body_output)
         return None
 
 

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from passes.ir.operators import op_of
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.dissolve_map.dispatch_on_size import by_size
+from passes.rules.dissolve_map.dispatch_on_size import dispatch_on_size
 from passes.rules.dissolve_map.dissolving import Dissolving
 from passes.rules.dissolve_map.strip_mine import strip_mine
 from passes.rules.time_axis.time_body import TimeBody
@@ -19,7 +19,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("dissolve-map", considers=considers, optional=True)
 def dissolve_map(site: Site) -> Edit:
-    """Replace a Scan by operators over all iterations at once, where none needs the one before.
+    """Replace a Scan by operators over all iterations at once, where none needs the previous one.
 
     Before:
 
@@ -35,17 +35,17 @@ def dissolve_map(site: Site) -> Edit:
         p = MatMul (x, W)
         ys = Tanh (p)
 
-    What the Scan carries must be something that operators tell: a value that stays as it is; an
-    integer that grows by the same step; a value computed without the one before, of which the
-    last is the result; a running sum (CumSum, ReduceSum), or a product, maximum or minimum of
-    which only the last value is asked for (Reduce*). Integers wrap around as in the loop. Sums
+    What the Scan carries must be something that operators can compute: a value that never changes;
+    an integer that grows by a constant step; a value computed without the previous one, of which
+    the last is the result; a running sum (CumSum, ReduceSum), or a product, maximum or minimum of
+    which only the last value is read (Reduce*). Integers wrap around as in the loop. Sums
     and products of floats may differ in rounding, maxima and minima in the sign of a zero: that
-    takes `--allow-reassociation`, and the report says so. Where the Scan may run no iteration,
+    needs `--allow-reassociation`, and the report says so. Where the Scan may run no iteration,
     the result is the initial value, and an op that could fail then is refused.
 
-    `optimize` for onnxruntime also keeps the Scan, in an If, where that is quicker with many rows,
-    and how many there are is only known when the model runs. A Scan that stays for that reason,
-    whose length is known, then runs over blocks of several elements, as many as stay in the cache
+    `optimize` for onnxruntime also keeps the Scan, in an If, where that is faster with many rows,
+    and their number is known only at run time. A Scan that is kept for that reason, and whose
+    length is known, then runs over blocks of several elements, as many as stay in the cache
     and divide the length, if it carries nothing and multiplies no matrices; with still more rows
     it stays as it is.
 
@@ -53,22 +53,22 @@ def dissolve_map(site: Site) -> Edit:
     out. A Loop is raised to a Scan first.
 
     Refuses:
-    - `opset-too-old`: the opset is below 13, which the rules for one more axis do not know
-    - `carries`: a carried value is computed from its last value in another way
+    - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
+    - `carries`: a carried value is computed from its previous value in another way
     - `reassociation`: a running sum, product, maximum or minimum is of floats
     - `no-kernel`: onnxruntime has no exact operator for such a sequence of this type
     - `running`: every value of a running product, maximum or minimum is read
-    - `shape-unknown`: that a carried value keeps its shape is not proven
-    - `no-rule`: an op of the body has no rule for one more axis, or needs one shape for all rows
-    - `random`: an op of the body draws anew in every iteration
+    - `shape-unknown`: it is not proven that a carried value keeps its shape
+    - `no-rule`: an op of the body has no vectorization rule, or needs one shape for all rows
+    - `random`: an op of the body draws random numbers in every iteration
     - `may-be-empty`: the loop may run no iteration, and an op of the body could fail then
-    - `may-fail`: an op of the body whose result nobody reads could fail
+    - `may-fail`: an op of the body whose result is unused could fail
     - `not-worth-it`: the values of all iterations do not stay in the cache, which costs more
     - `over-budget`: a value takes more than `--max-bytes` for all iterations
     """
     try:
         body = TimeBody.of(site)
-        return _quickest(body) if site.options.by_size else Dissolving(body).edit()
+        return _quickest(body) if site.options.dispatch_on_size else Dissolving(body).edit()
     except Refused as reason:
         if reason.code not in _FROM_RULES_OF_OPS:
             raise
@@ -76,9 +76,9 @@ def dissolve_map(site: Site) -> Edit:
 
 
 def _quickest(body: TimeBody) -> Edit:
-    """All iterations at once where that is quicker, else as many as stay in the cache."""
+    """All iterations at once where that is faster, else as many as stay in the cache."""
     try:
-        return by_size(body, Dissolving(body).edit())
+        return dispatch_on_size(body, Dissolving(body).edit())
     except Refused as reason:
         blocks = strip_mine(body) if reason.code in ("not-worth-it", "over-budget") else None
         if blocks is None:

@@ -1,4 +1,4 @@
-"""Writes all iterations of a Scan at once, where what it carries can be computed without it."""
+"""Writes all iterations of a Scan at once, computing its carried values without the loop."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from passes.rules.time_axis.moving import Outside, cleaned, place_rows
 from passes.rules.time_axis.time_body import TimeBody
 from passes.rules.time_axis.time_cost import fits, same_bits
 from passes.rules.time_axis.time_length import length_of
-from passes.rules.time_axis.without_iterations import may_move, may_run_on_nothing, may_run_once
-from passes.writing import spelling
+from passes.rules.time_axis.without_iterations import may_move, may_run_at_once, may_run_once
+from passes.writing import guards
 from passes.writing.author import Author
 
 
 class Dissolving:
-    """Writes what takes the place of a Scan."""
+    """Writes the nodes that replace a Scan."""
 
     def __init__(self, body: TimeBody) -> None:
         self.body = body
@@ -32,7 +32,7 @@ class Dissolving:
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         self.plan = Plan(body)
-        self.histories: dict[str, PrefixValues] = {}
+        self.prefix_values: dict[str, PrefixValues] = {}
 
     def edit(self) -> Edit:
         """Write it.
@@ -48,7 +48,7 @@ class Dissolving:
                 self._write_state(outside, plan.states[step])
             elif step in plan.steps:
                 node = self.body.nodes[step]
-                self.histories[plan.steps[step].carried.body_input].after(node.output[0])
+                self.prefix_values[plan.steps[step].carried.body_input].after(node.output[0])
             else:
                 self._write_node(outside, step)
         self._write_outputs(outside)
@@ -61,23 +61,23 @@ class Dissolving:
         )
 
     def _outside(self) -> Outside:
-        """Where to write, with what the Scan reads, in the order of its iterations."""
+        """Where to write, with the inputs of the Scan in the order of its iterations."""
         author = self.author
         outside = Outside(self.body, author, length_of(self.body, author, self.form.scanned))
-        needed = [self.body.nodes[at] for at in self.plan.needed]
+        needed = [self.body.nodes[position] for position in self.plan.needed]
         read = {name for node in needed for name in scoping.free_names(node)}
-        read.update(name for one in self.plan.states.values() for name in one.needs)
-        for one in self.form.scanned:
-            if one.body_input in read:
-                outside.read(one, turned=one.reversed)
+        read.update(name for recurrence in self.plan.states.values() for name in recurrence.needs)
+        for scanned in self.form.scanned:
+            if scanned.body_input in read:
+                outside.read(scanned, turned=scanned.reversed)
         outside.take_constants(read)
         return outside
 
-    def _write_state(self, outside: Outside, one: Recurrence) -> None:
-        check(self.body, one, self.plan.users(one))
-        history = PrefixValues(outside, one, self.plan.uses(one))
-        self.histories[one.carried.body_input] = history
-        history.before()
+    def _write_state(self, outside: Outside, recurrence: Recurrence) -> None:
+        check(self.body, recurrence, self.plan.users(recurrence))
+        prefix = PrefixValues(outside, recurrence, self.plan.uses(recurrence))
+        self.prefix_values[recurrence.carried.body_input] = prefix
+        prefix.before()
 
     def _write_node(self, outside: Outside, position: int) -> None:
         body, node = self.body, self.body.nodes[position]
@@ -90,13 +90,13 @@ class Dissolving:
                 f"{op_of(node)} {list(node.output)} is no operator that a rule could know",
                 [path, *node.output],
             )
-        sees = [name for name in scoping.free_names(node) if outside.at.carries(name)]
+        sees = [name for name in scoping.free_names(node) if outside.vectorizer.carries(name)]
         try:
-            outside.at.nodes([node])
+            outside.vectorizer.nodes([node])
         except Refused as reason:
             code = "random" if reason.code == "random" else "no-rule"
             raise Refused(code, reason.sentence, reason.culprits) from None
-        runs = may_run_on_nothing(body, node, sees) if sees else may_run_once(body, node)
+        runs = may_run_at_once(body, node, sees) if sees else may_run_once(body, node)
         if not runs:
             raise Refused(
                 "may-be-empty",
@@ -107,25 +107,36 @@ class Dissolving:
             raise too_large(body, [position])
 
     def _write_outputs(self, outside: Outside) -> None:
-        asked = [one for one in self.form.collected if one.tensor]
-        rows = [outside.at.spread(one.body_output) for one in asked]
-        ranks = [outside.at.rank(one.body_output) + 1 if one.axis else 1 for one in asked]
+        outputs = [collected for collected in self.form.collected if collected.tensor]
+        rows = [outside.vectorizer.spread(collected.body_output) for collected in outputs]
+        ranks = [
+            outside.vectorizer.rank(collected.body_output) + 1 if collected.axis else 1
+            for collected in outputs
+        ]
         names = outside.publish()
-        for one, value, rank in zip(asked, rows, ranks, strict=True):
+        for collected, value, rank in zip(outputs, rows, ranks, strict=True):
             value = names.get(value, value)
-            place_rows(self.author, value, one.axis, rank, turned=one.reversed, output=one.tensor)
+            place_rows(
+                self.author,
+                value,
+                collected.axis,
+                rank,
+                turned=collected.reversed,
+                output=collected.tensor,
+            )
         for carried in self.form.carried:
             if carried.final:
                 self._write_final(outside, names, carried)
 
     def _write_final(self, outside: Outside, names: Mapping[str, str], carried: Carried) -> None:
-        """The last value; where lengths must agree, one that needs none of them is guarded."""
-        history = self.histories[carried.body_input]
-        value = names.get(history.final, history.final)
+        """Write the last value; where lengths must agree, guard one that depends on none of
+        them."""
+        prefix = self.prefix_values[carried.body_input]
+        value = names.get(prefix.final, prefix.final)
         agree = outside.length.agree
-        if history.one.kind is Kind.UNCHANGED and agree:
-            elem_type = history.one.elem_type
-            spelling.guarded(self.author, value, agree, elem_type, [carried.final])
+        if prefix.recurrence.kind is Kind.UNCHANGED and agree:
+            elem_type = prefix.recurrence.elem_type
+            guards.guarded(self.author, value, agree, elem_type, [carried.final])
         else:
             self.author.op("Identity", value, outputs=[carried.final])
 
@@ -133,21 +144,21 @@ class Dissolving:
         kinds = (Kind.UNCHANGED, Kind.LAST)
         return [
             self.plan.states[name]
-            for name in self.histories
+            for name in self.prefix_values
             if self.plan.states[name].elem_type in FLOATS
             and self.plan.states[name].kind not in kinds
         ]
 
     def _note(self) -> str:
-        states = [one for name, one in self.plan.states.items() if name in self.histories]
-        told = [f"{one.carried.body_input} {_TOLD[one.kind]}" for one in states]
-        rounding = [one.carried.body_input for one in self._reassociated()]
+        states = [state for name, state in self.plan.states.items() if name in self.prefix_values]
+        parts = [f"{state.carried.body_input} {_DESCRIPTIONS[state.kind]}" for state in states]
+        rounding = [recurrence.carried.body_input for recurrence in self._reassociated()]
         if rounding:
-            told.append(f"floats are reassociated in {', '.join(rounding)}")
-        return "; ".join(["all iterations at once", *told])
+            parts.append(f"floats are reassociated in {', '.join(rounding)}")
+        return "; ".join(["all iterations at once", *parts])
 
 
-_TOLD = {
+_DESCRIPTIONS = {
     Kind.UNCHANGED: "stays as it is",
     Kind.COUNTER: "counts",
     Kind.SUM: "is a running sum",

@@ -1,4 +1,4 @@
-"""In which order the values of all iterations of a Scan can be computed at once, if they can."""
+"""The order in which the values of all iterations of a Scan can be computed at once, if any."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ Step = int | str
 
 
 class Plan:
-    """What is needed of a body, each step behind what it is computed from.
+    """The steps that are needed of a body, each after those that it depends on.
 
-    `states` are the carried values by their names in the body; `steps` the nodes that make the
-    next value from the last one, which are not written.
+    `states` are the carried values by their names in the body; `steps` the nodes that compute
+    the next value from the previous one, which are not written.
     """
 
     def __init__(self, body: TimeBody) -> None:
         self.body = body
         self.form = body.form
-        found = [recurrence_of(body, one) for one in self.form.carried]
-        self.states = {one.carried.body_input: one for one in found}
-        self.steps = {one.node: one for one in found if one.node is not None}
+        recurrences = [recurrence_of(body, carried) for carried in self.form.carried]
+        self.states = {recurrence.carried.body_input: recurrence for recurrence in recurrences}
+        self.steps = {
+            recurrence.node: recurrence for recurrence in recurrences if recurrence.node is not None
+        }
         self.order = self._order()
         self.needed = frozenset(step for step in self.order if isinstance(step, int))
         self.readers = body.readers()
@@ -39,10 +41,10 @@ class Plan:
     @property
     def written(self) -> list[NodeProto]:
         """The nodes to write, for all iterations."""
-        return [self.body.nodes[at] for at in sorted(self.needed - self.steps.keys())]
+        return [self.body.nodes[position] for position in sorted(self.needed - self.steps.keys())]
 
     def check(self) -> None:
-        """See that it is worth while, and that nothing goes that may not.
+        """Check that it pays, and that every node left out may go.
 
         Raises:
             Refused: `random`, `may-fail` or `not-worth-it`.
@@ -51,7 +53,7 @@ class Plan:
         self._check_cost()
 
     def _check_dropped(self) -> None:
-        """See that what nobody reads may go.
+        """Check that nodes with unused results may go.
 
         Raises:
             Refused: `random` or `may-fail` where it may not.
@@ -60,7 +62,7 @@ class Plan:
         check_dropped(self.body, sorted(positions))
 
     def _check_cost(self) -> None:
-        """See that the loop costs more than what is written instead.
+        """Check that the loop costs more than what replaces it.
 
         Raises:
             Refused: `not-worth-it`.
@@ -75,24 +77,24 @@ class Plan:
 
     @property
     def pays(self) -> bool:
-        """Whether the loop costs more than what is written instead."""
+        """Whether the loop costs more than what replaces it."""
         body = self.body
         saving = Gains(body, body.varying, self.readers)
         saved = sum(map(saving.of, self.needed)) + START * (len(self.form.scanned) + 1)
         return saved >= sum(map(self._joining, self.states.values()))
 
-    def _joining(self, one: Recurrence) -> int:
-        """What it costs to put the values of all iterations behind the initial one."""
-        if one.kind not in (Kind.SUM, Kind.LAST) or not self.users(one):
+    def _joining(self, recurrence: Recurrence) -> int:
+        """The cost of concatenating the initial value and those of all iterations."""
+        if recurrence.kind not in (Kind.SUM, Kind.LAST) or not self.users(recurrence):
             return 0
-        times = 3 if one.kind is Kind.SUM else 2  # joined, summed up, and cut
-        return times * row_bytes(self.body, one.carried.body_input)
+        times = 3 if recurrence.kind is Kind.SUM else 2  # joined, summed up, and cut
+        return times * row_bytes(self.body, recurrence.carried.body_input)
 
     def _order(self) -> list[Step]:
-        """What is needed of the body, each behind what it is computed from.
+        """The steps that are needed, each after those that it depends on.
 
         Raises:
-            Refused: `carries` where a carried value depends on itself otherwise.
+            Refused: `carries` where a carried value depends on itself in another way.
         """
         pending = list(self._roots())
         needs: dict[Step, list[Step]] = {}
@@ -108,25 +110,25 @@ class Plan:
             names = [step for step in error.args[1] if isinstance(step, str)]
             raise Refused(
                 "carries",
-                f"{names[0]!r} is computed from its last value, which needs the iterations one "
+                f"{names[0]!r} is computed from its previous value, so the iterations must run one "
                 "by one",
                 [self.body.site.path, *dict.fromkeys(names)],
             ) from None
 
     def _roots(self) -> Iterator[Step]:
-        for one in self.form.collected:
-            if one.tensor:
-                yield from self._step(one.body_output)
+        for collected in self.form.collected:
+            if collected.tensor:
+                yield from self._step(collected.body_output)
         for carried in self.form.carried:
             if carried.final:
                 yield carried.body_input
 
     def _step(self, name: str) -> Iterator[Step]:
-        """What computes a value, if anything of the body does."""
+        """The step that computes a value, if one of the body does."""
         if name in self.states:
             yield name
-        elif name in self.body.producers:
-            yield self.body.producers[name]
+        elif name in self.body.index.positions:
+            yield self.body.index.positions[name]
 
     def _needs(self, step: Step) -> Iterator[Step]:
         if isinstance(step, str):
@@ -139,25 +141,29 @@ class Plan:
         for name in names:
             yield from self._step(name)
 
-    def uses(self, one: Recurrence) -> Uses:
+    def uses(self, recurrence: Recurrence) -> Uses:
         """Which values of a recurrence are read."""
-        before, after = self._users_of(one.carried.body_input, one), False
-        if one.node is not None:
-            after = bool(self._users_of(self.body.nodes[one.node].output[0], one))
-        return Uses(bool(before), after, bool(one.carried.final))
+        before, after = self._users_of(recurrence.carried.body_input, recurrence), False
+        if recurrence.node is not None:
+            after = bool(self._users_of(self.body.nodes[recurrence.node].output[0], recurrence))
+        return Uses(bool(before), after, bool(recurrence.carried.final))
 
-    def users(self, one: Recurrence) -> list[str]:
-        """What reads values of a recurrence other than the last one."""
-        users = self._users_of(one.carried.body_input, one)
-        if one.node is not None:
-            users += self._users_of(self.body.nodes[one.node].output[0], one)
+    def users(self, recurrence: Recurrence) -> list[str]:
+        """The readers of values of a recurrence other than the last one."""
+        users = self._users_of(recurrence.carried.body_input, recurrence)
+        if recurrence.node is not None:
+            users += self._users_of(self.body.nodes[recurrence.node].output[0], recurrence)
         return users
 
-    def _users_of(self, name: str, one: Recurrence) -> list[str]:
-        """What reads a value, but for the node that computes the next one."""
-        needed = {at for at in self.order if isinstance(at, int) and at != one.node}
-        users = [self.body.nodes[at].output[0] for at in self.readers.get(name, ()) if at in needed]
-        others = {other.value for other in self.states.values() if other is not one}
+    def _users_of(self, name: str, recurrence: Recurrence) -> list[str]:
+        """The readers of a value, but for the node that computes the next one."""
+        needed = {step for step in self.order if isinstance(step, int) and step != recurrence.node}
+        users = [
+            self.body.nodes[position].output[0]
+            for position in self.readers.get(name, ())
+            if position in needed
+        ]
+        others = {other.value for other in self.states.values() if other is not recurrence}
         collected = {other.body_output for other in self.form.collected if other.tensor}
         return [*users, name] if name in others | collected else users
 

@@ -1,4 +1,4 @@
-"""The values that a recurrence takes, all at once: before each iteration, after it, and at last."""
+"""All values of a recurrence at once: before each iteration, after it, and the last one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REDUCERS = {
 
 @dataclass(frozen=True)
 class Uses:
-    """What is read of a carried value: what iterations start with, end with, the last one."""
+    """Which values of a recurrence are read: before iterations, after them, the last one."""
 
     before: bool
     after: bool
@@ -33,27 +33,27 @@ class Uses:
 
 
 class PrefixValues:
-    """Writes what a carried value is.
+    """Writes the values of a recurrence.
 
-    Where nothing simpler does, that is the `joined` value [time + 1, ...]: the initial value and
-    behind it that of each iteration, which is right where there is none.
+    Where nothing simpler does, as the `joined` value [time + 1, ...]: the initial value, followed
+    by the one after each iteration. It is right for no iterations too.
     """
 
-    def __init__(self, outside: Outside, one: Recurrence, uses: Uses) -> None:
+    def __init__(self, outside: Outside, recurrence: Recurrence, uses: Uses) -> None:
         self.outside = outside
         self.author = outside.inner
-        self.at = outside.at
-        self.one = one
+        self.vectorizer = outside.vectorizer
+        self.recurrence = recurrence
         self.uses = uses
         self.final = ""
         self._joined = self._brought = ""
-        if one.kind is Kind.UNCHANGED:
-            self.final = one.carried.initial
-        elif one.kind is Kind.COUNTER:
+        if recurrence.kind is Kind.UNCHANGED:
+            self.final = recurrence.carried.initial
+        elif recurrence.kind is Kind.COUNTER:
             self._joined = self._counted()
-        elif one.kind is Kind.LAST:
+        elif recurrence.kind is Kind.LAST:
             self._write_last()
-        elif one.kind is Kind.SUM and not self._is_final_float:
+        elif recurrence.kind is Kind.SUM and not self._is_final_float:
             self._write_sum()
         else:
             self._write_reduced()
@@ -61,11 +61,11 @@ class PrefixValues:
             self.final = self._row(self._joined)
 
     def before(self) -> None:
-        """Write the value that each iteration starts with, under its name in the body."""
-        name = self.one.carried.body_input
+        """Write the value before each iteration, under its name in the body."""
+        name = self.recurrence.carried.body_input
         if not self.uses.before:
             return
-        if self.one.kind is Kind.UNCHANGED:
+        if self.recurrence.kind is Kind.UNCHANGED:
             self.author.op("Identity", self.final, outputs=[name])
         elif self._joined:
             self._slice(0, -1, name)
@@ -73,7 +73,7 @@ class PrefixValues:
             self._sum_up(name, 1)
 
     def after(self, name: str) -> None:
-        """Write the value that each iteration ends with."""
+        """Write the value after each iteration."""
         if self._joined:
             self._slice(1, _END, name)
         elif self.uses.after:
@@ -83,31 +83,30 @@ class PrefixValues:
 
     @property
     def _is_final_float(self) -> bool:
-        """Whether one sum is all that is asked for; of integers onnxruntime's does not wrap."""
-        return self.one.elem_type in FLOATS and not (self.uses.before or self.uses.after)
+        """Whether only the last sum is read; onnxruntime's ReduceSum of integers does not wrap."""
+        return self.recurrence.elem_type in FLOATS and not (self.uses.before or self.uses.after)
 
     def _write_last(self) -> None:
-        if not self.uses.before and self.at.axis.nonempty and self._is_static():
+        if not self.uses.before and self.vectorizer.axis.nonempty and self._is_static():
             self._fitting_rank()
-            if self.at.carries(self.one.value):
-                self.final = self._row(self.one.value)
+            if self.vectorizer.carries(self.recurrence.value):
+                self.final = self._row(self.recurrence.value)
                 return
         self._joined = self._join()
 
     def _write_sum(self) -> None:
-        """Two of what may be asked for come from one list, as does the last one of a list that
-        may be empty."""
+        """Two of the uses share one CumSum, as does the last value of a list that may be empty."""
         uses = self.uses
         lone = uses.before + uses.after + uses.final == 1 and not uses.final
-        ends = uses.after and not uses.before and self.at.axis.nonempty
+        ends = uses.after and not uses.before and self.vectorizer.axis.nonempty
         if self._is_static() and (lone or ends):
             self._brought = self._rows(self._fitting_rank())
         else:
             self._joined = self.author.op("CumSum", self._join(), self.author.int(0))
 
     def _write_reduced(self) -> None:
-        one = self.one
-        whole = one.kind in (Kind.MAXIMUM, Kind.MINIMUM) and not self.at.axis.nonempty
+        one = self.recurrence
+        whole = one.kind in (Kind.MAXIMUM, Kind.MINIMUM) and not self.vectorizer.axis.nonempty
         if whole or not self._is_static():
             self.final = self._reduced(self._join())
             return
@@ -116,7 +115,7 @@ class PrefixValues:
         self.final = self.author.op(op[one.kind], one.carried.initial, total)
 
     def _sum_up(self, name: str, exclusive: int) -> None:
-        author, initial = self.author, self.one.carried.initial
+        author, initial = self.author, self.recurrence.carried.initial
         zero = self.outside.body.site.constant(initial)
         alone = zero is not None and not zero.any() and self._same_dims()
         running = author.op(
@@ -128,24 +127,24 @@ class PrefixValues:
         )
         if not alone:
             author.op("Add", initial, running, outputs=[name])
-        self.at.carrying.add(name)
+        self.vectorizer.carrying.add(name)
 
     def _slice(self, start: int, end: int, name: str) -> None:
         ints = self.author.ints
         self.author.op("Slice", self._joined, ints(start), ints(end), ints(0), outputs=[name])
-        self.at.carrying.add(name)
+        self.vectorizer.carrying.add(name)
 
     def _row(self, rows: str) -> str:
         """The last row; onnxruntime's Gather copies only the first string of it."""
         author = self.author
-        if self.one.elem_type != TensorProto.STRING:
+        if self.recurrence.elem_type != TensorProto.STRING:
             return author.op("Gather", rows, author.int(-1), axis=0)
         last = author.op("Slice", rows, author.ints(-1), author.ints(_END), author.ints(0))
         return spelling.squeeze(author, last, 0)
 
     def _counted(self) -> str:
-        """initial + 0, 1, ..., time times the step; integers wrap around in any order."""
-        author, one = self.author, self.one
+        """The initial value plus 0, 1, ..., time steps; integers wrap around in any order."""
+        author, one = self.author, self.recurrence
         rank = self._fitting_rank()
         steps = spelling.arange(author, author.op("Add", self.outside.length.size, author.ints(1)))
         if one.elem_type != TensorProto.INT64:
@@ -156,32 +155,35 @@ class PrefixValues:
         return author.op("Sub" if one.negative else "Add", one.carried.initial, way)
 
     def _rows(self, rank: int) -> str:
-        """What each iteration brings, [time, ...], with `rank` axes behind time."""
-        rows = self.at.raised(self.at.spread(self.one.value), rank)
-        return self.author.op("Neg", rows) if self.one.negative else rows
+        """The values of `v`, [time, ...], with `rank` axes after time."""
+        rows = self.vectorizer.raised(self.vectorizer.spread(self.recurrence.value), rank)
+        return self.author.op("Neg", rows) if self.recurrence.negative else rows
 
     def _join(self) -> str:
-        """The initial value, and behind it what each iteration brings.
+        """The initial value, followed by `v` of each iteration.
 
-        That a declared size is not what it says shows as a failure here, as it does in a loop.
+        A declared size that is wrong makes this fail, as it does the loop.
         """
-        author, initial = self.author, self.one.carried.initial
+        author, initial = self.author, self.recurrence.carried.initial
         rows = self._rows(self._fitting_rank())
-        if self.one.kind is not Kind.LAST and not (self._is_static() and self._same_dims()):
+        if self.recurrence.kind is not Kind.LAST and not (self._is_static() and self._same_dims()):
             shape = author.op("Concat", author.ints(1), author.op("Shape", initial), axis=0)
             rows = author.op("Expand", rows, shape)
         return author.op("Concat", spelling.unsqueeze(author, initial, 0), rows, axis=0)
 
     def _reduced(self, rows: str) -> str:
-        found = self._reduce(_REDUCERS[self.one.kind], rows)
-        if self.one.kind not in (Kind.MAXIMUM, Kind.MINIMUM) or self.one.elem_type not in FLOATS:
-            return found
-        # onnxruntime's ReduceMax and ReduceMin pass over a NaN, its Max and Min do not
+        reduced = self._reduce(_REDUCERS[self.recurrence.kind], rows)
+        if (
+            self.recurrence.kind not in (Kind.MAXIMUM, Kind.MINIMUM)
+            or self.recurrence.elem_type not in FLOATS
+        ):
+            return reduced
+        # onnxruntime's ReduceMax and ReduceMin skip NaN, its Max and Min do not
         author = self.author
         odd = author.op("Cast", author.op("IsNaN", rows), to=TensorProto.INT32)
         is_odd = author.op("Cast", self._reduce("ReduceMax", odd), to=TensorProto.BOOL)
-        dtype = helper.tensor_dtype_to_np_dtype(self.one.elem_type)
-        return author.op("Where", is_odd, author.constant(np.array(np.nan, dtype), "nan"), found)
+        dtype = helper.tensor_dtype_to_np_dtype(self.recurrence.elem_type)
+        return author.op("Where", is_odd, author.constant(np.array(np.nan, dtype), "nan"), reduced)
 
     def _reduce(self, reducer: str, rows: str) -> str:
         author = self.author
@@ -191,33 +193,49 @@ class PrefixValues:
 
     def _is_static(self) -> bool:
         """Whether all sizes are known, of the carried value and of what each iteration brings."""
-        dims = (*self.at.dims(self.one.carried.body_input), *self.at.dims(self.one.value))
+        dims = (
+            *self.vectorizer.dims(self.recurrence.carried.body_input),
+            *self.vectorizer.dims(self.recurrence.value),
+        )
         return all(isinstance(dim, int) for dim in dims)
 
     def _same_dims(self) -> bool:
-        return self.at.dims(self.one.carried.body_input) == self.at.dims(self.one.value)
+        return self.vectorizer.dims(self.recurrence.carried.body_input) == self.vectorizer.dims(
+            self.recurrence.value
+        )
+
+    def _typed(self) -> str:
+        """The value whose type gives the shape of `v`.
+
+        An outer value that the body only hands on may have other sizes than the body declares,
+        which does not show where no iteration runs.
+        """
+        index, name = self.outside.body.index, self.recurrence.value
+        origin = index.source(name)
+        is_outer = not index.defines(origin)
+        return origin if is_outer and not self.vectorizer.axis.nonempty else name
 
     def _fitting_rank(self) -> int:
-        """The rank of the carried value, to whose shape what each iteration brings must fit.
+        """The rank of the carried value, to whose shape `v` must fit.
 
         Raises:
             Refused: `shape-unknown` where that is not proven.
         """
-        own = self.at.dims(self.one.carried.body_input)
-        brought = self.at.dims(self.one.value)
+        own = self.vectorizer.dims(self.recurrence.carried.body_input)
+        brought = self.vectorizer.dims(self._typed())
         pairs = list(zip(reversed(brought), reversed(own), strict=False))
-        if self.one.kind is Kind.LAST:
+        if self.recurrence.kind is Kind.LAST:
             fits = len(own) == len(brought) and all(_same(new, old) for new, old in pairs)
         else:  # it broadcasts
             fits = len(own) >= len(brought) and all(
                 new == 1 or _same(new, old) for new, old in pairs
             )
         if not fits:
-            name, value = self.one.carried.body_input, self.one.value
+            name, value = self.recurrence.carried.body_input, self.recurrence.value
             raise Refused(
                 "shape-unknown",
-                f"{name!r} {list(own)} would become {value!r} {list(brought)}, and that its shape "
-                "stays is not proven",
+                f"{name!r} {list(own)} would become {value!r} {list(brought)}, and it is not "
+                "proven that its shape stays the same",
                 [self.outside.body.site.path, name, value],
             )
         return len(own)

@@ -1,5 +1,5 @@
-"""Carried values that can be computed without the loop: what they are, by how the body makes
-the next one."""
+"""Carried values that can be computed without the loop, by how the body computes the next
+one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passes.types.value_types import elem_type_of
 
 
 class Kind(StrEnum):
-    """How the next value comes from the last one, `v` being computed without it."""
+    """How the next value is computed from the previous one and `v`, which is independent of it."""
 
     UNCHANGED = "unchanged"  # the value itself
     COUNTER = "counter"  # the value + v, where v is an integer and the same in every iteration
@@ -35,7 +35,7 @@ KINDS = {
     "Max": Kind.MAXIMUM,
     "Min": Kind.MINIMUM,
 }
-#: The kinds of which only the last value is known: there is no operator for all of them.
+#: The kinds of which only the last value can be computed: no operator gives all of them.
 FINAL_ONLY = (Kind.PRODUCT, Kind.MAXIMUM, Kind.MINIMUM)
 FLOATS = frozenset(
     {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
@@ -55,9 +55,9 @@ _KERNELS[Kind.MINIMUM] = _KERNELS[Kind.MAXIMUM]
 
 @dataclass(frozen=True)
 class Recurrence:
-    """A carried value and what it is; `value` names v, which is subtracted where `negative`.
+    """A carried value and its kind; `value` names `v`, which is subtracted where `negative`.
 
-    `node` is the position of what computes the next value from the last one.
+    `node` is the position of the node that computes the next value from the previous one.
     """
 
     carried: Carried
@@ -69,70 +69,70 @@ class Recurrence:
 
     @property
     def needs(self) -> list[str]:
-        """What must be known before the values of all iterations are."""
+        """The values that must be computed before those of all iterations."""
         return [self.value] if self.value else []
 
 
 def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
-    """What a carried value is.
+    """The recurrence of a carried value.
 
-    A recurrence that is none of these is taken for a LAST that depends on itself.
+    One of no other kind is a LAST that depends on itself.
     """
     elem_type = elem_type_of(body.rows.types.get(carried.body_input))
-    origin = body.origin(carried.body_output)
+    origin = body.index.source(carried.body_output)
     if origin == carried.body_input:
         return Recurrence(carried, Kind.UNCHANGED, elem_type)
-    at = body.producers.get(origin)
-    node = None if at is None else body.nodes[at]
+    position = body.index.positions.get(origin)
+    node = None if position is None else body.nodes[position]
     if node is None or not _steps(body, node, carried.body_input):
         return Recurrence(carried, Kind.LAST, elem_type, carried.body_output)
-    own = body.origin(node.input[0]) == carried.body_input
+    own = body.index.source(node.input[0]) == carried.body_input
     value = node.input[1] if own else node.input[0]
     kind = KINDS[op_of(node)]
     if kind is Kind.SUM and elem_type in _COUNTERS and value not in body.varying:
         kind = Kind.COUNTER
-    return Recurrence(carried, kind, elem_type, value, at, op_of(node) == "Sub")
+    return Recurrence(carried, kind, elem_type, value, position, op_of(node) == "Sub")
 
 
 def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
-    """Whether a node makes the next value of the last one and another value."""
+    """Whether a node computes the next value from the previous one and another value."""
     known = op_of(node) in KINDS
     if not known or len(node.input) != 2:
         return False
-    first, second = (body.origin(name) == state for name in node.input)
+    first, second = (body.index.source(name) == state for name in node.input)
     return (first != second) and (first or op_of(node) != "Sub")
 
 
-def check(body: TimeBody, one: Recurrence, reads: Sequence[str]) -> None:
-    """See that a recurrence may be written with operators over all iterations.
+def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
+    """Check that a recurrence may be written with operators over all iterations.
 
-    `reads` are the names by which others read values of iterations before the last.
+    `reads` are the names of what reads values before the last.
 
     Raises:
         Refused: `reassociation`, `no-kernel` or `running`.
     """
-    path, name = body.site.path, one.carried.body_input
-    if one.kind not in (Kind.SUM, *FINAL_ONLY):
+    path, name = body.site.path, recurrence.carried.body_input
+    if recurrence.kind not in (Kind.SUM, *FINAL_ONLY):
         return
-    if one.elem_type in FLOATS and not body.site.options.allow_reassociation:
+    if recurrence.elem_type in FLOATS and not body.site.options.allow_reassociation:
         raise Refused(
             "reassociation",
-            f"the running {one.kind} {name!r} is of floats, and at once it may differ in rounding, "
-            "or in the sign of a zero; --allow-reassociation allows that",
+            f"the running {recurrence.kind} {name!r} is of floats, and at once it may differ "
+            "in rounding, or in the sign of a zero; --allow-reassociation allows that",
             [path, name],
         )
-    if one.elem_type not in _KERNELS[one.kind]:
-        kind = TensorProto.DataType.Name(one.elem_type)
+    if recurrence.elem_type not in _KERNELS[recurrence.kind]:
+        kind = TensorProto.DataType.Name(recurrence.elem_type)
         raise Refused(
             "no-kernel",
-            f"onnxruntime has no exact operator for the {one.kind} of a sequence of {kind}, which "
-            f"{name!r} is",
+            f"onnxruntime has no exact operator for the {recurrence.kind} of a sequence of "
+            f"{kind}, which {name!r} is",
             [path, name],
         )
-    if one.kind in FINAL_ONLY and reads:
+    if recurrence.kind in FINAL_ONLY and reads:
         raise Refused(
             "running",
-            f"{reads[0]!r} reads every value of the running {one.kind} {name!r}, and operators "
-            "give the last one only",
+            f"{reads[0]!r} reads every value of the running {recurrence.kind} {name!r}, and "
+            "operators compute only the last one",
             [path, name, reads[0]],
         )

@@ -1,4 +1,4 @@
-"""A Scan that carries nothing does several iterations at once: as many as stay in the cache."""
+"""A Scan that carries nothing runs several iterations at once: as many as stay in the cache."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from dataclasses import replace
 from onnx import GraphProto
 
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operator_traits import Work, traits_of
 from passes.loops.form import Collected
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dispatch_on_size import up_to
 from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import PRODUCTS, row_bytes, same_bits
+from passes.rules.time_axis.time_cost import row_bytes, same_bits
 from passes.types.value_types import Dims, dims_of
 from passes.vectorize import Axis, Vectorizer
 from passes.writing.author import Author
 
-#: What a value may take in one block, to stay in the cache with others.
+#: Bytes of a value in one block, such that it stays in the cache with others.
 _BLOCK = 1 << 18
 #: Blocks of fewer elements gain little, and so do rows of more.
 _PAYS, _LONGEST = 4, 1 << 12
 
 
 def strip_mine(body: TimeBody) -> Edit | None:
-    """The Edit that cuts what a Scan reads into blocks, and lets the Scan run over these.
+    """The Edit that reshapes what a Scan reads into blocks, and lets the Scan run over these.
 
-    Where one size of the rows is open, the Scan stays, in an If, for rows that are too long.
+    Where one size of the rows is unknown, the Scan stays, in an If, for rows that are too long.
 
-    None where it carries something, reads or collects on another axis than the first or last
-    first, multiplies matrices, whose weights are to stay where runtimes pack them, holds bodies,
+    None where it carries something, scans or collects on another axis than the first or in
+    reverse, multiplies matrices, whose weights are to stay where runtimes pack them, holds bodies,
     or cannot be cut into blocks of one size.
     """
     if _count(body) < 2 or not _is_plain(body):
@@ -42,7 +42,7 @@ def strip_mine(body: TimeBody) -> Edit | None:
 
 
 def _longest(body: TimeBody) -> TimeBody:
-    """The same with rows as long as they may be for blocks that still pay."""
+    """The body with the longest rows for which blocks still pay."""
     while body.unknown < _LONGEST:
         longer = replace(body, unknown=2 * body.unknown)
         if _count(longer) < _PAYS:
@@ -52,7 +52,7 @@ def _longest(body: TimeBody) -> TimeBody:
 
 
 def _count(body: TimeBody) -> int:
-    """How many iterations a block has: the largest part of all of them that stays in the cache."""
+    """Iterations in a block: the largest divisor of the trip count that stays in the cache."""
     largest = max((row_bytes(body, name) for name in body.varying), default=0)
     trips = body.trips or 0
     most = min(_BLOCK // max(1, largest), trips // 2)
@@ -60,13 +60,14 @@ def _count(body: TimeBody) -> int:
 
 
 def _is_plain(body: TimeBody) -> bool:
-    """Whether all there is to a Scan is to read and to collect rows in their order."""
+    """Whether a Scan only scans and collects rows in order, with light nodes."""
     form = body.form
-    turned = any(one.axis or one.reversed for one in form.scanned)
-    turned = turned or any(one.axis or one.reversed for one in form.collected)
-    lengths = [(dims_of(body.site.type_of(one.tensor)) or ())[:1] for one in form.scanned]
+    turned = any(scanned.axis or scanned.reversed for scanned in form.scanned)
+    turned = turned or any(collected.axis or collected.reversed for collected in form.collected)
+    lengths = [(dims_of(body.site.type_of(scanned.tensor)) or ())[:1] for scanned in form.scanned]
     light = all(
-        op_of(node) not in PRODUCTS and not scoping.holds_graphs(node) for node in body.nodes
+        traits_of(node).work is not Work.PRODUCT and not scoping.holds_graphs(node)
+        for node in body.nodes
     )
     same = all(length == (body.trips,) for length in lengths)
     return light and same and not turned and not form.carried
@@ -79,49 +80,52 @@ def _is_static(body: TimeBody) -> bool:
 
 
 def _cut(body: TimeBody, count: int) -> Edit | None:
-    """The Edit that scans blocks of so many elements; None where a size or an op forbids it."""
+    """The Edit that scans blocks of `count` elements; None where a size or an op forbids it."""
     form, site, trips = body.form, body.site, body.trips or 0
-    read = [_sizes(dims_of(site.type_of(one.tensor)), 1) for one in form.scanned]
-    rows = [_sizes(dims_of(body.rows.types.get(one.body_output))) for one in form.collected]
+    read = [_sizes(dims_of(site.type_of(scanned.tensor)), 1) for scanned in form.scanned]
+    rows = [
+        _sizes(dims_of(body.rows.types.get(collected.body_output))) for collected in form.collected
+    ]
     author = Author(site.target, site.names, site.node.name or "scan")
     block = _block(body, author, count)
     if block is None or None in read or None in rows:
         return None
     pieces = [author.ints(trips // count, count, *(sizes or ())) for sizes in read]
     scanned = [
-        replace(one, tensor=author.op("Reshape", one.tensor, shape))
-        for one, shape in zip(form.scanned, pieces, strict=True)
+        replace(scanned, tensor=author.op("Reshape", scanned.tensor, shape))
+        for scanned, shape in zip(form.scanned, pieces, strict=True)
     ]
-    made = [Collected(name, author.fresh(f"{name}/blocks")) for name in scoping.output_names(block)]
-    written = replace(form, body=block, scanned=tuple(scanned), collected=tuple(made))
+    outputs = [
+        Collected(name, author.fresh(f"{name}/blocks")) for name in scoping.output_names(block)
+    ]
+    written = replace(form, body=block, scanned=tuple(scanned), collected=tuple(outputs))
     author.adopt([written.to_node()])
-    for one, blocks, sizes in zip(form.collected, made, rows, strict=True):
-        if one.tensor:
+    for collected, blocks, sizes in zip(form.collected, outputs, rows, strict=True):
+        if collected.tensor:
             shape = author.ints(trips, *(sizes or ()))
-            author.op("Reshape", blocks.tensor, shape, outputs=[one.tensor])
+            author.op("Reshape", blocks.tensor, shape, outputs=[collected.tensor])
     return Edit(
         tuple(author.nodes),
         tuple(author.constants),
         note=f"{count} iterations at once",
         exact=all(map(same_bits, body.nodes)),
-        tidies=True,
     )
 
 
 def _block(body: TimeBody, author: Author, count: int) -> GraphProto | None:
-    """The body for so many iterations at once; None where an op has no rule for that."""
+    """The body for `count` iterations at once; None where an op has no rule for that."""
     axis = Axis(author.ints(count), count, True)
-    at = Vectorizer(body.rows, axis, author, set(), body.site.path)
-    elements = [one.body_input for one in body.form.scanned]
+    vectorizer = Vectorizer(body.rows, axis, author, set(), body.site.path)
+    elements = [scanned.body_input for scanned in body.form.scanned]
     try:
-        return at.body(
-            body.rows.graph, elements, {one.body_output for one in body.form.collected}
+        return vectorizer.body(
+            body.rows.graph, elements, {collected.body_output for collected in body.form.collected}
         ).graph
     except Refused:
         return None
 
 
 def _sizes(dims: Dims | None, start: int = 0) -> list[int] | None:
-    """Sizes for a Reshape, from an axis on: -1 for one that only the run tells."""
+    """Sizes for a Reshape, from an axis on: -1 for one known only at run time."""
     sizes = [dim if isinstance(dim, int) else -1 for dim in (dims or ())[start:]]
     return None if dims is None or sizes.count(-1) > 1 or 0 in sizes else sizes

@@ -1,3 +1,3 @@
-"""A Scan in a Scan becomes one."""
+"""Nested Scans become one Scan."""
 
 from __future__ import annotations

@@ -19,23 +19,23 @@ from passes.rules.flatten_scan.nest import Nest, is_scan
 from passes.rules.hoist.lifting import constants_of
 from passes.rules.time_axis.time_length import Length, known_length
 from passes.types.value_types import Dim, dims_of
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
 
 
 def flat_body(nest: Nest) -> GraphProto:
-    """The inner body, which needs nothing of the outer one any more.
+    """The inner body, made independent of the outer one.
 
-    Constants of the outer body that it reads come along, with what is said of how they are
-    quantized; of Identities there it reads the origin. Elements that it does not declare have the
-    type that the rows tell.
+    Constants of the outer body that it reads are copied, with their quantization annotations;
+    outputs of Identities there are replaced by their inputs. Elements without a declared shape get
+    the type of an element of the rows.
     """
     body = GraphProto()
     body.CopyFrom(nest.inner.body)
     scoping.rename_captures(body, nest.origins)
     _take_constants(body, nest.outer.body)
-    elements = {one.body_input: grid for one, grid in nest.scanned}
+    elements = {scanned.body_input: grid for scanned, grid in nest.scanned}
     for value in body.input:
         if value.name in elements and dims_of(value.type) is None:
             value.type.CopyFrom(elements[value.name].type_of())
@@ -43,15 +43,23 @@ def flat_body(nest: Nest) -> GraphProto:
 
 
 def _take_constants(body: GraphProto, outer: GraphProto) -> None:
-    """Give a body the constants of the one around it that it reads."""
+    """Copy into a body the constants of the outer one that it reads."""
     read = set(scoping.captures(body))
-    said = [one for one in outer.quantization_annotation if one.tensor_name in read]
-    read.update(entry.value for one in said for entry in one.quant_parameter_tensor_names)
-    found = {name: one for name, one in constants_of(outer).items() if name in read}
-    nodes = [one for one in found.values() if isinstance(one, NodeProto)]
+    declared = [
+        annotation for annotation in outer.quantization_annotation if annotation.tensor_name in read
+    ]
+    read.update(
+        entry.value for annotation in declared for entry in annotation.quant_parameter_tensor_names
+    )
+    constants = {name: constant for name, constant in constants_of(outer).items() if name in read}
+    nodes = [constant for constant in constants.values() if isinstance(constant, NodeProto)]
     replace_all(body.node, [*nodes, *body.node])
-    body.initializer.extend(one for one in found.values() if isinstance(one, TensorProto))
-    body.quantization_annotation.extend(one for one in said if one.tensor_name in found)
+    body.initializer.extend(
+        constant for constant in constants.values() if isinstance(constant, TensorProto)
+    )
+    body.quantization_annotation.extend(
+        annotation for annotation in declared if annotation.tensor_name in constants
+    )
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -88,7 +96,7 @@ def flatten_scan(site: Site) -> Edit:
     equal get a guard; `--assume valid-inputs` leaves it out. Where there are no rows, or rows of
     no elements, the states stay, and what is collected has the sizes that it had.
 
-    Of Scans nested deeper the outer two go first. A Loop is raised to a Scan first.
+    Of Scans nested deeper, the outer two are merged first. A Loop is raised to a Scan first.
 
     Refuses:
     - `other-work`: the body runs something else beside the inner Scan
@@ -98,7 +106,7 @@ def flatten_scan(site: Site) -> Edit:
     - `reads-row`: the body of the inner Scan reads the row, or a state with which it begins
     - `directions`: one of the Scans goes forward, the other backward
     - `unknown-rank`: the rank of something scanned or collected is not known
-    - `opset-too-old`: the opset is below 14, and sizes are only known when the model runs
+    - `opset-too-old`: the opset is below 14, and sizes are known only at run time
     - `not-worth-it`: there are few rows, or large ones that would have to be transposed or copied
     """
     around = _around(site)
@@ -108,7 +116,7 @@ def flatten_scan(site: Site) -> Edit:
 
 
 def _around(site: Site) -> Site | None:
-    """The site of the Scan in whose body the site is, None where it is in no such body."""
+    """The site of the Scan around this one; None where there is none."""
     scope = site.scope
     if scope.outer is None:
         return None
@@ -134,24 +142,23 @@ def _flattened(site: Site) -> Edit:
     nest = Nest.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")
     grids = [grid for _, grid in nest.scanned]
-    rows = known_length(site, author, [Scanned(one.tensor, "", one.across) for one in grids])
-    length = known_length(site, author, [Scanned(one.tensor, "", one.along) for one in grids])
+    rows = known_length(site, author, [Scanned(grid.tensor, "", grid.across) for grid in grids])
+    length = known_length(site, author, [Scanned(grid.tensor, "", grid.along) for grid in grids])
     with author.serving(GUARD_SIZES):
         agree = _agreement(author, rows, length)
-        count = spelling.must_count(author, rows.size, agree) if agree else rows.size
-    sizes = (_known(one.dims[one.across] for one in grids), count)
-    of_row = (_known(one.dims[one.along] for one in grids), length.size)
-    told = _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
+        count = guards.must_count(author, rows.size, agree) if agree else rows.size
+    sizes = (_known(grid.dims[grid.across] for grid in grids), count)
+    of_row = (_known(grid.dims[grid.along] for grid in grids), length.size)
+    value_info = _write(nest, GridAxes(site, author, sizes, of_row, guarded=bool(agree)))
     nodes = author.read(filter(None, site.node.output))
     _refuse_more_work(site, 0 if of_row[0] == 0 else sizes[0], len(nodes) - 1)
     read = scoping.all_reads(nodes)
     return Edit(
         tuple(nodes),
-        tuple(one for one in author.constants if one.name in read),
-        value_info=tuple(told),
+        tuple(constant for constant in author.constants if constant.name in read),
+        value_info=tuple(value_info),
         note="one Scan over the elements of all rows",
         context=rows.context or length.context,
-        tidies=True,
         extras=author.extras(nodes),
     )
 
@@ -167,12 +174,12 @@ def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
 
 
 def _known(dims: Iterable[Dim]) -> Dim:
-    """The number among the sizes of what must be of one size."""
+    """The known number among sizes that must be equal."""
     return next((dim for dim in dims if isinstance(dim, int)), None)
 
 
 def _agreement(author: Author, rows: Length, length: Length) -> str:
-    """What must hold: the rows are as many, and of as many elements where there are some."""
+    """The condition that all have as many rows, and rows of one length where there are some."""
     conditions = [rows.agree] if rows.agree else []
     if length.agree:
         none = author.op("Equal", spelling.squeeze(author, rows.size, 0), author.int(0))
@@ -183,21 +190,21 @@ def _agreement(author: Author, rows: Length, length: Length) -> str:
 def _write(nest: Nest, axes: GridAxes) -> list[ValueInfoProto]:
     """Write the Scan, what it scans, and what becomes of what it collects.
 
-    Answers with the types of what it scans, which inference does not tell where sizes are open.
+    Returns the types of what it scans, which inference does not find where sizes are unknown.
     """
     author = axes.author
     elements = [axes.merged(grid) for _, grid in nest.scanned]
     rows = {
-        (one.body_output, one.reversed): author.fresh(f"{one.body_output}/all")
-        for one, _ in nest.collected
+        (collected.body_output, collected.reversed): author.fresh(f"{collected.body_output}/all")
+        for collected, _ in nest.collected
     }
     form = LoopForm(
         kind=Kind.SCAN,
         body=flat_body(nest),
         carried=nest.carried,
         scanned=tuple(
-            Scanned(name, one.body_input, reversed=one.reversed)
-            for name, (one, _) in zip(elements, nest.scanned, strict=True)
+            Scanned(name, scanned.body_input, reversed=scanned.reversed)
+            for name, (scanned, _) in zip(elements, nest.scanned, strict=True)
         ),
         collected=tuple(
             Collected(name, tensor, reversed=turned) for (name, turned), tensor in rows.items()
@@ -206,9 +213,9 @@ def _write(nest: Nest, axes: GridAxes) -> list[ValueInfoProto]:
         source=nest.outer.source,
     )
     author.adopt([form.to_node()])
-    for one, grid in nest.collected:
+    for collected, grid in nest.collected:
         if grid.tensor:
-            axes.split(rows[one.body_output, one.reversed], grid)
+            axes.split(rows[collected.body_output, collected.reversed], grid)
     return [
         helper.make_value_info(name, grid.type_of(None))
         for name, (_, grid) in zip(elements, nest.scanned, strict=True)

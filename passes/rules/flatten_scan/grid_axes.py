@@ -1,4 +1,4 @@
-"""Two axes of a tensor become one, and one becomes two: the elements of all rows, in order."""
+"""Merges two axes of a tensor into one, and splits one into two: the elements of all rows."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ class Grid:
 
     @property
     def order(self) -> list[int]:
-        """The axes, these two in front."""
-        rest = [at for at in range(len(self.dims)) if at not in (self.across, self.along)]
+        """The axes, these two first."""
+        rest = [axis for axis in range(len(self.dims)) if axis not in (self.across, self.along)]
         return [self.across, self.along, *rest]
 
     @property
     def element(self) -> Dims:
         """The sizes of an element."""
-        return tuple(self.dims[at] for at in self.order[2:])
+        return tuple(self.dims[axis] for axis in self.order[2:])
 
     def type_of(self, *lengths: Dim) -> TypeProto:
         """The type of elements along axes of these lengths."""
         return tensor_type(self.elem_type, without_made_up((*lengths, *self.element)))
 
 
-#: The bytes of a row up to which it is quicker to move all rows together than to start a Scan on
-#: each, measured with onnxruntime; larger ones it transposes quicker one by one, in the cache.
+#: Bytes of a row up to which moving all rows together is faster than starting a Scan on each,
+#: measured with onnxruntime, which transposes larger rows faster one by one, in the cache.
 _MOST_MOVED = 1 << 13
 
 
@@ -55,8 +55,8 @@ _MOST_MOVED = 1 << 13
 class GridAxes:
     """Writes tensors of `rows` times `length` elements.
 
-    Both are the dim and the name of what holds it (int64 [1]). `guarded`: these names must be
-    read in front of the loop, for what guards the lengths of all that is scanned.
+    Each is a size and the name of an int64 [1] value that holds it. `guarded`: these names must be
+    read in front of the loop, since they carry the guard on the lengths of all that is scanned.
     """
 
     site: Site
@@ -72,9 +72,9 @@ class GridAxes:
             self._refuse_large(grid, "transposed")
             tensor = self.author.op("Transpose", tensor, perm=grid.order)
         count = self._count()
-        known = None if self.guarded else self._fixed(count, *grid.element)
-        if known is not None:
-            return self.author.op("Reshape", tensor, self.author.ints(*known))
+        shape = None if self.guarded else self._fixed(count, *grid.element)
+        if shape is not None:
+            return self.author.op("Reshape", tensor, self.author.ints(*shape))
         self._refuse_old(grid.tensor)
         product = self.author.once(
             "count", lambda: self.author.op("Mul", self.rows[1], self.length[1])
@@ -83,16 +83,16 @@ class GridAxes:
         return self._reshaped(tensor, sizes)
 
     def split(self, elements: str, grid: Grid) -> None:
-        """Write `grid` of what is collected of all rows together."""
+        """Write `grid`, from the `elements` collected over all rows."""
         turned = _is_turned(grid)
         if turned:
             self._refuse_large(grid, "transposed")
         elif grid.tensor in scoping.output_names(self.site.scope.owner):
             self._refuse_large(grid, "copied")  # elsewhere a Reshape shares the memory
         outputs = [] if turned else [grid.tensor]
-        known = self._fixed(self.rows[0], self.length[0], *grid.element)
-        if known is not None:
-            rows = self.author.op("Reshape", elements, self.author.ints(*known), outputs=outputs)
+        shape = self._fixed(self.rows[0], self.length[0], *grid.element)
+        if shape is not None:
+            rows = self.author.op("Reshape", elements, self.author.ints(*shape), outputs=outputs)
         else:
             self._refuse_old(grid.tensor)
             sizes = [self.rows[1], self.length[1], *self._sizes(elements, grid.element, 1)]
@@ -106,19 +106,18 @@ class GridAxes:
         return rows * length if isinstance(rows, int) and isinstance(length, int) else None
 
     def _fixed(self, *dims: Dim) -> list[int] | None:
-        """A shape that is right whatever the run brings: one size may be left to the Reshape,
-        where none is 0."""
+        """A shape for Reshape that is right for every run: one size may be -1, if none is 0."""
         sizes = [dim if isinstance(dim, int) else -1 for dim in dims]
         return None if 0 in sizes or sizes.count(-1) > 1 else sizes
 
     def _sizes(self, tensor: str, element: Dims, first: int) -> list[str]:
-        """The sizes of an element, the first of which is that of this axis."""
+        """The names of the sizes of an element, whose first axis is axis `first` of the tensor."""
         author = self.author
         return [
             author.ints(dim)
             if isinstance(dim, int)
-            else spelling.size_of_axis(author, tensor, first + at)
-            for at, dim in enumerate(element)
+            else spelling.size_of_axis(author, tensor, first + position)
+            for position, dim in enumerate(element)
         ]
 
     def _reshaped(self, tensor: str, sizes: Sequence[str], outputs: Sequence[str] = ()) -> str:
@@ -130,13 +129,13 @@ class GridAxes:
         if self.author.opset < ZERO_IS_A_SIZE:
             raise Refused(
                 "opset-too-old",
-                f"sizes of {name!r} are only known when the model runs, and before opset "
-                f"{ZERO_IS_A_SIZE} a Reshape does not take a 0 for a size",
+                f"sizes of {name!r} are known only at run time, and before opset "
+                f"{ZERO_IS_A_SIZE} a Reshape cannot take 0 as a size",
                 [self.site.path, name],
             )
 
     def _refuse_large(self, grid: Grid, done: str) -> None:
-        """See that the rows of what must be moved are small."""
+        """Refuse to move large rows."""
         sizes = [self.length[0], *grid.element]
         count = prod(dim if isinstance(dim, int) else UNKNOWN_DIM for dim in sizes)
         if count * item_bytes(grid.elem_type) > _MOST_MOVED:
@@ -148,5 +147,5 @@ class GridAxes:
 
 
 def _is_turned(grid: Grid) -> bool:
-    """Whether its axes must be put in another order."""
+    """Whether its axes must be transposed."""
     return grid.order != sorted(grid.order)

@@ -1,4 +1,4 @@
-"""A Scan whose body does nothing but run a Scan: which value of one is which of the other."""
+"""A Scan whose body does nothing but run a Scan: how their values correspond."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from passes.types.value_types import dims_of, elem_type_of
 class Nest:
     """Both Scans, and what they do together.
 
-    `carried` leads from the initial values of the outer one to its finals through the body of the
-    inner one, no name in which means something outside of it too; `scanned` and `collected` are
-    those of the inner one, each with the tensor that holds all rows. `origins` are the values that
-    Identities of the outer body hand on, by the names that these give them.
+    `carried` leads from the initial values of the outer Scan to its finals through the body of the
+    inner one, whose names are also free outside of it; `scanned` and `collected` are those of the
+    inner one, each with the tensor of all rows. `origins` maps the outputs of Identities in the
+    outer body to their inputs.
     """
 
     outer: LoopForm
@@ -47,23 +47,23 @@ class Nest:
 
 
 def _only_scan(site: Site, body: GraphProto) -> NodeProto:
-    """The Scan beside which a body holds constants and Identities at most."""
-    found = [node for node in body.node if is_scan(node)]
-    if not found:
+    """The only Scan of a body that otherwise holds at most constants and Identities."""
+    scans = [node for node in body.node if is_scan(node)]
+    if not scans:
         raise NothingToDo
     others = [node for node in body.node if not (is_constant(node) or _is_identity(node))]
     if len(others) > 1:
-        others = [node for node in others if node is not found[0]]
+        others = [node for node in others if node is not scans[0]]
         raise Refused(
             "other-work",
-            "beside a Scan, the body runs " + ", ".join(sorted({op_of(one) for one in others})),
-            [site.path, *(name for one in others for name in one.output if name)],
+            "beside a Scan, the body runs " + ", ".join(sorted({op_of(node) for node in others})),
+            [site.path, *(name for node in others for name in node.output if name)],
         )
-    return found[0]
+    return scans[0]
 
 
 def _uncovered(site: Site, body: GraphProto) -> NodeProto:
-    """A copy of the only Scan of a body, whose own body hides no value around it."""
+    """A copy of the only Scan of a body, whose own body shadows no outer value."""
     node = NodeProto()
     node.CopyFrom(_only_scan(site, body))
     around = scoping.defined(body)
@@ -86,7 +86,7 @@ def _is_identity(node: NodeProto) -> bool:
 
 
 def _origins(body: GraphProto) -> dict[str, str]:
-    """The value that an Identity hands on, by the name that it gives it."""
+    """The inputs of Identities, by their outputs."""
     found: dict[str, str] = {}
     for node in filter(_is_identity, body.node):
         found[node.output[0]] = found.get(node.input[0], node.input[0])
@@ -115,26 +115,26 @@ class _Matching:
         return self.origins.get(name, name)
 
     def _refuse_captures(self) -> None:
-        """See that the inner body knows nothing of the row but its elements."""
+        """Check that the inner body reads nothing of a row but its elements."""
         varying = set(self.outer.body_inputs) - {*self.outer.constant_inputs}
         read = [name for name in self.inner.captured if self._origin(name) in varying]
         if read:
             raise Refused(
                 "reads-row",
-                f"the body of the inner Scan reads {read[0]!r}, which every row has anew",
+                f"the body of the inner Scan reads {read[0]!r}, which differs between rows",
                 [self.site.path, *read],
             )
 
     def _carried(self) -> Iterator[Carried]:
-        """Each state of the outer Scan, which the inner one must carry on."""
-        finals = {one.final: one for one in self.inner.carried if one.final}
+        """The carried values of the outer Scan, each of which the inner one must carry on."""
+        finals = {carried.final: carried for carried in self.inner.carried if carried.final}
         if len(self.inner.carried) != len(self.outer.carried):
-            raise self._other_states(*(one.body_input for one in self.inner.carried))
-        for one in self.outer.carried:
-            through = finals.pop(self._origin(one.body_output), None)
-            if through is None or self._origin(through.initial) != one.body_input:
-                raise self._other_states(one.body_input)
-            yield Carried(one.initial, through.body_input, through.body_output, one.final)
+            raise self._other_states(*(carried.body_input for carried in self.inner.carried))
+        for carried in self.outer.carried:
+            through = finals.pop(self._origin(carried.body_output), None)
+            if through is None or self._origin(through.initial) != carried.body_input:
+                raise self._other_states(carried.body_input)
+            yield Carried(carried.initial, through.body_input, through.body_output, carried.final)
 
     def _other_states(self, *culprits: str) -> Refused:
         return Refused(
@@ -144,49 +144,55 @@ class _Matching:
         )
 
     def _scanned(self) -> Iterator[tuple[Scanned, Grid]]:
-        """Each row that the inner Scan scans, which must be one that the outer one does."""
-        rows = {one.body_input: one for one in self.outer.scanned}
-        unread = set(rows) - {self._origin(one.tensor) for one in self.inner.scanned}
+        """Each row that the inner Scan scans, which the outer one must scan too."""
+        rows = {scanned.body_input: scanned for scanned in self.outer.scanned}
+        unread = set(rows) - {self._origin(scanned.tensor) for scanned in self.inner.scanned}
         if unread:
             raise self._other_rows(f"does not scan {sorted(unread)[0]!r}", *sorted(unread))
-        for one in self.inner.scanned:
-            row = rows.get(self._origin(one.tensor))
+        for scanned in self.inner.scanned:
+            row = rows.get(self._origin(scanned.tensor))
             if row is None:
-                raise self._other_rows(f"scans {one.tensor!r}, which is no row", one.tensor)
-            self._refuse_turned(one.reversed, row.reversed, one.tensor)
+                raise self._other_rows(f"scans {scanned.tensor!r}, which is no row", scanned.tensor)
+            self._refuse_turned(scanned.reversed, row.reversed, scanned.tensor)
             known = self.site.type_of(row.tensor)
-            yield one, self._grid(row.tensor, known, row.axis, one.axis)
+            yield scanned, self._grid(row.tensor, known, row.axis, scanned.axis)
 
     def _other_rows(self, why: str, *culprits: str) -> Refused:
         return Refused("other-rows", f"the inner Scan {why}", [self.site.path, *culprits])
 
     def _collected(self) -> Iterator[tuple[Collected, Grid]]:
-        """Each output that the outer Scan collects, which must be what the inner one collects."""
-        made = {one.tensor: one for one in self.inner.collected if one.tensor}
-        told = [self._origin(one.body_output) for one in self.outer.collected]
-        odd = [name for name in told if name not in made]
-        odd += [one.body_output for one in self.inner.collected if one.tensor not in told]
+        """The outputs that the outer Scan collects, each of which the inner one must collect."""
+        inner = {
+            collected.tensor: collected for collected in self.inner.collected if collected.tensor
+        }
+        origins = [self._origin(collected.body_output) for collected in self.outer.collected]
+        odd = [name for name in origins if name not in inner]
+        odd += [
+            collected.body_output
+            for collected in self.inner.collected
+            if collected.tensor not in origins
+        ]
         if odd:
             raise Refused(
                 "other-outputs",
-                f"what the Scans collect is not the same: {odd[0]!r} is only of one of them",
+                f"the Scans do not collect the same: only one of them collects {odd[0]!r}",
                 [self.site.path, *odd],
             )
-        for one, name in zip(self.outer.collected, told, strict=True):
-            row = made[name]
-            self._refuse_turned(row.reversed, one.reversed, name)
-            yield row, self._written(one, row)
+        for collected, name in zip(self.outer.collected, origins, strict=True):
+            row = inner[name]
+            self._refuse_turned(row.reversed, collected.reversed, name)
+            yield row, self._written(collected, row)
 
-    def _written(self, one: Collected, row: Collected) -> Grid:
-        """What is collected of all rows, whose sizes are told by one row."""
-        known = self.site.body_type_of("body", one.body_output)
+    def _written(self, collected: Collected, row: Collected) -> Grid:
+        """The tensor of what is collected over all rows, with the sizes of one row."""
+        known = self.site.body_type_of("body", collected.body_output)
         dims = dims_of(known)
         if dims is None:
-            raise self._unknown_rank(one.body_output)
-        across = one.axis % (len(dims) + 1)
+            raise self._unknown_rank(collected.body_output)
+        across = collected.axis % (len(dims) + 1)
         whole = (*dims[:across], None, *dims[across:])
         along = _beside(across, row.axis % len(dims))
-        return Grid(one.tensor, across, along, whole, elem_type_of(known))
+        return Grid(collected.tensor, across, along, whole, elem_type_of(known))
 
     def _grid(self, tensor: str, known: TypeProto | None, across: int, along: int) -> Grid:
         dims = dims_of(known)
@@ -203,8 +209,8 @@ class _Matching:
             [self.site.path, name],
         )
 
-    def _refuse_turned(self, one: bool, other: bool, name: str) -> None:
-        if one != other:
+    def _refuse_turned(self, inner: bool, outer: bool, name: str) -> None:
+        if inner != outer:
             raise Refused(
                 "directions",
                 f"{name!r} goes forward in one Scan and backward in the other",

@@ -1,3 +1,3 @@
-"""Constants and work that is the same in every iteration leave the loop."""
+"""Constants and loop-invariant work leave the loop."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carried values that no iteration changes: the body reads what the loop was given instead."""
+"""Carried values that no iteration changes: the body reads the initial value instead."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes.analysis.bodies.nested_graphs import collects_strings
 from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
+from passes.ir.graph_index import GraphIndex
+from passes.ir.live import live
 from passes.ir.repeated import replace_all
-from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
+from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
 from passes.rule import Site
 from passes.types.value_types import elem_type_of
-from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS
 
 
 @dataclass(frozen=True)
 class Captured:
     """A copy of a loop's node whose body captures what it carried unchanged.
 
-    `dropped` are the carried values that are gone, `captured` all whose readers read the initial
-    value now, and `origin` says what values of the body that had to be renamed were called.
+    `dropped` are the carried values that are gone, `captured` those whose readers read the initial
+    value now, and `origin` maps names in the body that had to change to the original ones.
     """
 
     node: NodeProto
@@ -33,19 +34,19 @@ class Captured:
 
     @property
     def finals(self) -> list[NodeProto]:
-        """What defines the outputs that are gone."""
+        """The nodes that define the outputs that are gone."""
         return [
-            NodeProto(op_type="Identity", input=[one.initial], output=[one.final])
-            for one in self.dropped
-            if one.final
+            NodeProto(op_type="Identity", input=[carried.initial], output=[carried.final])
+            for carried in self.dropped
+            if carried.final
         ]
 
 
 def captured_state(site: Site) -> Captured:
-    """Let the body capture what it carries unchanged.
+    """Let the body capture the values that it carries unchanged.
 
     One carried value stays where the loop would be left without outputs, or where the opset
-    wants one. Rows of a Scan-8 are no outer values.
+    requires one. A Scan-8 is left alone: its rows are not outer values.
     """
     node = NodeProto()
     node.CopyFrom(site.node)
@@ -53,33 +54,33 @@ def captured_state(site: Site) -> Captured:
     same = _unchanged(site, form)
     if form.kind is Kind.SCAN_8 or not same:
         return Captured(node)
-    origin = _uncover(site, form, {one.initial for one in same})
+    origin = _uncover(site, form, {carried.initial for carried in same})
     form = LoopForm.from_node(node, site.opset)
     same = _unchanged(site, form)
     dropped = same[1:] if _needs_one(site, form, len(same)) else same
-    read = [one for one in same if one in dropped or _is_read(form.body, one)]
+    read = [carried for carried in same if carried in dropped or _is_read(form.body, carried)]
     _return_as_own(site, form, dropped)
-    for one in same:
-        if one not in dropped:
-            _read_outside(form.body, one)
+    for carried in same:
+        if carried not in dropped:
+            _read_outside(form.body, carried)
     _drop(node, form, dropped)
     return Captured(node, tuple(dropped), tuple(read), origin)
 
 
 def _unchanged(site: Site, form: LoopForm) -> list[Carried]:
-    """Those that an Identity can hand on in front of and behind the loop."""
+    """The unchanged values that an Identity can copy in front of and after the loop."""
     strings = collects_strings(site, LoopForm.from_node(site.node, site.opset))
     found = []
-    for one in unchanged(form).values():
-        elem_type = elem_type_of(site.type_of(one.initial))
+    for carried in unchanged(form).values():
+        elem_type = elem_type_of(site.type_of(carried.initial))
         fits = site.opset >= IDENTITY_OF_OPTIONALS or bool(elem_type)
-        if one.initial and fits and not (strings and elem_type == TensorProto.STRING):
-            found.append(one)
+        if carried.initial and fits and not (strings and elem_type == TensorProto.STRING):
+            found.append(carried)
     return found
 
 
 def _uncover(site: Site, form: LoopForm, initials: set[str]) -> dict[str, str]:
-    """Rename what the body, at any depth, calls as one of these outer values is called."""
+    """Rename what the body, at any depth, defines under a name of these outer values."""
     owners = scoping.graphs_below(form.body)
     if all(initials.isdisjoint(scoping.defined(owner)) for owner in owners):
         return {}
@@ -103,32 +104,32 @@ def _needs_one(site: Site, form: LoopForm, count: int) -> bool:
     return old or not form.collected
 
 
-def _chain(body: GraphProto, one: Carried) -> set[str]:
+def _chain(body: GraphProto, carried: Carried) -> set[str]:
     """The values between the input and the output, the output included."""
-    makers = {name: node for node in body.node for name in node.output}
-    chain, name = set(), one.body_output
-    while name != one.body_input:
+    producers = GraphIndex(body).producers
+    chain, name = set(), carried.body_output
+    while name != carried.body_input:
         chain.add(name)
-        name = makers[name].input[0]
+        name = producers[name].input[0]
     return chain
 
 
-def _is_read(body: GraphProto, one: Carried) -> bool:
-    chain = _chain(body, one)
+def _is_read(body: GraphProto, carried: Carried) -> bool:
+    chain = _chain(body, carried)
     nodes = (node for node in body.node if chain.isdisjoint(node.output))
-    return any(one.body_input in scoping.free_names(node) for node in nodes)
+    return any(carried.body_input in scoping.free_names(node) for node in nodes)
 
 
-def _read_outside(body: GraphProto, one: Carried) -> None:
-    chain = _chain(body, one)
+def _read_outside(body: GraphProto, carried: Carried) -> None:
+    chain = _chain(body, carried)
     for node in body.node:
-        if chain.isdisjoint(node.output) and one.body_input in scoping.free_names(node):
-            scoping.rename_free(node, {one.body_input: one.initial})
+        if chain.isdisjoint(node.output) and carried.body_input in scoping.free_names(node):
+            scoping.rename_free(node, {carried.body_input: carried.initial})
 
 
 def _return_as_own(site: Site, form: LoopForm, dropped: Sequence[Carried]) -> None:
-    """Nodes for other outputs of the body that are one of its inputs that go."""
-    gone = {one.body_input for one in dropped}
+    """Add Identities for other outputs of the body that return an input that goes."""
+    gone = {carried.body_input for carried in dropped}
     last = _positions(form, dropped)
     for position, value in enumerate(form.body.output):
         if value.name in gone and position not in last:
@@ -140,30 +141,36 @@ def _return_as_own(site: Site, form: LoopForm, dropped: Sequence[Carried]) -> No
 def _positions(form: LoopForm, dropped: Sequence[Carried]) -> set[int]:
     """The positions of their outputs in the body."""
     first = 0 if form.condition is None else 1
-    return {at for at, one in enumerate(form.carried, first) if one in dropped}
+    return {position for position, carried in enumerate(form.carried, first) if carried in dropped}
 
 
 def _drop(node: NodeProto, form: LoopForm, dropped: Sequence[Carried]) -> None:
-    """Take carried values out of the node and its body, which reads the outer ones."""
+    """Remove carried values from the node and its body, which reads the outer ones."""
     if not dropped:
         return
     body, first = form.body, 0 if form.condition is None else 1
     outputs = _positions(form, dropped)
-    ends = {name for one in dropped for name in _chain(body, one)}
-    replace_all(body.output, [one for at, one in enumerate(body.output) if at not in outputs])
-    inputs = {one.body_input for one in dropped}
-    replace_all(body.input, [one for one in body.input if one.name not in inputs])
-    read = set(scoping.output_names(body))
-    kept = []
-    for inner in reversed(body.node):
-        if read.isdisjoint(inner.output) and not ends.isdisjoint(inner.output):
-            continue
-        read.update(scoping.free_names(inner))
-        kept.append(inner)
-    replace_all(body.node, reversed(kept))
-    scoping.rename_captures(body, {one.body_input: one.initial for one in dropped})
+    ends = {name for carried in dropped for name in _chain(body, carried)}
+    replace_all(
+        body.output,
+        [value for position, value in enumerate(body.output) if position not in outputs],
+    )
+    inputs = {carried.body_input for carried in dropped}
+    replace_all(body.input, [value for value in body.input if value.name not in inputs])
+    kept, _ = live(
+        body.node,
+        scoping.output_names(body),
+        scoping.free_names,
+        stays=lambda inner: ends.isdisjoint(inner.output),
+    )
+    replace_all(body.node, kept)
+    scoping.rename_captures(body, {carried.body_input: carried.initial for carried in dropped})
     heads = 2 if form.condition is not None else 0
-    fed = {at - first + heads for at in outputs}
-    replace_all(node.input, [name for at, name in enumerate(node.input) if at not in fed])
-    gone = {at - first for at in outputs}
-    replace_all(node.output, [name for at, name in enumerate(node.output) if at not in gone])
+    fed = {position - first + heads for position in outputs}
+    replace_all(
+        node.input, [name for position, name in enumerate(node.input) if position not in fed]
+    )
+    gone = {position - first for position in outputs}
+    replace_all(
+        node.output, [name for position, name in enumerate(node.output) if position not in gone]
+    )

@@ -9,14 +9,13 @@ from onnx import NodeProto
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.bodies.value_numbers import Numbering, is_identity
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site
 from passes.rules.hoist.hoist_choice import Choice
 from passes.rules.hoist.hoisted_names import HoistedNames
 from passes.rules.hoist.hoisting import Hoisting, Twin
-from passes.rules.hoist.invariants import CHEAP, Candidate
+from passes.rules.hoist.invariants import Candidate, is_cheap
 
-_NO_LIMIT = 1 << 62  # it is computed and kept in either case
+_NO_LIMIT = 1 << 62  # it is computed and kept in any case
 
 
 def hoist_common_work(site: Site) -> Edit:
@@ -35,14 +34,14 @@ def hoist_common_work(site: Site) -> Edit:
     if not choice.moving:
         raise NothingToDo
     names = HoistedNames(site, node)
-    moving = {at: common.candidates[at] for at in choice.chosen}
-    for number, one in moving.items():
-        names.give(number, one, one.outputs)
+    moving = {number: common.candidates[number] for number in choice.chosen}
+    for number, candidate in moving.items():
+        names.give(number, candidate, candidate.outputs)
     twins = [twin for level in levels for twin in common.twins(level, choice.moving)]
     hoisting = Hoisting(site, moving, names, twins)
     hoisting.run(*levels)
     plain = hoisting.plain
-    count = sum(one.node is not None for one in moving.values())
+    count = sum(candidate.node is not None for candidate in moving.values())
     return Edit(
         (*plain.nodes, node),
         tuple(hoisting.initializers),
@@ -54,17 +53,17 @@ def hoist_common_work(site: Site) -> Edit:
 
 @dataclass
 class _Common:
-    """Candidates of the first branch, whose values the second one has, too."""
+    """Candidates of the first branch whose values the second one computes, too."""
 
     then: NestedGraph
     numbers: Numbering
     others: Numbering
     candidates: list[Candidate] = field(default_factory=list)
-    _makers: dict[str, int] = field(default_factory=dict)
+    _producers: dict[str, int] = field(default_factory=dict)
     _first: dict[int, int] = field(default_factory=dict)  # the candidate that makes a number
 
     def find(self, other: NestedGraph) -> None:
-        """Look for them."""
+        """Collect the candidates."""
         own = scoping.defined(self.then.graph)
         shared = {self.others.of(name) for name in sorted(scoping.defined(other.graph))}
         for tensor in self.then.graph.initializer:
@@ -73,31 +72,32 @@ class _Common:
         for position, node in enumerate(self.then.graph.node):
             outputs = tuple(filter(None, node.output))
             local = own.intersection(scoping.free_names(node))
-            if outputs and self._is_new(node, shared) and local.issubset(self._makers):
-                reads = tuple((self._makers[name], name) for name in sorted(local))
-                cheap = op_of(node) in CHEAP
-                self._add(Candidate(self.then, position, node, outputs, reads, cheap=cheap))
+            if outputs and self._is_new(node, shared) and local.issubset(self._producers):
+                reads = tuple((self._producers[name], name) for name in sorted(local))
+                self._add(
+                    Candidate(self.then, position, node, outputs, reads, cheap=is_cheap(node))
+                )
 
     def _is_new(self, node: NodeProto, shared: set[int]) -> bool:
-        """Whether the other branch has what a node gives, and no candidate has it yet."""
+        """Whether the other branch computes a node's outputs, and no candidate does yet."""
         if is_identity(node):
             return True
         numbers = {self.numbers.of(name) for name in node.output if name}
         return numbers <= shared and numbers.isdisjoint(self._first)
 
-    def _add(self, one: Candidate) -> None:
+    def _add(self, candidate: Candidate) -> None:
         number = len(self.candidates)
-        self._makers.update(dict.fromkeys(one.outputs, number))
-        self.candidates.append(one)
-        if one.node is None or not is_identity(one.node):
-            self._first.setdefault(self.numbers.of(one.outputs[0]), number)
+        self._producers.update(dict.fromkeys(candidate.outputs, number))
+        self.candidates.append(candidate)
+        if candidate.node is None or not is_identity(candidate.node):
+            self._first.setdefault(self.numbers.of(candidate.outputs[0]), number)
 
     def read(self) -> set[tuple[int, str]]:
-        """All that is read by what is no candidate; here everything may be."""
-        return {(at, name) for name, at in self._makers.items()}
+        """The outputs that something other than a candidate may read: here, all of them."""
+        return {(number, name) for name, number in self._producers.items()}
 
     def twins(self, level: NestedGraph, moving: set[int]) -> list[Twin]:
-        """What goes from a branch since a candidate that moves does its work."""
+        """What a branch no longer needs because a candidate that moves computes it."""
         numbers = self.numbers if level is self.then else self.others
         found: list[tuple[int, tuple[str, ...]]]
         found = [(-1, (tensor.name,)) for tensor in level.graph.initializer]
@@ -106,10 +106,10 @@ class _Common:
             for position, node in enumerate(level.graph.node)
             if any(node.output) and not is_identity(node)
         ]
-        makers = {name: self._first.get(numbers.of(name), -1) for _, (name, *_) in found}
-        kept = self._makers if level is self.then else {}
+        producers = {name: self._first.get(numbers.of(name), -1) for _, (name, *_) in found}
+        kept = self._producers if level is self.then else {}
         return [
-            Twin(level, position, outputs, makers[outputs[0]])
+            Twin(level, position, outputs, producers[outputs[0]])
             for position, outputs in found
-            if makers[outputs[0]] in moving and outputs[0] not in kept
+            if producers[outputs[0]] in moving and outputs[0] not in kept
         ]

@@ -1,4 +1,4 @@
-"""Which of the nodes that may leave a body do so: those worth it, within a budget of bytes."""
+"""Which of the nodes that may leave a body do so: those worth it, within a byte budget."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from passes.rules.hoist.invariants import Candidate
 
 @dataclass
 class Choice:
-    """The candidates that move (`moving`, by number), and those kept back, with a code why.
+    """The candidates that move (`moving`, by number), and those kept back, with a refusal code.
 
-    `outside` holds (candidate, output) for all that is read by what does not move. The outputs
-    of what moves that are read so are kept while the loop runs: they are at most `most` bytes.
-    `can_stand_in` says of an output of a guarded candidate whether something can stand for it
-    where the loop does not run. Keeping a candidate back keeps back what reads it, and what is
-    cheap and only fed it.
+    `outside` holds (candidate, output) for all that is read by what does not move. Such outputs of
+    candidates that move are kept while the loop runs, at most `most` bytes of them.
+    `can_stand_in` says of an output of a guarded candidate whether a substitute can be written
+    where the loop does not run. Keeping a candidate back keeps back its readers, and cheap
+    candidates that only fed it.
     """
 
     candidates: Sequence[Candidate]
     outside: set[tuple[int, str]]
     most: int
-    can_stand_in: Callable[[int, str], bool] = lambda at, name: True
+    can_stand_in: Callable[[int, str], bool] = lambda number, name: True
     moving: set[int] = field(default_factory=set)
     kept: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._readers: dict[int, list[int]] = {}
-        for at, one in enumerate(self.candidates):
-            for source, _ in one.reads:
-                self._readers.setdefault(source, []).append(at)
+        for number, candidate in enumerate(self.candidates):
+            for source, _ in candidate.reads:
+                self._readers.setdefault(source, []).append(number)
         self._take_worthy()
-        self._fed = Counter(source for at in self.moving for source in self._sources(at))
+        self._fed = Counter(source for number in self.moving for source in self._sources(number))
         self._bytes = 0
         self._largest: list[tuple[int, int]] = []
         self._untyped: list[int] = []
@@ -47,50 +47,52 @@ class Choice:
 
     @property
     def chosen(self) -> list[int]:
-        """The numbers of what moves, in an order in which it may run."""
+        """The numbers of the candidates that move, in an order in which they may run."""
         return sorted(self.moving)
 
-    def read_outside(self, at: int) -> list[str]:
-        """The outputs of a candidate that something reads which does not move."""
-        return [name for name in self.candidates[at].outputs if (at, name) in self.outside]
+    def read_outside(self, number: int) -> list[str]:
+        """The outputs of a candidate that are read by something that does not move."""
+        return [name for name in self.candidates[number].outputs if (number, name) in self.outside]
 
-    def _sources(self, at: int) -> set[int]:
-        return {source for source, _ in self.candidates[at].reads}
+    def _sources(self, number: int) -> set[int]:
+        return {source for source, _ in self.candidates[number].reads}
 
     def _take_worthy(self) -> None:
-        """All that is worth a move and of use, and what feeds it."""
-        useful = self._feeding({at for at, _ in self.outside})
-        self.moving = self._feeding(at for at in useful if not self.candidates[at].cheap)
-        for at, one in enumerate(self.candidates):
-            if at not in self.moving:
-                self.outside.update(one.reads)
+        """Select all that is useful and worth moving, and what feeds it."""
+        useful = self._feeding({number for number, _ in self.outside})
+        self.moving = self._feeding(
+            number for number in useful if not self.candidates[number].cheap
+        )
+        for number, candidate in enumerate(self.candidates):
+            if number not in self.moving:
+                self.outside.update(candidate.reads)
 
     def _feeding(self, numbers: Iterable[int]) -> set[int]:
         """These candidates, and all whose outputs go into them."""
         found: set[int] = set()
         pending = list(numbers)
         while pending:
-            at = pending.pop()
-            if at not in found:
-                found.add(at)
-                pending.extend(self._sources(at))
+            number = pending.pop()
+            if number not in found:
+                found.add(number)
+                pending.extend(self._sources(number))
         return found
 
-    def _size(self, at: int, name: str) -> int:
-        one = self.candidates[at]
-        return 0 if one.node is None else one.level.size_of(name)
+    def _size(self, number: int, name: str) -> int:
+        candidate = self.candidates[number]
+        return 0 if candidate.node is None else candidate.level.size_of(name)
 
-    def _expose(self, at: int, name: str) -> None:
-        """Something that stays reads an output of what moves."""
-        self.outside.add((at, name))
-        size, one = self._size(at, name), self.candidates[at]
+    def _expose(self, number: int, name: str) -> None:
+        """Note that something that stays reads an output of a candidate that moves."""
+        self.outside.add((number, name))
+        size, candidate = self._size(number, name), self.candidates[number]
         self._bytes += size
-        heapq.heappush(self._largest, (-size, at))
-        if one.guarded and not self.can_stand_in(at, name):
-            self._untyped.append(at)
+        heapq.heappush(self._largest, (-size, number))
+        if candidate.guarded and not self.can_stand_in(number, name):
+            self._untyped.append(number)
 
-    def _keep_back(self, at: int, code: str) -> None:
-        pending = [at]
+    def _keep_back(self, first: int, code: str) -> None:
+        pending = [first]
         while pending:
             number = pending.pop()
             if number not in self.moving:
@@ -108,6 +110,6 @@ class Choice:
                     pending.append(source)
 
     def _keep_untyped(self) -> None:
-        """What is guarded and read outside needs a stand-in for where the loop does not run."""
+        """Keep back what is guarded and read outside, and has no stand-in."""
         while self._untyped:
             self._keep_back(self._untyped.pop(), "unknown-type")

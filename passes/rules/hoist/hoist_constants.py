@@ -7,22 +7,21 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto, TensorProto
 
-from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constant_pool import ConstantPool, Kept, pool_of
 from passes.ir.names import Names
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.rule import Edit, NothingToDo, Site, register
+from passes.rule import Claim, Edit, NothingToDo, Site, register
 from passes.rules.hoist.inferred import write_types
 from passes.rules.hoist.lifting import Lifting
 
-#: Of a node without bodies only the names that it reads change.
+#: In a node without bodies, only the names that it reads change.
 _PROOF = "the constants are the same, byte by byte"
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Every node reads constants, holds some, or is one."""
+    """Every node may read constants, hold some, or be one."""
     return True
 
 
@@ -45,16 +44,16 @@ def hoist_constants(site: Site) -> Edit:
             ...
         }> (h, x)
 
-    Initializers and Constant nodes at every depth go; in a model-local function they become
-    Constant nodes at its top, since it captures nothing. What has the same element type, shape
-    and bytes as another constant, of a body or of the main graph, is read as that one; external
-    data is compared by its place in its file, not read. Initializers that a caller may override
-    are neither moved nor shared, what is quantized is moved with its annotation but not shared,
+    Initializers and Constant nodes at every depth move; in a model-local function they become
+    Constant nodes at its top, since it captures nothing. A constant with the same element type,
+    shape and bytes as another one, of a body or of the main graph, is replaced by that one;
+    external data is compared by its location, not read. Initializers that a caller may override
+    are neither moved nor shared, quantized ones are moved with their annotation but not shared,
     and a sparse constant becomes a Constant node in front of the loop. A constant that a body
-    returns leaves an Identity there. Types that inference owes to a constant in a body are written
-    into the body. For onnxruntime, large weights stay that it would not find in the main graph (see
-    sink-weights), and so do strings in a Loop that collects strings. Only the command `hoist` looks
-    for equal constants that neither came from a body nor are read by one.
+    returns leaves an Identity there. Types that inference derives from a constant in a body are
+    written into the body. For onnxruntime, large weights stay that it would not find in the main
+    graph (see sink-weights), and so do strings in a Loop that collects strings. Only the command
+    `hoist` looks for equal constants that neither came from a body nor are read by one.
     """
     if site.scope.outer is not None:
         raise NothingToDo  # the node around it takes the constants of all its bodies
@@ -65,18 +64,18 @@ def hoist_constants(site: Site) -> Edit:
 
 
 def _as_initializer(site: Site, pool: ConstantPool, tensor: TensorProto) -> Edit:
-    """A Constant node of the main graph that another constant stands for, as its readers find."""
+    """Drop a Constant node of the main graph where an equal constant replaces it."""
     kept = pool.first_of(tensor.name, site.place.index)
     returned = scoping.output_names(site.scope.owner)
     if site.in_function or kept is None or kept.name == tensor.name or tensor.name in returned:
         raise NothingToDo
     if _is_as_read(site, tensor.name):
         raise NothingToDo
-    return Edit((), (tensor,), note=f"equal to {kept.name}", proof=_PROOF)
+    return Edit((), (tensor,), note=f"equal to {kept.name}", claim=Claim(proof=_PROOF))
 
 
 def _is_as_read(site: Site, name: str) -> bool:
-    """Whether a plain node reads a constant as the model was given: what is left to `hoist`."""
+    """Whether a node without bodies reads a constant of the original model: left to `hoist`."""
     if scoping.holds_graphs(site.node) or site.options.all_constants:
         return False
     return name in site.options.own_constants
@@ -84,7 +83,7 @@ def _is_as_read(site: Site, name: str) -> bool:
 
 @dataclass
 class _Hoisting:
-    """The constants of one outermost node; `made` are those that its Edit brings along."""
+    """The constants of one outermost node; `made` are those that its Edit adds."""
 
     site: Site
     pool: ConstantPool
@@ -95,7 +94,7 @@ class _Hoisting:
 
     def edit(self) -> Edit:
         same = self._same()
-        # what an operator of another domain makes of its graphs is not known
+        # what an operator of another domain does with its graphs is unknown
         lifts = is_onnx_domain(self.site.node.domain)
         if not same and not (lifts and scoping.holds_graphs(self.site.node)):
             raise NothingToDo
@@ -113,9 +112,8 @@ class _Hoisting:
             tuple(self.made.values()),
             note=self._note(same),
             covered=self._nodes_of(same),
-            tidies=True,
             annotations=tuple(lifting.annotations),
-            proof="" if scoping.holds_graphs(self.site.node) else _PROOF,
+            claim=Claim(proof="" if scoping.holds_graphs(self.site.node) else _PROOF),
         )
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
@@ -133,13 +131,13 @@ class _Hoisting:
         return kept.name
 
     def node(self, node: NodeProto) -> str:
-        """The name of a sparse constant in front of the node; attributes of functions stay."""
+        """The name of a sparse constant in front of the node; "" for a function attribute."""
         if any(attribute.ref_attr_name for attribute in node.attribute):
             return ""
         self.moved += 1
-        for known in self.nodes:
-            if known.attribute == node.attribute:
-                return str(known.output[0])
+        for constant in self.nodes:
+            if constant.attribute == node.attribute:
+                return str(constant.output[0])
         copy = NodeProto()
         copy.CopyFrom(node)
         copy.output[0] = self._fresh(node.output[0])
@@ -147,25 +145,27 @@ class _Hoisting:
         return str(copy.output[0])
 
     def _same(self) -> dict[str, str]:
-        """For each constant that the node reads, the first one that holds the same."""
-        at = self.site.place.index
-        found = {name: self.pool.first_of(name, at) for name in scoping.free_names(self.site.node)}
-        return {
-            name: one.name
-            for name, one in found.items()
-            if one and one.name != name and not _is_as_read(self.site, name)
+        """For each constant that the node reads, the first equal one."""
+        index = self.site.place.index
+        found = {
+            name: self.pool.first_of(name, index) for name in scoping.free_names(self.site.node)
         }
+        same = {
+            name: kept
+            for name, kept in found.items()
+            if kept and kept.name != name and not _is_as_read(self.site, name)
+        }
+        self.made |= {kept.name: kept.tensor for kept in same.values() if kept.made}
+        return {name: kept.name for name, kept in same.items()}
 
     def _nodes_of(self, same: Mapping[str, str]) -> tuple[int, ...]:
-        """In a function, the Constant nodes that nobody else reads; elsewhere they are
-        initializers soon, and go as these do."""
+        """In a function, the Constant nodes that nothing else reads; elsewhere they become
+        initializers, and go as these do."""
         if not self.site.in_function:
             return ()
-        readers, at = readers_around(self.site), self.site.place.index
-        mine = [name for name in same if set(readers.get(name, ())) == {at}]
-        nodes = enumerate(self.site.scope.owner.node)
-        places = {name: position for position, node in nodes for name in node.output}
-        return tuple(sorted(places[name] for name in mine))
+        graph, index = self.site.graph, self.site.place.index
+        mine = [name for name in same if set(graph.readers.get(name, ())) == {index}]
+        return tuple(sorted(graph.positions[name] for name in mine))
 
     def _fresh(self, name: str) -> str:
         prefix = self.site.node.name or op_of(self.site.node).lower()
@@ -173,13 +173,13 @@ class _Hoisting:
         return names.fresh(f"{prefix}/{name}")
 
     def _note(self, same: Mapping[str, str]) -> str:
-        told = []
+        parts = []
         if self.moved:
             shared = f", {self.shared} of them known" if self.shared else ""
-            told.append(f"{self.moved} constant{'s' * (self.moved != 1)} moved{shared}")
+            parts.append(f"{self.moved} constant{'s' * (self.moved != 1)} moved{shared}")
         if same:
-            told.append(f"{', '.join(same)} shared")
-        return "; ".join(told) or "unread constants dropped"
+            parts.append(f"{', '.join(same)} shared")
+        return "; ".join(parts) or "unread constants dropped"
 
 
 def _renamed(tensor: TensorProto, name: str) -> TensorProto:

@@ -1,18 +1,19 @@
-"""Work that may fail, in front of a loop that may not run: it stands in an If that asks first."""
+"""Work that may fail, in front of a loop that may not run: it stands in an If."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from onnx import TypeProto, ValueInfoProto, helper
+from onnx import TypeProto, ValueInfoProto
 
-from passes.analysis.trip_count.running import Running
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.rules.hoist.hoisting import Moved
 from passes.rules.hoist.stand_ins import Place
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import handles_no_trips
 
 
@@ -20,7 +21,7 @@ from passes.writing.purposes import handles_no_trips
 class Exposed:
     """A value that the loop reads: its name where it is computed, and its name outside.
 
-    `sizes` are those of what stands for it where the loop does not run.
+    `sizes` are those of the zeros that replace it where the loop does not run.
     """
 
     inside: str
@@ -29,48 +30,47 @@ class Exposed:
     sizes: Sequence[int | Place]
 
     @property
-    def elem_type(self) -> int:
-        """The element type."""
-        return elem_type_of(self.type)
-
-    @property
-    def dims(self) -> tuple[int | None, ...]:
-        """The dims that are sure."""
-        known = dims_of(self.type) or ()
-        return tuple(dim if isinstance(dim, int) else None for dim in known)
-
-    def info(self, name: str) -> ValueInfoProto:
-        """What a graph says of the value under a name."""
-        made: ValueInfoProto = helper.make_value_info(name, tensor_type(self.elem_type, self.dims))
-        return made
+    def certain(self) -> TypeProto:
+        """The type, with the sizes that are known."""
+        dims = dims_of(self.type) or ()
+        sure = tuple(dim if isinstance(dim, int) else None for dim in dims)
+        return tensor_type(elem_type_of(self.type), sure)
 
 
 def write_guard(
-    author: Author, running: Running, moved: Moved, exposed: Iterable[Exposed]
+    author: Author, count: TripCount, moved: Moved, exposed: Iterable[Exposed]
 ) -> list[ValueInfoProto]:
-    """Write the If; answers with the types of what it gives.
+    """Write the If; returns the types of its outputs.
 
-    Where the loop does not run, nobody reads what the other branch gives: zeros.
+    Where the loop does not run, the other branch returns zeros, which nothing reads.
     """
     values = list(exposed)
-    computing = author.inside(f"{author.prefix}/some")
-    computing.adopt(moved.nodes)
-    some = computing.graph(computing.prefix, [], [one.info(one.inside) for one in values])
-    some.value_info.extend(moved.value_info)
-    some.quantization_annotation.extend(moved.annotations)
-    with author.serving(handles_no_trips(if_empty=running.sure_if_non_empty)):
-        idle = author.inside(f"{author.prefix}/none")
-        zeros = [spelling.zeros(idle, _shape(idle, one.sizes), one.elem_type) for one in values]
-        outputs = [one.info(name) for one, name in zip(values, zeros, strict=True)]
-        node = helper.make_node(
-            "If",
-            [running.condition(author)],
-            [one.outside for one in values],
-            then_branch=some,
-            else_branch=idle.graph(idle.prefix, [], outputs),
+    types = [value.certain for value in values]
+
+    def some(inner: Author) -> Results:
+        inner.adopt(moved.nodes)
+        return Results([value.inside for value in values], moved.value_info, moved.annotations)
+
+    def none(inner: Author) -> Results:
+        return Results(
+            [
+                spelling.zeros(inner, _shape(inner, value.sizes), elem_type_of(value.type))
+                for value in values
+            ]
         )
-        author.adopt([node])
-    return [one.info(one.outside) for one in values]
+
+    purpose = handles_no_trips(if_empty=count.runs_if_non_empty)
+    with author.serving(purpose):
+        condition = count.condition(author)
+    either(
+        author,
+        condition,
+        {"else_branch": Branch("none", none, extra=True), "then_branch": Branch("some", some)},
+        [value.outside for value in values],
+        types,
+        purpose=purpose,
+    )
+    return [ValueInfoProto(name=value.outside, type=value.certain) for value in values]
 
 
 def _shape(author: Author, sizes: Sequence[int | Place]) -> str:

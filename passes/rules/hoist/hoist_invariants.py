@@ -1,4 +1,4 @@
-"""The rule `hoist-invariants`: what is the same in every iteration is computed once."""
+"""The rule `hoist-invariants`: loop-invariant work is done once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
-from passes.analysis.trip_count.running import Running
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -22,8 +22,6 @@ from passes.rules.hoist.inferred import complete
 from passes.rules.hoist.invariants import Invariants
 from passes.rules.hoist.stand_ins import StandIns
 from passes.writing.author import Author
-
-MOST_BYTES = 1 << 28
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -51,15 +49,15 @@ def hoist_invariants(site: Site) -> Edit:
             t = Add (p, x_t)
         }> (h0, x)
 
-    The same each time is what sees no carried or scanned value, condition or iteration number,
-    and draws no random numbers; nodes with bodies move whole. Loops in loops give up their work
-    one after the other, innermost first. A carried value that the body returns unchanged is read
+    Work is invariant if it depends on no carried or scanned value, condition or iteration number,
+    and draws no random numbers; nodes with bodies move whole. Nested loops are handled one after
+    the other, innermost first. A carried value that the body returns unchanged is read
     from outside. What may fail moves as it is only where an iteration is proven to run; else it
-    moves into an If on the trip count and the initial condition, whose other branch gives zeros
-    that nobody reads: of the same shape where what is collected gets its shape from them, and
-    before opset 11, where an If has one shape. Whether ops fit the shapes they read counts, too:
-    symbolic dims are no proof of it. `--assume non-empty` takes scanned inputs for not empty,
-    `--assume valid-inputs` sizes of one symbol for equal.
+    moves into an If on the trip count and the initial condition, whose other branch returns zeros
+    that nothing reads. They have the same shape where the shape of a collected output depends on
+    it, and before opset 11, where an If has one shape. Shapes that may not fit count as a possible
+    failure; symbolic dims prove nothing. `--assume non-empty` assumes scanned inputs that are not
+    empty, `--assume valid-inputs` that sizes of one symbol are equal.
 
     Work in the branches of an If in a loop of more than one iteration moves in front of the loop
     if it cannot fail: it runs once, where it ran in each iteration that took the branch. Outside
@@ -67,14 +65,14 @@ def hoist_invariants(site: Site) -> Edit:
     branches of an If compute moves in front of it, wherever the If stands; nodes with bodies
     stay.
 
-    Constant, Identity, Shape and Size, and nodes that make much of little (ConstantOfShape,
-    Expand, EyeLike, Range, Tile), move only where they feed what moves. Values kept for the loop
-    take at most `max_bytes` (256 MiB; dims that are not known count as 1): the largest stay.
+    Constant, Identity, Shape and Size, and nodes whose output is much larger than their inputs
+    (ConstantOfShape, Expand, EyeLike, Range, Tile), move only where they feed what moves. Values
+    kept for the loop take at most `max_bytes` (256 MiB; unknown dims count as 1): the largest stay.
 
     Refuses:
-    - `random`: what would be the same each time draws random numbers
-    - `unknown-operator`: of what reads only what never changes, it is not known what it does
-    - `may-fail`: what is the same each time may fail where the original does not run it
+    - `random`: invariant work draws random numbers
+    - `unknown-operator`: an operator that reads only invariants is unknown
+    - `may-fail`: invariant work may fail where the original does not run it
     - `unknown-type`: a value has no known tensor type or shape, so nothing can stand in for it
     - `strings`: a Loop that collects strings keeps them, for onnxruntime empties outer ones
     - `over-budget`: the values would take more bytes than are allowed
@@ -83,36 +81,36 @@ def hoist_invariants(site: Site) -> Edit:
         return hoist_common_work(site)
     state = captured_state(site)
     form = LoopForm.from_node(state.node, site.opset)
-    running = Running.of(site, LoopForm.from_node(site.node, site.opset))
-    if running.never:
+    count = TripCount(site, LoopForm.from_node(site.node, site.opset))
+    if count.never_runs:
         raise NothingToDo
-    captured = [one.initial for one in state.captured]
+    captured = [carried.initial for carried in state.captured]
     level = NestedGraph.of(site, form.body, "body", state.origin, captured)
-    found = Invariants.of(level, form, running)
+    found = Invariants.of(level, form, count)
     most = max(0, site.options.max_bytes)
     stand_ins = StandIns(level, form, found.candidates)
     choice = Choice(found.candidates, found.outside, most, stand_ins.is_known)
     if not choice.moving and not state.captured:
         raise _refusal(site, found, choice) or NothingToDo
-    return _Writing(site, state, running, choice, level, stand_ins).edit()
+    return _Writing(site, state, count, choice, level, stand_ins).edit()
 
 
 @dataclass(frozen=True)
 class _Writing:
     site: Site
     state: Captured
-    running: Running
+    count: TripCount
     choice: Choice
     level: NestedGraph
     stand_ins: StandIns
 
     def edit(self) -> Edit:
-        """What moves, the loop without it, and what hands on values that the loop had carried."""
+        """What moves, the loop without it, and Identities for outputs that it no longer carries."""
         site, choice = self.site, self.choice
         names = HoistedNames(site, self.state.node)
-        moving = {at: choice.candidates[at] for at in choice.chosen}
-        for number, one in moving.items():
-            names.give(number, one, choice.read_outside(number))
+        moving = {number: choice.candidates[number] for number in choice.chosen}
+        for number, candidate in moving.items():
+            names.give(number, candidate, choice.read_outside(number))
         exposed = [
             Exposed(names.inside[number, name], outside, known, self.stand_ins.sizes(number, name))
             for (number, name), outside in names.outside.items()
@@ -126,7 +124,7 @@ class _Writing:
         author.adopt(hoisting.plain.nodes, hoisting.initializers)
         value_info = hoisting.plain.value_info
         if hoisting.guarded.nodes:
-            value_info += write_guard(author, self.running, hoisting.guarded, exposed)
+            value_info += write_guard(author, self.count, hoisting.guarded, exposed)
         author.adopt([self.state.node, *self.state.finals])
         nodes = author.nodes
         return Edit(
@@ -134,15 +132,15 @@ class _Writing:
             tuple(author.constants),
             tuple(value_info) if typed(site) else (),
             note=self._note(len(hoisting.plain.nodes), len(hoisting.guarded.nodes)),
-            context=context_of(site) if self.running.rests_on_proof else (),
+            context=context_of(site) if self.count.rests_on_proof else (),
             annotations=tuple(hoisting.plain.annotations),
             extras=author.extras(nodes),
         )
 
     def _declare_collected(self) -> None:
-        """Say what a loop that runs no iteration collects, once inference may not tell it."""
+        """Declare the types of what is collected, which inference may no longer find."""
         form = self.stand_ins.form
-        collected = {one.body_output for one in form.collected}
+        collected = {output.body_output for output in form.collected}
         for value in self.level.graph.output:
             if value.name in collected:
                 complete(value, self.level.type_of(value.name))
@@ -162,26 +160,26 @@ class _Writing:
 
 
 _SENTENCES = {
-    "over-budget": "what {0} gives would take more than max_bytes",
-    "unknown-type": "what {0} gives has no known tensor type or shape: nothing can stand for it",
+    "over-budget": "the outputs of {0} would take more than max_bytes",
+    "unknown-type": "an output of {0} has no known tensor type or shape: nothing can replace it",
     "may-fail": "{0} may fail where the original does not run it",
-    "strings": "{0} gives strings, and the Loop collects some: onnxruntime would empty outer ones",
+    "strings": "{0} computes strings, and the Loop collects some: onnxruntime would empty them",
     "random": "{0} draws random numbers",
-    "unknown-operator": "{0} is an operator or a function of which nothing is known",
+    "unknown-operator": "nothing is known about the operator or function {0}",
 }
 
 
 def _refusal(site: Site, found: Invariants, choice: Choice) -> Refused | None:
     """The first reason why nothing moves, in the order of what can be done about it.
 
-    None where every node that is worth a move depends on what changes.
+    None where every node that is worth moving depends on something that varies.
     """
     kept = [
         (code, node)
-        for at, code in choice.kept.items()
-        if (node := found.candidates[at].node) is not None
+        for number, code in choice.kept.items()
+        if (node := found.candidates[number].node) is not None
     ]
-    kept += [(one.code, one.node) for one in found.obstacles]
+    kept += [(obstacle.code, obstacle.node) for obstacle in found.obstacles]
     for code, sentence in _SENTENCES.items():
         nodes = [node for why, node in kept if why == code]
         if nodes:

@@ -1,4 +1,4 @@
-"""Takes nodes and constants out of a body and its branches, which capture them from then on."""
+"""Takes nodes and constants out of a body and its branches, which then capture them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Mapping = ChainMap[str, str]
 
 @dataclass(frozen=True)
 class Twin:
-    """A node or constant that goes because the candidate of that number does its work."""
+    """A node or constant that goes because the candidate of that number computes the same."""
 
     level: NestedGraph
     position: int
@@ -33,7 +33,7 @@ class Twin:
 
 @dataclass
 class Moved:
-    """Nodes in order, with what is said of their values."""
+    """Nodes in order, with the types and annotations of their values."""
 
     nodes: list[NodeProto] = field(default_factory=list)
     value_info: list[ValueInfoProto] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Hoisting:
     """Moves candidates, by number, out of the graphs that hold them, in place.
 
     What comes out is `plain` or `guarded`. What a graph returns is computed in it by an
-    Identity, for onnxruntime cannot return an outer value.
+    Identity, since onnxruntime cannot return an outer value.
     """
 
     site: Site
@@ -59,8 +59,8 @@ class Hoisting:
     def run(self, *levels: NestedGraph) -> None:
         """Move out of these graphs and of the branches in them that were looked into."""
         self._here: dict[int, list[int]] = {}
-        for number, one in self.moving.items():
-            self._here.setdefault(id(one.level), []).append(number)
+        for number, candidate in self.moving.items():
+            self._here.setdefault(id(candidate.level), []).append(number)
         self._gone: dict[int, list[Twin]] = {}
         for twin in self.twins:
             self._gone.setdefault(id(twin.level), []).append(twin)
@@ -74,18 +74,24 @@ class Hoisting:
         return self.guarded if self.moving[number].guarded else self.plain
 
     def _take(self, level: NestedGraph, outside: _Mapping, inside: _Mapping) -> None:
-        """`outside` and `inside` say what values that moved are called by those who read them:
-        who stays, and who moves too."""
+        """Move out of one graph. `outside` and `inside` map values that moved to their names for
+        readers that stay, and for readers that move too."""
         here = self._here.get(id(level), [])
-        makers = {name: at for at in here for name in self.moving[at].outputs}
+        producers = {name: number for number in here for name in self.moving[number].outputs}
         read = self.names.outside
-        own = {name: read[at, name] for name, at in makers.items() if (at, name) in read}
+        own = {
+            name: read[number, name] for name, number in producers.items() if (number, name) in read
+        }
         own |= self._names_of_twins(level)
         outside = outside.new_child(own)
         inside = inside.new_child(
-            {name: self.names.inside[at, name] for name, at in makers.items()}
+            {name: self.names.inside[number, name] for name, number in producers.items()}
         )
-        places = {self.moving[at].position: at for at in here if self.moving[at].node is not None}
+        places = {
+            self.moving[number].position: number
+            for number in here
+            if self.moving[number].node is not None
+        }
         gone = {twin.position for twin in self._gone.get(id(level), [])}
         kept = []
         for position, node in enumerate(level.graph.node):
@@ -94,8 +100,8 @@ class Hoisting:
             elif position not in gone:
                 self._stay(level, position, outside, inside)
                 kept.append(node)
-        self._take_constants(level, makers, own)
-        self._take_descriptions(level, makers, own, outside, inside)
+        self._take_constants(level, producers, own)
+        self._take_descriptions(level, producers, own, outside, inside)
         replace_all(level.graph.node, kept)
         _return_as_own(level.graph, own)
 
@@ -117,49 +123,57 @@ class Hoisting:
             self._take(branch, outside, inside)
 
     def _take_constants(
-        self, level: NestedGraph, makers: Mapping[str, int], own: Mapping[str, str]
+        self, level: NestedGraph, producers: Mapping[str, int], own: Mapping[str, str]
     ) -> None:
-        """Initializers that moved, or that twins of them make needless, leave the graph."""
+        """Remove initializers that moved, or that twins make redundant."""
         graph = level.graph
         for tensor in graph.initializer:
-            if tensor.name in makers:
+            if tensor.name in producers:
                 copy = TensorProto()
                 copy.CopyFrom(tensor)
-                copy.name = self.names.inside[makers[tensor.name], tensor.name]
+                copy.name = self.names.inside[producers[tensor.name], tensor.name]
                 self.initializers.append(copy)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            if name in makers:
-                number = makers[name]
+            if name in producers:
+                number = producers[name]
                 self._nodes[number] = sparse_constant(sparse, self.names.inside[number, name])
-        gone = {*makers, *own}
-        replace_all(graph.initializer, [one for one in graph.initializer if one.name not in gone])
-        kept = [one for one in graph.sparse_initializer if one.values.name not in gone]
+        gone = {*producers, *own}
+        replace_all(
+            graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in gone]
+        )
+        kept = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in gone]
         replace_all(graph.sparse_initializer, kept)
-        replace_all(graph.input, [one for one in graph.input if one.name not in gone])
+        replace_all(graph.input, [value for value in graph.input if value.name not in gone])
 
     def _take_descriptions(
         self,
         level: NestedGraph,
-        makers: Mapping[str, int],
+        producers: Mapping[str, int],
         own: Mapping[str, str],
         outside: _Mapping,
         inside: _Mapping,
     ) -> None:
-        """Types, and how values are quantized, go with them."""
+        """Move their types and quantization annotations."""
         graph, symbols = level.graph, level.symbols
-        types = {one.name: one for one in (*graph.output, *graph.value_info)}
-        for name, at in makers.items():
+        types = {value.name: value for value in (*graph.output, *graph.value_info)}
+        for name, number in producers.items():
             if name in types and is_known(types[name].type):
-                self._home(at).value_info.append(retyped(types[name], inside, symbols))
-        gone = {*makers, *own}
-        replace_all(graph.value_info, [one for one in graph.value_info if one.name not in gone])
+                self._home(number).value_info.append(retyped(types[name], inside, symbols))
+        gone = {*producers, *own}
+        replace_all(
+            graph.value_info, [value for value in graph.value_info if value.name not in gone]
+        )
         kept: list[TensorAnnotation] = []
-        for one in graph.quantization_annotation:
-            moves = one.tensor_name in makers
-            home = self._home(makers[one.tensor_name]).annotations if moves else kept
-            if moves or one.tensor_name not in gone or one.tensor_name in level.returned:
-                home.append(_annotation(one, inside if moves else outside, moves))
+        for annotation in graph.quantization_annotation:
+            moves = annotation.tensor_name in producers
+            home = self._home(producers[annotation.tensor_name]).annotations if moves else kept
+            if (
+                moves
+                or annotation.tensor_name not in gone
+                or annotation.tensor_name in level.returned
+            ):
+                home.append(_annotation(annotation, inside if moves else outside, moves))
         replace_all(graph.quantization_annotation, kept)
 
 
@@ -176,18 +190,20 @@ def _renamed(node: NodeProto, inside: _Mapping) -> NodeProto:
     return copy
 
 
-def _annotation(one: TensorAnnotation, mapping: Mapping[str, str], moves: bool) -> TensorAnnotation:
+def _annotation(
+    annotation: TensorAnnotation, mapping: Mapping[str, str], moves: bool
+) -> TensorAnnotation:
     copy = TensorAnnotation()
-    copy.CopyFrom(one)
+    copy.CopyFrom(annotation)
     if moves:
-        copy.tensor_name = mapping[one.tensor_name]
+        copy.tensor_name = mapping[annotation.tensor_name]
     for entry in copy.quant_parameter_tensor_names:
         entry.value = mapping.get(entry.value, entry.value)
     return copy
 
 
 def _return_as_own(graph: GraphProto, moved: Mapping[str, str]) -> None:
-    """Nodes for the outputs that are outer values now."""
+    """Add Identities for the outputs that are outer values now."""
     returned = dict.fromkeys(scoping.output_names(graph))
     graph.node.extend(
         NodeProto(op_type="Identity", input=[moved[name]], output=[name])

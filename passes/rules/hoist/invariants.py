@@ -1,4 +1,4 @@
-"""What a loop's body computes anew in every iteration although it is the same each time."""
+"""Loop-invariant work in the body of a loop."""
 
 from __future__ import annotations
 
@@ -8,34 +8,29 @@ from dataclasses import dataclass, field
 from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.nested_graphs import NestedGraph, collects_strings
-from passes.analysis.safety.randomness import first_random
-from passes.analysis.safety.speculation import is_pure
-from passes.analysis.trip_count.running import Running
+from passes.analysis.safety.randomness import first_random, is_pure
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
+from passes.ir.versions import IDENTITY_OF_OPTIONALS
 from passes.loops.form import LoopForm
 from passes.types.value_types import elem_type_of
-from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS
 
-#: Ops that are not worth a move of their own: free, or small in what they read and large in what
-#: they give, which would have to be kept.
-# fmt: off
-CHEAP = frozenset(
-    {
-        "Constant", "ConstantOfShape", "Expand", "EyeLike", "Identity", "Range", "SequenceEmpty",
-        "Shape", "Size", "Tile",
-    }
-)
-# fmt: on
+
+def is_cheap(node: NodeProto) -> bool:
+    """Whether a node is not worth moving alone: it is free, or its outputs, which would have to be
+    kept, are much larger than its inputs."""
+    return traits_of(node).work in (Work.FREE, Work.FILL)
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A node, or a constant where `node` is None, that may move out of its graph.
 
-    `outputs` are what it defines; `reads` says which outputs of which other candidates it reads.
-    `guarded`: it may run only where the loop runs. `cheap`: it moves only if something else that
-    reads it does.
+    `outputs` are the values that it defines, `reads` the outputs of other candidates that it reads.
+    `guarded`: it may run only where the loop runs. `cheap`: it moves only with a candidate that
+    reads it.
     """
 
     level: NestedGraph
@@ -49,7 +44,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a node that is the same each time may not move."""
+    """Why an invariant node may not move."""
 
     code: str
     node: NodeProto
@@ -63,57 +58,61 @@ class Invariants:
     """
 
     form: LoopForm
-    running: Running
+    count: TripCount
     strings_stay: bool
     candidates: list[Candidate] = field(default_factory=list)
     outside: set[tuple[int, str]] = field(default_factory=set)
     obstacles: list[Obstacle] = field(default_factory=list)
-    _makers: dict[str, int | None] = field(default_factory=dict)  # None: varies, or must stay
+    _producers: dict[str, int | None] = field(default_factory=dict)  # None: varies, or must stay
 
     @classmethod
-    def of(cls, level: NestedGraph, form: LoopForm, running: Running) -> Invariants:
+    def of(cls, level: NestedGraph, form: LoopForm, count: TripCount) -> Invariants:
         """Look through the body at `level`, and through the branches of the Ifs in it."""
-        found = cls(form, running, collects_strings(level.site, form))
+        found = cls(form, count, collects_strings(level.site, form))
         constant = set(form.constant_inputs)
         fed = (name for name in form.body_inputs if name not in constant)
-        found._makers.update(dict.fromkeys(fed))
+        found._producers.update(dict.fromkeys(fed))
         found._visit(level)
         return found
 
     def _visit(self, level: NestedGraph) -> None:
         own = scoping.defined(level.graph) if level.is_branch else set()
-        around = {name: self._makers[name] for name in own if name in self._makers}
+        around = {name: self._producers[name] for name in own if name in self._producers}
         scales = _scales(level)
         for name in sorted(scoping.initializer_names(level.graph)):
             if self._must_stay(level, name):
-                self._makers[name] = None
+                self._producers[name] = None
             else:
                 self._add(Candidate(level, -1, None, (name,), cheap=True))
         for position, node in enumerate(level.graph.node):
             reads = scoping.free_names(node)
-            said = [scale for name in node.output for scale in scales.get(name, ())]
-            makers = {name: self._makers[name] for name in (*reads, *said) if name in self._makers}
-            found = None if None in makers.values() else self._found(level, position, makers)
+            declared = [scale for name in node.output for scale in scales.get(name, ())]
+            producers = {
+                name: self._producers[name]
+                for name in (*reads, *declared)
+                if name in self._producers
+            }
+            found = None if None in producers.values() else self._found(level, position, producers)
             if found is not None:
                 self._add(found)
             else:
                 self._stay(level, position, reads)
         self._read(scoping.output_names(level.graph))
         for name in own:  # another branch may call its values the same
-            self._makers.pop(name, None)
-        self._makers.update(around)
+            self._producers.pop(name, None)
+        self._producers.update(around)
 
     def _add(self, candidate: Candidate) -> None:
         number = len(self.candidates)
         self.candidates.append(candidate)
-        self._makers.update(dict.fromkeys(candidate.outputs, number))
+        self._producers.update(dict.fromkeys(candidate.outputs, number))
 
     def _found(
-        self, level: NestedGraph, position: int, makers: Mapping[str, int | None]
+        self, level: NestedGraph, position: int, producers: Mapping[str, int | None]
     ) -> Candidate | None:
-        """A node that is the same each time, as a candidate if it may move."""
+        """A candidate for an invariant node; None where it may not move."""
         node = level.graph.node[position]
-        reads = tuple((at, name) for name, at in makers.items() if at is not None)
+        reads = tuple((number, name) for name, number in producers.items() if number is not None)
         if not is_pure(node):
             random = first_random(level.site.model, [node]) is not None
             self.obstacles.append(Obstacle("random" if random else "unknown-operator", node))
@@ -124,17 +123,16 @@ class Invariants:
         if any(self._must_stay(level, name) for name in node.output):
             self.obstacles.append(Obstacle("strings", node))
             return None
-        open_ = level.is_branch or not self.running.sure
+        open_ = level.is_branch or not self.count.always_runs
         safe = not open_ or level.cannot_fail(node)
-        guarded = not self.running.sure and (
-            not safe or any(self.candidates[at].guarded for at, _ in reads)
+        guarded = not self.count.always_runs and (
+            not safe or any(self.candidates[number].guarded for number, _ in reads)
         )
-        if (level.is_branch and not safe) or (guarded and not self.running.is_told):
+        if (level.is_branch and not safe) or (guarded and not self.count.can_be_computed):
             self.obstacles.append(Obstacle("may-fail", node))
             return None
-        cheap = op_of(node) in CHEAP
         outputs = tuple(filter(None, node.output))
-        return Candidate(level, position, node, outputs, reads, guarded, cheap)
+        return Candidate(level, position, node, outputs, reads, guarded, is_cheap(node))
 
     def _must_stay(self, level: NestedGraph, name: str) -> bool:
         return self.strings_stay and elem_type_of(level.type_of(name)) == TensorProto.STRING
@@ -147,7 +145,7 @@ class Invariants:
                 self._visit(branch)
         else:
             self._read(reads)
-        self._makers.update(dict.fromkeys(filter(None, node.output)))
+        self._producers.update(dict.fromkeys(filter(None, node.output)))
 
     def _looks_into(self, node: NodeProto) -> bool:
         """Whether work may leave a node's branches.
@@ -156,25 +154,25 @@ class Invariants:
         iteration that is a gain.
         """
         is_if = op_of(node) == "If"
-        return is_if and not self.running.once
+        return is_if and not self.count.at_most_once
 
     def _read(self, names: Iterable[str]) -> None:
         for name in names:
-            at = self._makers.get(name)
-            if at is not None:
-                self.outside.add((at, name))
+            number = self._producers.get(name)
+            if number is not None:
+                self.outside.add((number, name))
 
 
 def _can_return(level: NestedGraph, name: str) -> bool:
-    """Whether an Identity can stand for a value that moves, if the graph returns it."""
+    """Whether an Identity can return a value that moves, if the graph returns it."""
     if name not in level.returned or level.site.opset >= IDENTITY_OF_OPTIONALS:
         return True
     return bool(elem_type_of(level.type_of(name)))
 
 
 def _scales(level: NestedGraph) -> dict[str, list[str]]:
-    """The values that say how others are quantized: where these go, they must go too."""
+    """The quantization parameters of values: where these go, they must go too."""
     return {
-        one.tensor_name: [entry.value for entry in one.quant_parameter_tensor_names]
-        for one in level.graph.quantization_annotation
+        annotation.tensor_name: [entry.value for entry in annotation.quant_parameter_tensor_names]
+        for annotation in level.graph.quantization_annotation
     }

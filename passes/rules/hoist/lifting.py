@@ -20,22 +20,22 @@ _SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
 
 
 class Outside(Protocol):
-    """Where constants go. Each method answers with the name that the value has there, or with
-    "" where it is to stay in its body."""
+    """Where constants go. Each method returns the name of the constant there, or "" where it must
+    stay in its body."""
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
-        """A dense constant; `annotated`: something is said of how it is quantized."""
+        """A dense constant; `annotated`: it has a quantization annotation."""
         ...
 
     def node(self, node: NodeProto) -> str:
-        """A Constant node that is no dense tensor: sparse, or an attribute of the function
-        around."""
+        """A Constant node that is not a dense tensor: sparse, or an attribute of the surrounding
+        function."""
         ...
 
 
 @dataclass(frozen=True)
 class Lifting:
-    """Moves constants to the `outside`; `annotations` tell how those moved are quantized.
+    """Moves constants to the `outside`; `annotations` are those of the constants that moved.
 
     `opset` is that of the bodies. `near`: large weights stay that onnxruntime would not find there.
     """
@@ -59,8 +59,8 @@ class Lifting:
     ) -> None:
         """Move the constants of a graph, which captures them now, innermost bodies first.
 
-        What nobody reads is dropped. The outside is `level` levels further out. `nested`: what the
-        graph returns is computed by its nodes, for onnxruntime cannot return an outer value.
+        Unread constants are dropped. The outside is `level` levels further out. `nested`: what the
+        graph returns is computed by its nodes, since onnxruntime cannot return an outer value.
         """
         for node in graph.node:
             self.take_from(node, level + 1, texts_stay=texts_stay)
@@ -70,14 +70,14 @@ class Lifting:
         if self.opset >= _ONE_OF_TWO:
             _leave_out_empty(graph, found)
         read = _read_in(graph)
-        annotated = {one.tensor_name for one in graph.quantization_annotation}
+        annotated = {annotation.tensor_name for annotation in graph.quantization_annotation}
         near = read_too_far(graph, level) if self.near else {}
         outside = {
-            name: self._name_outside(one, name in annotated)
-            for name, one in found.items()
-            if name in read and not _stays(one, near.get(name), texts_stay)
+            name: self._name_outside(constant, name in annotated)
+            for name, constant in found.items()
+            if name in read and not _stays(constant, near.get(name), texts_stay)
         }
-        mapping = {name: known for name, known in outside.items() if known}
+        mapping = {name: new for name, new in outside.items() if new}
         _remove(graph, {name for name in found if name not in read or name in mapping})
         self._move_annotations(graph, mapping)
         returned = enumerate(scoping.output_names(graph))
@@ -93,17 +93,19 @@ class Lifting:
 
     def _move_annotations(self, graph: GraphProto, mapping: Mapping[str, str]) -> None:
         kept: list[TensorAnnotation] = []
-        for one in graph.quantization_annotation:
-            renamed = scoping.renamed_annotation(one, mapping)
-            (self.annotations if one.tensor_name in mapping else kept).append(renamed)
+        for annotation in graph.quantization_annotation:
+            renamed = scoping.renamed_annotation(annotation, mapping)
+            (self.annotations if annotation.tensor_name in mapping else kept).append(renamed)
         replace_all(graph.quantization_annotation, kept)
 
 
 def _leave_out_empty(graph: GraphProto, found: Mapping[str, TensorProto | NodeProto]) -> None:
-    """Resize has one of `scales` and `sizes`: onnx's checker takes both for given where it does not
-    see that one is empty, and what is outside of a body it does not see."""
-    tensors = {name: one for name, one in found.items() if isinstance(one, TensorProto)}
-    empty = {name for name, one in tensors.items() if 0 in one.dims}
+    """Remove an empty input from Resize, which has one of `scales` and `sizes`: onnx's checker
+    counts both as given unless it sees that one is empty, which it does not outside of a body."""
+    tensors = {
+        name: constant for name, constant in found.items() if isinstance(constant, TensorProto)
+    }
+    empty = {name for name, tensor in tensors.items() if 0 in tensor.dims}
     for node in graph.node:
         if op_of(node) != "Resize" or len(node.input) <= _SIZES:
             continue
@@ -115,7 +117,9 @@ def _leave_out_empty(graph: GraphProto, found: Mapping[str, TensorProto | NodePr
 
 def constants_of(graph: GraphProto) -> dict[str, TensorProto | NodeProto]:
     """The constants that a graph itself holds: initializers, sparse ones, Constant nodes."""
-    found: dict[str, TensorProto | NodeProto] = {one.name: one for one in graph.initializer}
+    found: dict[str, TensorProto | NodeProto] = {
+        tensor.name: tensor for tensor in graph.initializer
+    }
     for sparse in graph.sparse_initializer:
         found[sparse.values.name] = sparse_constant(sparse, sparse.values.name)
     for node in filter(is_constant, graph.node):
@@ -137,7 +141,7 @@ def is_constant(node: NodeProto) -> bool:
 
 
 def _read_in(graph: GraphProto) -> set[str]:
-    """What a graph reads, returns, or names in what it says of quantization."""
+    """The names that a graph reads, returns, or has in quantization annotations."""
     read = {name for node in graph.node for name in scoping.free_names(node)}
     read.update(scoping.output_names(graph))
     for annotation in graph.quantization_annotation:
@@ -149,11 +153,13 @@ def _remove(graph: GraphProto, gone: set[str]) -> None:
     """Drop constants; up to IR 3 they are inputs too."""
     if not gone:
         return
-    replace_all(graph.input, [one for one in graph.input if one.name not in gone])
-    replace_all(graph.initializer, [one for one in graph.initializer if one.name not in gone])
-    sparse = [one for one in graph.sparse_initializer if one.values.name not in gone]
+    replace_all(graph.input, [value for value in graph.input if value.name not in gone])
+    replace_all(
+        graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in gone]
+    )
+    sparse = [tensor for tensor in graph.sparse_initializer if tensor.values.name not in gone]
     replace_all(graph.sparse_initializer, sparse)
-    nodes = [one for one in graph.node if not (is_constant(one) and one.output[0] in gone)]
+    nodes = [node for node in graph.node if not (is_constant(node) and node.output[0] in gone)]
     replace_all(graph.node, nodes)
 
 

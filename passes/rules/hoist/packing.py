@@ -32,11 +32,11 @@ _REACH = {
 
 
 def read_too_far(graph: GraphProto, level: int) -> dict[str, int]:
-    """What is defined in a graph or captured by it, and read as weights in it or in its bodies,
+    """The values defined or captured by a graph that are read as weights in it or in its bodies,
     too many levels below a place that lies `level` levels outside of the graph.
 
-    By name, with the bytes from which that counts: onnxruntime lays a Conv out anew only where it
-    finds the small bias, too.
+    By name, with the byte size from which it matters: onnxruntime packs a Conv only where it finds
+    the small bias, too.
     """
     found: dict[str, int] = {}
     for node in graph.node:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.bodies.readers import readers_around
 from passes.ir import scope as scoping
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Edit, NothingToDo, Site, register
@@ -62,12 +61,12 @@ def _sunk(site: Site, owner: GraphProto) -> Edit:
     node.CopyFrom(site.node)
     moved = 0
     for attribute, graph in scoping.subgraphs(node):
-        others = [one for name, one in scoping.subgraphs(node) if name != attribute]
-        elsewhere = {*node.input, *(name for one in others for name in scoping.captures(one))}
+        others = [other for name, other in scoping.subgraphs(node) if name != attribute]
+        elsewhere = {*node.input, *(name for other in others for name in scoping.captures(other))}
         elsewhere |= scoping.defined(graph)
-        wanted = read_too_far(graph, 1)
+        too_far = read_too_far(graph, 1)
         weights = list(
-            _movable(site, owner, {name: wanted[name] for name in {*wanted} - elsewhere})
+            _movable(site, owner, {name: too_far[name] for name in {*too_far} - elsewhere})
         )
         names = {tensor.name: site.fresh(tensor.name) for tensor in weights}
         scoping.rename_captures(graph, names)
@@ -78,17 +77,17 @@ def _sunk(site: Site, owner: GraphProto) -> Edit:
         moved += len(weights)
     if not moved:
         raise NothingToDo
-    return Edit((node,), note=f"{moved} weight{'s' * (moved != 1)} moved", tidies=True)
+    return Edit((node,), note=f"{moved} weight{'s' * (moved != 1)} moved")
 
 
 def _movable(site: Site, owner: GraphProto, names: Mapping[str, int]) -> Iterator[TensorProto]:
     """The initializers of a graph that only the site's node reads, by name."""
-    held = {one.tensor_name for one in owner.quantization_annotation}
+    held = {annotation.tensor_name for annotation in owner.quantization_annotation}
     if site.scope.outer is None:
-        held.update(site.model.input_names(owner))
+        held.update(site.model.index(owner).inputs)
     for name in sorted({*names} - held):
-        tensor = site.model.initializer(owner, name)
-        alone = list(readers_around(site).get(name, ())) == [site.place.index]
+        tensor = site.model.index(owner).initializers.get(name)
+        alone = list(site.graph.readers.get(name, ())) == [site.place.index]
         inline = tensor is not None and tensor.data_location != TensorProto.EXTERNAL
         if tensor is not None and alone and inline and counts(tensor, names[name]):
             yield tensor

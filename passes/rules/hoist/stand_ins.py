@@ -1,4 +1,4 @@
-"""What stands for guarded values where their loop runs no iteration: zeros of their shape."""
+"""Stand-ins for guarded values where their loop runs no iteration: zeros of their shape."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from passes.loops.form import LoopForm
 from passes.rules.hoist.invariants import Candidate
 from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of
 
-#: Where a size stands: it is this axis of an outer value.
+#: Where a size can be read: this axis of an outer value.
 Place = tuple[str, int]
 
 
 @dataclass
 class StandIns:
-    """The sizes of values that moved behind an If, told by outer values that are always there.
+    """The sizes of values that moved behind an If, from outer values that always exist.
 
-    A loop that runs no iteration collects nothing, but in the shape of what it would have
-    collected, which follows from the shapes of the values that its body reads. So what stands
-    for them must have their shape where it is seen: `is_known` says whether that can be written.
-    Before opset 11 it must always have it, since both branches of an If have one shape.
+    A loop that runs no iteration collects empty outputs, whose shape depends on the shapes of the
+    values that its body reads. So stand-ins must have the right shape where it matters: `is_known`
+    says whether that can be written. Before opset 11 it always matters, since both branches of an
+    If have one shape.
     """
 
     level: NestedGraph
@@ -40,23 +40,23 @@ class StandIns:
         return not self._is_seen(name) or None not in self._sizes(number, dims)
 
     def sizes(self, number: int, name: str) -> list[int | Place]:
-        """The sizes of what stands for an output of a candidate; 0 where nobody sees them."""
+        """The sizes of the stand-in for an output of a candidate; 0 where they do not matter."""
         dims = self.candidates[number].level.dims_of(name) or ()
         if not self._is_seen(name):
             return [dim if isinstance(dim, int) else 0 for dim in dims]
         return [size or 0 for size in self._sizes(number, dims)]
 
     def _sizes(self, number: int, dims: Sequence[Dim]) -> list[int | Place | None]:
-        told = self._told[number]
-        return [told.get(dim) if isinstance(dim, str) else dim for dim in dims]
+        known = self._symbol_places[number]
+        return [known.get(dim) if isinstance(dim, str) else dim for dim in dims]
 
     def _is_seen(self, name: str) -> bool:
         return self.level.site.target < SHAPES_MAY_DIFFER or name in self._shaping
 
     @cached_property
     def _shaping(self) -> set[str]:
-        """The values on which the shape of something that is collected may depend."""
-        collected = (one.body_output for one in self.form.collected)
+        """The values on which the shape of a collected output may depend."""
+        collected = (output.body_output for output in self.form.collected)
         shaping = {name for name in collected if not _is_fixed(self.level.dims_of(name))}
         for node in reversed(self.level.graph.node):
             if not shaping.isdisjoint(node.output):
@@ -67,23 +67,29 @@ class StandIns:
         return shaping
 
     @cached_property
-    def _told(self) -> list[dict[str, Place]]:
-        """For each candidate where the symbols stand among the outer values behind it."""
-        told: list[dict[str, Place]] = []
-        for one in self.candidates:
+    def _symbol_places(self) -> list[dict[str, Place]]:
+        """For each candidate, the axes of outer values that have the sizes of its symbols."""
+        known: list[dict[str, Place]] = []
+        for candidate in self.candidates:
             found: dict[str, Place] = {}
-            makers = {name: at for at, name in one.reads}
-            for name in scoping.free_names(one.node) if one.node is not None else ():
-                places = told[makers[name]] if name in makers else self._places(one.level, name)
+            producers = {name: number for number, name in candidate.reads}
+            for name in scoping.free_names(candidate.node) if candidate.node is not None else ():
+                places = (
+                    known[producers[name]]
+                    if name in producers
+                    else self._places(candidate.level, name)
+                )
                 found = {**places, **found}
-            told.append(found)
-        return told
+            known.append(found)
+        return known
 
     def _places(self, level: NestedGraph, name: str) -> dict[str, Place]:
         dims = level.dims_of(name) or ()
-        told = ((dim, (name, axis)) for axis, dim in enumerate(dims) if isinstance(dim, str))
+        known = ((dim, (name, axis)) for axis, dim in enumerate(dims) if isinstance(dim, str))
         return {
-            dim: at for dim, at in told if dim in self.level.symbols or dim.startswith(INFERRED)
+            dim: place
+            for dim, place in known
+            if dim in self.level.symbols or dim.startswith(INFERRED)
         }
 
 

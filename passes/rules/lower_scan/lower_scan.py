@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.trip_count import facts
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
@@ -16,7 +16,7 @@ from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
 from passes.rules.time_axis.time_length import known_length
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
 
@@ -43,15 +43,15 @@ def lower_scan(site: Site) -> Edit:
         }> (h0)
 
     The trip count is the scanned length, constant where it is static. Outputs that are collected
-    on another axis or last first are moved behind the loop. Scanned lengths that are not
+    on another axis or in reverse are rearranged after the loop. Scanned lengths that are not
     provably equal, and states whose shape is not provably stable, get a guard that makes the
     Loop fail where the Scan would have; `--assume valid-inputs` leaves it out.
 
     Refuses:
     - `unknown-rank`: an output is collected on another axis, but its rank is not known
     - `unknown-type`: the type of a value that the body reads is neither declared nor inferred
-    - `strings`: before opset 10, strings are collected last first
-    - `attribute-reference`: callers of the function choose how many tensors it scans, or how
+    - `strings`: before opset 10, strings are collected in reverse
+    - `attribute-reference`: a function attribute decides how many tensors it scans, or how
     """
     form = LoopForm.from_node(site.node, site.opset)
     lowering = _Lowering(site, form, Author(site.target, site.names, site.node.name or "loop"))
@@ -74,57 +74,59 @@ class _Lowering:
 
     @property
     def trips(self) -> str:
-        """The trip count, as people read it."""
-        return str(facts.trip_count(self.site, self.form))
+        """The trip count, for the report."""
+        return str(TripCount(self.site, self.form))
 
     @property
     def valid_inputs(self) -> bool:
-        """Whether inputs on which the Scan fails need no care."""
+        """Whether inputs on which the Scan fails may be ignored."""
         return self.site.assumes("valid-inputs")
 
     @property
     def needs_company(self) -> bool:
-        """Whether a carried value is made up, since Loop-1 cannot do without."""
+        """Whether to carry a dummy value, which Loop-1 requires."""
         return not self.form.carried and self.author.opset < LOOP_MAY_CARRY_NOTHING
 
     def write(self) -> None:
-        """Write the trip count, the Loop, and what moves its outputs into place."""
+        """Write the trip count, the Loop, and what rearranges its outputs."""
         count = self._count()
         trips = spelling.squeeze(self.author, count, 0)
         last = ""
-        if any(one.reversed for one in self.form.scanned):
+        if any(scanned.reversed for scanned in self.form.scanned):
             last = self.author.op("Sub", trips, self.author.int(1))
         body = LoweredBody(
             self.site, self.form, self.author, self._renamed_body(), self.needs_company
         ).graph(last)
-        placed = [one.axis != 0 or one.reversed for one in self.form.collected]
+        placed = [collected.axis != 0 or collected.reversed for collected in self.form.collected]
         raw = [
-            self.author.fresh(f"{one.body_output}/rows") if moved else self._output(one.tensor)
-            for one, moved in zip(self.form.collected, placed, strict=True)
+            self.author.fresh(f"{collected.body_output}/rows")
+            if moved
+            else self._output(collected.tensor)
+            for collected, moved in zip(self.form.collected, placed, strict=True)
         ]
         self._loop(body, trips, raw)
-        for one, moved, name in zip(self.form.collected, placed, raw, strict=True):
-            if moved and one.tensor:
-                self._place(one, name)
+        for collected, moved, name in zip(self.form.collected, placed, raw, strict=True):
+            if moved and collected.tensor:
+                self._place(collected, name)
 
     def _output(self, name: str) -> str:
-        """An omitted output gets a name: onnxruntime crashes on a Loop without."""
+        """An omitted output gets a name: onnxruntime crashes on a Loop that omits one."""
         return name or self.author.fresh("unused")
 
     def _count(self) -> str:
         """The scanned length, int64 [1], guarded where the lengths may differ."""
-        told = known_length(self.site, self.author, self.form.scanned)
+        length = known_length(self.site, self.author, self.form.scanned)
         with self.author.serving(GUARD_SIZES):
-            agree = told.agree
-            return spelling.must_count(self.author, told.size, agree) if agree else told.size
+            agree = length.agree
+            return guards.must_count(self.author, length.size, agree) if agree else length.size
 
     def _renamed_body(self) -> GraphProto:
-        """The body, no name of which means something outside: scanned inputs become nodes'
-        outputs, which must not hide an outer value, and outer tensors are captured now."""
+        """The body, with names that are free outside: scanned inputs become outputs of nodes, which
+        must not shadow an outer value, and outer tensors are now captured."""
         body = GraphProto()
         body.CopyFrom(self.form.body)
         fresh = self.site.names.fresh
-        outer = {one.tensor for one in self.form.scanned}
+        outer = {scanned.tensor for scanned in self.form.scanned}
         hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}
         if hidden or outer & scoping.all_names([body]):
             scoping.rename_all(body, lambda name: fresh(name) if name in outer | hidden else name)
@@ -132,7 +134,7 @@ class _Lowering:
 
     def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:
         inputs, outputs = scoping.input_names(body), scoping.output_names(body)
-        fed = [(one.initial, self._output(one.final)) for one in self.form.carried]
+        fed = [(carried.initial, self._output(carried.final)) for carried in self.form.carried]
         if self.needs_company:
             fed = [(self.author.int(0), self._output(""))]
         count = len(fed)
@@ -156,38 +158,38 @@ class _Lowering:
         node.metadata_props.extend(self.site.node.metadata_props)
         self.author.adopt([node])
 
-    def _place(self, one: Collected, rows: str) -> None:
-        """Last first, and onto the axis on which the Scan collects."""
+    def _place(self, collected: Collected, rows: str) -> None:
+        """Reverse rows and move them to the axis on which the Scan collects, where needed."""
         author = self.author
-        outputs = [one.tensor]
-        if one.reversed:
-            self._refuse_strings(one)
-            rows = spelling.reversed_rows(author, rows, [] if one.axis else outputs)
-        if one.axis:
-            author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(one))
+        outputs = [collected.tensor]
+        if collected.reversed:
+            self._refuse_strings(collected)
+            rows = spelling.reversed_rows(author, rows, [] if collected.axis else outputs)
+        if collected.axis:
+            author.op("Transpose", rows, outputs=outputs, perm=self._to_axis(collected))
 
-    def _refuse_strings(self, one: Collected) -> None:
-        """See that rows can be reversed: onnxruntime gathers only the first string of each."""
-        kind = elem_type_of(self.site.body_type_of("body", one.body_output))
+    def _refuse_strings(self, collected: Collected) -> None:
+        """Check that rows can be reversed: onnxruntime's Gather copies only their first string."""
+        kind = elem_type_of(self.site.body_type_of("body", collected.body_output))
         if kind == TensorProto.STRING and self.author.opset < SLICE_HAS_INPUTS:
             raise Refused(
                 "strings",
-                f"{one.tensor!r} is collected last first and holds strings, which opset "
-                f"{self.author.opset} does not reverse; opset {SLICE_HAS_INPUTS} does",
-                [self.site.path, one.tensor],
+                f"{collected.tensor!r} is collected in reverse and holds strings, which opset "
+                f"{self.author.opset} cannot reverse; opset {SLICE_HAS_INPUTS} can",
+                [self.site.path, collected.tensor],
             )
 
-    def _to_axis(self, one: Collected) -> list[int]:
-        element = dims_of(self.site.body_type_of("body", one.body_output))
+    def _to_axis(self, collected: Collected) -> list[int]:
+        element = dims_of(self.site.body_type_of("body", collected.body_output))
         if element is None:
             raise Refused(
                 "unknown-rank",
-                f"{one.tensor!r} is collected on axis {one.axis}, but the rank of "
-                f"{one.body_output!r} is neither declared nor inferred",
-                [self.site.path, one.body_output],
+                f"{collected.tensor!r} is collected on axis {collected.axis}, but the rank of "
+                f"{collected.body_output!r} is neither declared nor inferred",
+                [self.site.path, collected.body_output],
             )
         rank = len(element) + 1
-        axis = one.axis % rank
+        axis = collected.axis % rank
         perm = list(range(1, rank))
         perm.insert(axis, 0)
         return perm

@@ -1,4 +1,4 @@
-"""The body that a Scan has as a Loop."""
+"""The body of the Loop that a Scan becomes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper
 
-from passes.analysis.trip_count import facts
+from passes.analysis.bodies import body_facts
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operator_traits import traits_of
 from passes.loops.form import LoopForm, Scanned
-from passes.onnxruntime.own_strings import SHARING
 from passes.rule import Refused, Site
-from passes.rules.lower_scan.kept_state import kept_state
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 
 
@@ -29,7 +27,7 @@ class LoweredBody:
     author: Author
     body: GraphProto
     needs_company: bool
-    """Whether a carried value is made up, since Loop-1 cannot do without."""
+    """Whether to carry a dummy value, which Loop-1 requires."""
 
     def graph(self, last: str) -> GraphProto:
         """Write it; `last` is the last iteration number where some input is reversed."""
@@ -39,8 +37,8 @@ class LoweredBody:
         names = scoping.input_names(self.body)
         count = len(form.carried)
         backwards = inner.op("Sub", last, iteration) if last else ""
-        for one, name in zip(form.scanned, names[count:], strict=False):
-            _read(inner, one, backwards if one.reversed else iteration, name, site)
+        for scanned, name in zip(form.scanned, names[count:], strict=False):
+            _read(inner, scanned, backwards if scanned.reversed else iteration, name, site)
         inner.adopt(self.body.node, self.body.initializer)
         outputs = self._outputs(inner, go, names[:count])
         inputs = [
@@ -55,22 +53,23 @@ class LoweredBody:
             kept = helper.make_value_info(inner.op("Identity", company.name), company.type)
             inputs.append(company)
             outputs.insert(1, kept)
-        made = inner.graph(self.body.name, inputs, outputs)
-        made.doc_string = self.body.doc_string
-        made.metadata_props.extend(self.body.metadata_props)
-        made.sparse_initializer.extend(self.body.sparse_initializer)
-        made.quantization_annotation.extend(self.body.quantization_annotation)
-        listed = {value.name for value in made.output}
-        made.value_info.extend(one for one in self.body.value_info if one.name not in listed)
-        return made
+        graph = inner.graph(self.body.name, inputs, outputs)
+        graph.doc_string = self.body.doc_string
+        graph.metadata_props.extend(self.body.metadata_props)
+        graph.sparse_initializer.extend(self.body.sparse_initializer)
+        graph.quantization_annotation.extend(self.body.quantization_annotation)
+        listed = {value.name for value in graph.output}
+        graph.value_info.extend(value for value in self.body.value_info if value.name not in listed)
+        return graph
 
     def _outputs(self, inner: Author, go: str, states: Sequence[str]) -> list[ValueInfoProto]:
-        """The condition, then what the Scan's body returns, each a node's output of its own."""
+        """The condition, then the outputs of the Scan's body, each computed by a node of its
+        own."""
         site, form = self.site, self.form
         condition = inner.op("Identity", go)
         outputs = [helper.make_value_info(condition, tensor_type(TensorProto.BOOL, ()))]
-        makers = {name: node for node in self.body.node for name in node.output}
-        stable = facts.keeps_shape(site, form, symbols=False)
+        producers = {name: node for node in self.body.node for name in node.output}
+        stable = body_facts.keeps_shape(site, form, symbols=False)
         listed: set[str] = set()
         for position, value in enumerate(self.body.output):
             result = ValueInfoProto()
@@ -81,25 +80,29 @@ class LoweredBody:
                 result.type.CopyFrom(known)
             if position < len(form.carried) and not self._is_stable(stable, position):
                 carried = form.carried[position]
-                result.name = kept_state(inner, site, carried, value.name, states[position])
-            elif self._empties(position, result, makers, listed):
+                result.name = guards.kept_state(inner, site, carried, value.name, states[position])
+            elif self._empties(position, result, producers, listed):
                 true = inner.constant(np.array(True), "true")
                 result.name = inner.op("Where", true, value.name, value.name)
-            elif value.name not in makers or value.name in listed:
+            elif value.name not in producers or value.name in listed:
                 result.name = inner.op("Identity", value.name)
             listed.add(result.name)
             outputs.append(result)
         return outputs
 
     def _empties(
-        self, position: int, value: ValueInfoProto, makers: dict[str, NodeProto], listed: set[str]
+        self,
+        position: int,
+        value: ValueInfoProto,
+        producers: dict[str, NodeProto],
+        listed: set[str],
     ) -> bool:
-        """Whether onnxruntime would empty more than what the Loop collects: strings are moved out,
-        and what shares their memory is empty from then on."""
+        """Whether onnxruntime would empty more than what the Loop collects: it moves strings out,
+        which empties every value that shares their memory."""
         if position < len(self.form.carried) or elem_type_of(value.type) != TensorProto.STRING:
             return False
-        maker = makers.get(value.name)
-        return maker is None or op_of(maker) in SHARING or value.name in listed
+        producer = producers.get(value.name)
+        return producer is None or traits_of(producer).hands_on or value.name in listed
 
     def _is_stable(self, stable: dict[str, bool], position: int) -> bool:
         name = self.form.carried[position].body_input
@@ -108,34 +111,34 @@ class LoweredBody:
 
 def _says_more(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:
     """Whether a known type has a rank where the declared one has none, or (`sizes`) a size."""
-    one, other = dims_of(known), dims_of(declared)
-    if one is None or other is None:
-        return other is None
-    pairs = zip(one, other, strict=False)
+    dims, declared_dims = dims_of(known), dims_of(declared)
+    if dims is None or declared_dims is None:
+        return declared_dims is None
+    pairs = zip(dims, declared_dims, strict=False)
     return sizes and any(isinstance(a, int) and not isinstance(b, int) for a, b in pairs)
 
 
-def _read(inner: Author, one: Scanned, index: str, name: str, site: Site) -> None:
-    """The element of a scanned tensor in this iteration, under the name the body knows."""
-    elem_type = elem_type_of(site.type_of(one.tensor))
+def _read(inner: Author, scanned: Scanned, index: str, name: str, site: Site) -> None:
+    """Read the element of a scanned tensor for this iteration, under its name in the body."""
+    elem_type = elem_type_of(site.type_of(scanned.tensor))
     if not elem_type:
         raise Refused(
             "unknown-type",
-            f"the type of the scanned {one.tensor!r} is neither declared nor inferred",
-            [site.path, one.tensor],
+            f"the type of the scanned {scanned.tensor!r} is neither declared nor inferred",
+            [site.path, scanned.tensor],
         )
     if elem_type != TensorProto.STRING:
-        inner.op("Gather", one.tensor, index, outputs=[name], axis=one.axis)
+        inner.op("Gather", scanned.tensor, index, outputs=[name], axis=scanned.axis)
         return
     # onnxruntime's Gather copies only the first string of a row.
-    dims = dims_of(site.type_of(one.tensor))
+    dims = dims_of(site.type_of(scanned.tensor))
     if dims is None:
         raise Refused(
             "unknown-rank",
-            f"the rank of the scanned strings {one.tensor!r} is neither declared nor inferred",
-            [site.path, one.tensor],
+            f"the rank of the scanned strings {scanned.tensor!r} is neither declared nor inferred",
+            [site.path, scanned.tensor],
         )
-    axis = one.axis % len(dims)
+    axis = scanned.axis % len(dims)
     perm = [axis, *(other for other in range(len(dims)) if other != axis)]
-    rows = inner.op("Transpose", one.tensor, perm=perm) if axis else one.tensor
+    rows = inner.op("Transpose", scanned.tensor, perm=perm) if axis else scanned.tensor
     inner.name_as(spelling.row(inner, rows, index, elem_type), name)

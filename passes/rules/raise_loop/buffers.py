@@ -11,7 +11,7 @@ from passes.analysis.bodies.body_types import BodyTypes
 from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
-from passes.analysis.trip_count.trips import Trips
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
@@ -19,11 +19,11 @@ from passes.rule import Refused, Site
 
 @dataclass(frozen=True)
 class Written:
-    """What a node writes to a buffer: `element` as row `at`; it `stacks` if it is without the
-    axis of the rows."""
+    """What a node writes to a buffer: `element` as row `row`; it `stacks` if it lacks the axis of
+    the rows."""
 
     element: str
-    at: Affine
+    row: Affine
     stacks: bool
 
 
@@ -35,111 +35,123 @@ class Buffers:
     form: LoopForm
     integers: Integers
     types: BodyTypes
-    trips: Trips
+    trips: TripCount
 
-    def written(self, one: Carried, node: NodeProto) -> Written | None:
-        """What a node writes to a carried buffer at the iteration; None where it does not."""
+    def written(self, carried: Carried, node: NodeProto) -> Written | None:
+        """What a node writes to a carried buffer in an iteration; None where it does not."""
         if op_of(node) == "ScatterND":
-            return self._scatter_nd(one, node)
+            return self._scatter_nd(carried, node)
         if op_of(node) == "ScatterElements":
-            return self._scatter_elements(one, node)
-        return self._where(one, node)
+            return self._scatter_elements(carried, node)
+        return self._where(carried, node)
 
-    def _scatter_nd(self, one: Carried, node: NodeProto) -> Written | None:
-        update, buffer = self.types.dims(node.input[2]), self.types.dims(one.body_input)
-        if node.input[0] != one.body_input or _reduces(node) or update is None or buffer is None:
+    def _scatter_nd(self, carried: Carried, node: NodeProto) -> Written | None:
+        update, buffer = self.types.dims(node.input[2]), self.types.dims(carried.body_input)
+        if (
+            node.input[0] != carried.body_input
+            or _reduces(node)
+            or update is None
+            or buffer is None
+        ):
             return None
-        at = self._index(node.input[1])
-        if at is None or len(update) not in (len(buffer) - 1, len(buffer)):
+        row = self._index(node.input[1])
+        if row is None or len(update) not in (len(buffer) - 1, len(buffer)):
             return None
-        return Written(node.input[2], at, len(update) == len(buffer) - 1)
+        return Written(node.input[2], row, len(update) == len(buffer) - 1)
 
-    def _scatter_elements(self, one: Carried, node: NodeProto) -> Written | None:
-        buffer = self.types.dims(one.body_input)
-        if node.input[0] != one.body_input or _reduces(node) or buffer is None or len(buffer) != 1:
+    def _scatter_elements(self, carried: Carried, node: NodeProto) -> Written | None:
+        buffer = self.types.dims(carried.body_input)
+        if (
+            node.input[0] != carried.body_input
+            or _reduces(node)
+            or buffer is None
+            or len(buffer) != 1
+        ):
             return None
-        at = self._row(node.input[1])
-        if at is None or self.types.dims(node.input[2]) != (1,):
+        row = self._row(node.input[1])
+        if row is None or self.types.dims(node.input[2]) != (1,):
             return None
-        return Written(node.input[2], at, False)
+        return Written(node.input[2], row, False)
 
-    def _where(self, one: Carried, node: NodeProto) -> Written | None:
+    def _where(self, carried: Carried, node: NodeProto) -> Written | None:
         """Where(Equal(rows, i), element, buffer), `rows` being 0, 1, ... along axis 0."""
         equal = self.integers.source(node.input[0])
-        buffer, element = self.types.dims(one.body_input), self.types.dims(node.input[1])
-        if node.input[2] != one.body_input or equal is None or op_of(equal) != "Equal":
+        buffer, element = self.types.dims(carried.body_input), self.types.dims(node.input[1])
+        if node.input[2] != carried.body_input or equal is None or op_of(equal) != "Equal":
             return None
         if buffer is None or element not in ((1, *buffer[1:]), buffer[1:]):
             return None
         for rows, index in (equal.input, list(equal.input)[::-1]):
-            at = self._row(index)
-            if at is not None and self._counts_rows(rows, one, len(buffer)):
-                return Written(node.input[1], at, len(element or ()) == len(buffer) - 1)
+            row = self._row(index)
+            if row is not None and self._counts_rows(rows, carried, len(buffer)):
+                return Written(node.input[1], row, len(element or ()) == len(buffer) - 1)
         return None
 
-    def _counts_rows(self, name: str, one: Carried, rank: int) -> bool:
+    def _counts_rows(self, name: str, buffer: Carried, rank: int) -> bool:
         """Whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
         carried = unchanged(self.form).get(name)
         array = self.site.constant(carried.initial if carried else name)
         if array is None or (carried is None and not self.integers.is_outer(name)):
             return False
-        size = self.integers.size(one.initial, 0)
+        size = self.integers.size(buffer.initial, 0)
         if size is None or size.number != array.size:
             return False
         shaped = (array.size, *(1 for _ in range(rank - 1)))
         return array.shape == shaped and bool(np.array_equal(array.ravel(), np.arange(array.size)))
 
     def _row(self, name: str) -> Affine | None:
-        """A single number that goes with the iteration."""
+        """A scalar integer that depends on the iteration number."""
         found = self.integers.inside(name)
         if found is None or found.single is None or not found.single.coefficient(ITERATION):
             return None
         return found.single
 
     def _index(self, name: str) -> Affine | None:
-        """The row that the indices [i] or [[i]] of a ScatterND mean."""
-        at, node = self._row(name), self.integers.source(name)
-        while at is None and node is not None and op_of(node) in ("Unsqueeze", "Reshape"):
+        """The row that the indices [i] or [[i]] of a ScatterND select."""
+        row, node = self._row(name), self.integers.source(name)
+        while row is None and node is not None and op_of(node) in ("Unsqueeze", "Reshape"):
             if self.types.dims(node.output[0]) not in ((1,), (1, 1)):
                 return None
-            at, node = self._row(node.input[0]), self.integers.source(node.input[0])
-        return at
+            row, node = self._row(node.input[0]), self.integers.source(node.input[0])
+        return row
 
-    def filled(self, one: Carried, written: Written) -> bool:
-        """Whether the rows of a buffer are written last first; each is written once.
+    def filled(self, carried: Carried, written: Written) -> bool:
+        """Whether the rows of a buffer are written in reverse; each is written once.
 
         Raises:
-            Refused: `element-shape` where what is written is not proven to be a row,
-                `not-filled` where all rows are not proven to be written.
+            Refused: `element-shape` where it is not proven that a row is written, `not-filled`
+                where it is not proven that all rows are.
         """
-        self._is_row(one, written.element)
-        size = self.integers.size(one.initial, 0)
-        slope, base = written.at.coefficient(ITERATION), written.at.without(ITERATION)
+        self._is_row(carried, written.element)
+        size = self.integers.size(carried.initial, 0)
+        slope, base = written.row.coefficient(ITERATION), written.row.without(ITERATION)
         first = base if slope == 1 else base - (self.trips.size - 1)
         fits = size is not None and (size - self.trips.size).number == 0
         if slope not in (1, -1) or first.number != 0 or not fits:
             raise Refused(
                 "not-filled",
-                f"{one.body_input!r} is written at {written.at} in {self.trips.size} iterations; "
-                f"that this fills it, {size} rows, from end to end is not proven",
-                [self.site.path, one.body_input],
+                f"{carried.body_input!r} is written at {written.row} in {self.trips.size} "
+                f"iterations; it is not proven that this fills it, {size} rows, from end to end",
+                [self.site.path, carried.body_input],
             )
         return slope == -1
 
-    def _is_row(self, one: Carried, element: str) -> None:
-        """See that an element is one row of the buffer it is written to."""
+    def _is_row(self, carried: Carried, element: str) -> None:
+        """Check that an element is one row of the buffer that it is written to."""
         dims = self.types.dims(element) or ()
-        buffer = self.types.dims(one.body_input) or ()
+        buffer = self.types.dims(carried.body_input) or ()
         row = dims[len(dims) - len(buffer) + 1 :]
         open_dims = {dim for dim in buffer[1:] if not isinstance(dim, int)}
         one_row = len(dims) < len(buffer) or dims[0] == 1
         if row != buffer[1:] or not one_row or not open_dims <= self.types.invariant:
             raise Refused(
                 "element-shape",
-                f"{element!r} is not proven to be one row of {one.body_input!r}",
+                f"{element!r} is not proven to be one row of {carried.body_input!r}",
                 [self.site.path, element],
             )
 
 
 def _reduces(node: NodeProto) -> bool:
-    return any(one.name == "reduction" and one.s != b"none" for one in node.attribute)
+    return any(
+        attribute.name == "reduction" and attribute.s != b"none" for attribute in node.attribute
+    )

@@ -1,4 +1,4 @@
-"""What a Scan collects for a Loop, and what is done with it behind the loop."""
+"""The collected outputs of a Scan, and what is done with them after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from onnx import TypeProto
 
-from passes.analysis.sizes.element_sizes import known_size, shape_of_none
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
@@ -14,15 +13,16 @@ from passes.rules.raise_loop.raising import Raising
 from passes.types.value_types import Dim, dims_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.element_sizes import known_size, shape_of_none
 
 
 @dataclass(frozen=True)
 class Rows:
     """A collected output of a Scan, of elements called `result` in its body.
 
-    `covered` are nodes behind the Loop whose work is done here. `joined` elements have the axis
-    already on which they are collected, so that two axes become one. An `accumulator` is put
-    behind (in front of, where it is reversed) what it began with.
+    `covered` are nodes after the Loop whose work is done here. `joined` elements already have the
+    axis on which they are collected, so two axes are merged. An `accumulator` is put
+    after (in front of, where it is reversed) its initial value.
     """
 
     raising: Raising
@@ -39,12 +39,12 @@ class Rows:
 
     @property
     def finishes(self) -> bool:
-        """Whether there is something to do behind the Scan."""
+        """Whether there is something left to do after the Scan."""
         return self.joined or bool(self.begins_with)
 
     @property
     def type(self) -> TypeProto:
-        """The type of the output, of which the collected axis is not known."""
+        """The type of the output, without the size of the collected axis."""
         element = self.raising.types.certainly(self.result, self.element)
         dims: list[Dim] = list(dims_of(element) or ())
         if self.joined:
@@ -61,7 +61,7 @@ class Rows:
         return tensor_type(element.tensor_type.elem_type, dims and without_made_up(dims))
 
     def finish(self, author: Author, rows: str, output: str) -> None:
-        """Join what the Scan collected, and put it to what was there before."""
+        """Join what the Scan collected, and concatenate it with the initial value."""
         outputs = [] if self.begins_with else [output]
         if self.joined:
             rows = self._merged(author, rows, outputs)
@@ -71,7 +71,7 @@ class Rows:
             author.op("Concat", *parts, outputs=[output], axis=self.axis)
 
     def _merged(self, author: Author, rows: str, outputs: list[str]) -> str:
-        """The collected axis and the one behind it as one."""
+        """Merge the collected axis and the one after it."""
         shape = author.op("Shape", rows)
         rank = len(dims_of(self.element) or ()) + 1
         sizes = [author.op("Gather", shape, author.ints(axis), axis=0) for axis in range(rank)]
@@ -83,7 +83,7 @@ class Rows:
         return author.op("Reshape", rows, new, outputs=outputs, allowzero=1)
 
     def _begun(self, author: Author) -> str:
-        """What was there before the first iteration, as a tensor."""
+        """The initial value, as a tensor."""
         if self.join is None:
             return self.begins_with
         return self._original_join(author)
@@ -99,11 +99,16 @@ class Rows:
         )
 
     def idle(self, author: Author) -> str:
-        """What there is where no iteration runs."""
+        """The value where no iteration runs."""
         if self.join is not None:
             return self._original_join(author)  # fails on an empty sequence, as it did
         if self.accumulator is not None:
-            return author.op("Identity", self.accumulator.carried.initial)
+            initial = self.accumulator.carried.initial
+            if self.begins_with or author.opset >= SHAPES_MAY_DIFFER:
+                return author.op("Identity", initial)
+            # inference would take the size 0 of this branch for that of the If
+            shape = author.op("Add", author.op("Shape", initial), self._computed_zero(author))
+            return author.op("Reshape", initial, shape)
         site = self.raising.site
         known = dims_of(self.element) or ()
         declared = dims_of(site.body_type_of("body", self.result))
@@ -116,18 +121,18 @@ class Rows:
         return spelling.zeros(author, shape, self.element.tensor_type.elem_type)
 
     def _size(self, author: Author, dim: Dim, declared: Dim) -> str:
-        """A dim of an element: static, or that of an outer value; 0 where none tells it."""
+        """A size of an element: static, or that of an outer value; 0 where it is unknown."""
         form, site = self.raising.form, self.raising.site
         atom = self.raising.types.sizes.get(dim)
         if atom is None or atom.axis is None:
-            told = known_size(author, site, form, dim if isinstance(dim, int) else declared)
-            if told:
-                return told
+            known = known_size(author, site, form, dim if isinstance(dim, int) else declared)
+            if known:
+                return known
             return self._computed_zero(author)
         return spelling.size_of_axis(author, atom.tensor, atom.axis)
 
     def _computed_zero(self, author: Author) -> str:
-        """A 0 of the trip count: onnxruntime would infer it from a constant, and load no If whose
-        other branch it knows another size of."""
+        """A 0 computed from the trip count: from a constant, onnxruntime would infer the size, and
+        then reject an If whose other branch is known to have another one."""
         count = self.raising.trips.scalar(author)
         return spelling.unsqueeze(author, author.op("Sub", count, count), 0)

@@ -1,4 +1,4 @@
-"""What happens to a collected output behind the loop, where a Scan can do the same itself."""
+"""What is done with a collected output after the loop, where a Scan can do it itself."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
-from passes.analysis.bodies.readers import OUTPUT, readers_around
+from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.versions import SLICE_HAS_INPUTS
 from passes.rule import Site
 
-_BEYOND = -(1 << 31)  # an end that lies in front of every axis
+_BEYOND = -(1 << 31)  # an end before the start of every axis
 
 
 @dataclass(frozen=True)
 class OutputLayout:
-    """A collected output: its name, axis and order. `covered` are the nodes that made it so."""
+    """A collected output: its name, axis and order. `covered` are the nodes that arranged it so."""
 
     name: str
     axis: int = 0
@@ -26,42 +26,44 @@ class OutputLayout:
 
 
 def placed(site: Site, name: str, axis: int = 0, backwards: bool = False) -> OutputLayout:
-    """Follow a collected output through reversals and moves of its axis, as far as they go.
+    """Follow a collected output through reversals and transpositions.
 
-    Each must be the only reader of what is in front of it.
+    Each must be the only reader of its input.
     """
-    found = OutputLayout(name, axis, backwards)
+    layout = OutputLayout(name, axis, backwards)
     while True:
-        readers: Sequence[int] = readers_around(site).get(found.name, ()) if found.name else ()
+        readers: Sequence[int] = site.graph.readers.get(layout.name, ()) if layout.name else ()
         if len(readers) != 1 or readers[0] == OUTPUT:
-            return found
+            return layout
         node = site.scope.owner.node[readers[0]]
-        moved = _moved(site, found, node)
+        moved = _moved(site, layout, node)
         if moved is None:
-            return found
-        found = replace(moved, name=node.output[0], covered=(*found.covered, readers[0]))
+            return layout
+        layout = replace(moved, name=node.output[0], covered=(*layout.covered, readers[0]))
 
 
-def _moved(site: Site, found: OutputLayout, node: NodeProto) -> OutputLayout | None:
-    if node.input[:1] != [found.name]:
+def _moved(site: Site, layout: OutputLayout, node: NodeProto) -> OutputLayout | None:
+    if node.input[:1] != [layout.name]:
         return None
     if op_of(node) == "Transpose":
-        perm: Sequence[int] = next((one.ints for one in node.attribute if one.name == "perm"), ())
-        others = [axis for axis in perm if axis != found.axis]
+        perm: Sequence[int] = next(
+            (attribute.ints for attribute in node.attribute if attribute.name == "perm"), ()
+        )
+        others = [axis for axis in perm if axis != layout.axis]
         if len(others) == len(perm) or others != sorted(others):
             return None
-        return replace(found, axis=list(perm).index(found.axis))
+        return replace(layout, axis=list(perm).index(layout.axis))
     is_slice = op_of(node) == "Slice" and site.opset >= SLICE_HAS_INPUTS
-    if is_slice and len(node.input) == 5 and _reverses(site, node, found.axis):
-        return replace(found, reversed=not found.reversed)
+    if is_slice and len(node.input) == 5 and _reverses(site, node, layout.axis):
+        return replace(layout, reversed=not layout.reversed)
     return None
 
 
 def _reverses(site: Site, node: NodeProto, axis: int) -> bool:
-    """Whether a Slice gives all elements of one axis, last first."""
+    """Whether a Slice reverses one axis."""
     values = [site.constant(name) for name in node.input[1:]]
     numbers = [value.ravel().tolist() for value in values if value is not None and value.size == 1]
     if len(numbers) != 4:
         return False
-    (start,), (end,), (at,), (step,) = numbers
-    return bool(start == -1 and end <= _BEYOND and at == axis and step == -1)
+    (start,), (end,), (along,), (step,) = numbers
+    return bool(start == -1 and end <= _BEYOND and along == axis and step == -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
+from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.ir.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
@@ -43,34 +43,35 @@ def raise_loop(site: Site) -> Edit:
 
     Slices that the iteration number indexes (`Gather`, `Slice`, `SequenceAt` of a split tensor;
     forwards, backwards, with an offset, on any axis) become scanned inputs; an iteration number
-    that is used in other ways is scanned over a Range. What every iteration adds to a carried
+    that has other uses is scanned over a Range. What every iteration adds to a carried
     tensor or sequence becomes a collected output, and so do rows of a buffer that is written
-    from end to end. A Transpose or reversal behind the loop becomes the axis or direction of the
+    completely. A Transpose or reversal after the loop becomes the axis or direction of the
     output, a Transpose only where no size of an element may be 0. Where the trip count may exceed
-    a tensor, the new model fails as the read would have. `--assume non-empty` leaves out the If;
-    `--assume valid-inputs` takes sizes that bodies declare with one symbol for equal, as those are
-    that the model's inputs declare so.
+    the size of a tensor, the new model fails as the read would have. `--assume non-empty` omits
+    the If; `--assume valid-inputs` assumes that sizes that bodies declare with one symbol are
+    equal, as is always assumed of the model's inputs.
 
     Refuses:
     - `condition`: the body computes whether the loop goes on
     - `endless`: nothing ends the loop
-    - `no-iteration`: the trip count is fixed, and below 1
+    - `no-iteration`: the trip count is constant, and below 1
     - `not-a-tensor`: a sequence or an optional is carried
     - `shape-changes`: a carried value changes its shape
-    - `shape-unknown`: that a carried value keeps its shape is not proven, or runtimes differ in it
+    - `shape-unknown`: it is not proven that a carried value keeps its shape, or runtimes differ
     - `unknown-type`: the element type of a carried or collected value is not known
     - `unknown-rank`: the rank of a collected value is not known
-    - `negative-read`: an index may be negative, and so count from the end
-    - `out-of-range`: the last iterations read behind the end of a tensor
+    - `negative-read`: an index may be negative, and would count from the end
+    - `out-of-range`: the last iterations read past the end of a tensor
     - `may-exceed`: a Slice may be empty where a Scan would fail
     - `accumulator-read`: the body reads what it collects in a carried value
     - `element-shape`: what is collected in a carried value may differ in its size
-    - `not-filled`: a buffer is not proven to be written from end to end
-    - `old-if`: before opset 11 an If has one shape, and a tensor of known size is scanned or not
+    - `not-filled`: it is not proven that all rows of a buffer are written
+    - `old-if`: before opset 11 both branches of an If have one shape, but one scans a tensor of
+      known size
     - `sequence-initial`: a collected sequence may not be empty at first
-    - `sequence-read`: a collected sequence is used as one behind the loop
-    - `few-iterations`: in `optimize`: only the run tells the trip count, and a few iterations take
-      less time than what the Scan needs around it
+    - `sequence-read`: a collected sequence is used as one after the loop
+    - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
+      iterations take less time than what the Scan needs around it
     """
     raising = Raising.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")
@@ -91,7 +92,6 @@ def raise_loop(site: Site) -> Edit:
         note=_note(scan),
         covered=covered,
         context=context_of(site),
-        tidies=True,
         extras=author.extras(nodes),
     )
 

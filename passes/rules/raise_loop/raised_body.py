@@ -1,4 +1,4 @@
-"""The body of a Scan that was a Loop: what the Scan does itself goes, the rest stays as it is."""
+"""The body of a Scan that was a Loop: without the nodes whose work the Scan does itself."""
 
 from __future__ import annotations
 
@@ -9,24 +9,21 @@ from dataclasses import dataclass, field
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.speculation import SPECULATABLE
+from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.live import Walk
 from passes.ir.repeated import replace_all
 from passes.loops.form import Carried, LoopForm
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.body_outputs import named
 
-#: Index arithmetic and what exporters put between it; none of it fails if the shapes fit.
-_IDLE = SPECULATABLE | {"Squeeze", "Unsqueeze"}
-
 
 @dataclass
 class RaisedBody:
-    """A copy of a Loop's body under change.
+    """A copy of a Loop's body that is being edited.
 
-    Nodes stand in slots, one for each old node; a slot may become empty or hold new nodes.
+    Nodes stand in slots, one for each original node; a slot may become empty or hold new nodes.
     `doubts` are values whose computation may fail.
     """
 
@@ -50,19 +47,15 @@ class RaisedBody:
         self._outputs = {value.name: value for value in self.graph.output}
 
     def drop(self, position: int, *instead: NodeProto) -> None:
-        """Take a node out, and put others there."""
+        """Replace a node by others, or by none."""
         self.slots[position] = list(instead)
 
-    def prepend(self, nodes: Iterable[NodeProto]) -> None:
-        """Put nodes in front of all others."""
-        self.slots.insert(0, list(nodes))
-
     def append(self, node: NodeProto) -> None:
-        """Put a node behind all others."""
+        """Add a node at the end."""
         self.slots.append([node])
 
     def settle_condition(self) -> None:
-        """Give the condition, which the body only runs on where it is true, that value."""
+        """Replace the condition, which is true whenever the body runs, by a constant."""
         assert self.form.condition is not None
         name = self.form.condition.body_input
         if self.reads(name):  # under a name of its own: a constant must not hide an outer value
@@ -73,7 +66,7 @@ class RaisedBody:
         return any(name in scoping.free_names(node) for slot in self.slots for node in slot)
 
     def rename(self, name: str, new: str) -> None:
-        """Let all nodes, and the outputs, read another value in the place of one."""
+        """Let all nodes and outputs read another value instead."""
         for slot in self.slots:
             for node in slot:
                 scoping.rename_free(node, {name: new})
@@ -82,8 +75,8 @@ class RaisedBody:
                 value.name = new
 
     def with_output(self, position: int, name: str, *, like: str) -> GraphProto:
-        """Close the body with all its inputs and outputs, one of them another value, of the type
-        of an input."""
+        """Close the body with all its inputs and outputs, one output replaced by another value of
+        the type of an input."""
         outputs = list(self.graph.output)
         outputs[position] = named(self._inputs[like], name)
         self._rebuild(list(self.graph.input), outputs)
@@ -92,49 +85,42 @@ class RaisedBody:
     def prune(
         self, results: Iterable[str], carried: Sequence[Carried], droppable: Iterable[str]
     ) -> list[Carried]:
-        """Drop nodes whose outputs nothing needs any more; answers with the carried that stay.
+        """Drop nodes that nothing needs any more; returns the carried values that stay.
 
         A droppable carried value (by body input) stays only where something besides itself
         needs it. Nodes that may fail stay in any case.
         """
         spare = set(droppable)
         needed = set(results)
-        needed.update(one.body_output for one in carried if one.body_input not in spare)
-        by_input = {one.body_input: one for one in carried}
-        makers = {name: node for slot in self.slots for node in slot for name in node.output}
-        fixed = [node for slot in self.slots for node in slot if not self._is_idle(node)]
-        needed.update(name for node in fixed for name in scoping.free_names(node))
-        pending = list(needed)
-        while pending:
-            name = pending.pop()
-            reads = scoping.free_names(makers[name]) if name in makers else []
-            if name in by_input:
-                reads = [*reads, by_input[name].body_output]
-            pending += [one for one in reads if one not in needed]
-            needed.update(reads)
+        needed.update(state.body_output for state in carried if state.body_input not in spare)
+        nodes = [node for slot in self.slots for node in slot]
+        walk = Walk(nodes, {state.body_input: state.body_output for state in carried})
+        walk.reach(
+            needed, [position for position, node in enumerate(nodes) if not self._is_idle(node)]
+        )
+        kept = {id(nodes[position]) for position in walk.nodes}
         for slot in self.slots:
-            slot[:] = [
-                node
-                for node in slot
-                if not self._is_idle(node) or not needed.isdisjoint(node.output)
-            ]
-        return [one for one in carried if one.body_input not in spare or one.body_input in needed]
+            slot[:] = [node for node in slot if id(node) in kept]
+        stay = walk.names
+        return [
+            state for state in carried if state.body_input not in spare or state.body_input in stay
+        ]
 
     def _is_idle(self, node: NodeProto) -> bool:
         if any(True for _ in scoping.subgraphs(node)):
             return False
         if self.integers.inside(node.output[0]) is not None:
             return True
-        return op_of(node) in _IDLE and self.doubts.isdisjoint(node.output)
+        return is_pure(node) and self.doubts.isdisjoint(node.output)
 
     def finish(
         self,
         inputs: Sequence[tuple[str, TypeProto | None]],
         outputs: Sequence[tuple[str, TypeProto]],
     ) -> list[str]:
-        """Close the body; answers with the names of its outputs, each a node's own.
+        """Close the body; returns the names of its outputs, each computed by a node of its own.
 
-        onnxruntime gives uninitialised memory for an output that is directly an input, an
+        onnxruntime returns uninitialised memory for an output that is directly an input, an
         initializer or an outer value, and for one value listed twice.
         """
         computed = {name for slot in self.slots for node in slot for name in node.output}
@@ -150,7 +136,7 @@ class RaisedBody:
                 self.append(helper.make_node("Identity", [name], [value.name]))
             listed.append(value.name)
             values.append(value)
-        self._rebuild([self._input(*one) for one in inputs], values)
+        self._rebuild([self._input(*pair) for pair in inputs], values)
         return listed
 
     def _input(self, name: str, type_proto: TypeProto | None) -> ValueInfoProto:
@@ -169,8 +155,10 @@ class RaisedBody:
         had = {name for node in self.form.body.node for name in scoping.free_names(node)}
         constants = [*graph.initializer, *self.author.constants]
         lost = had - read
-        replace_all(graph.initializer, [one for one in constants if one.name not in lost])
+        replace_all(graph.initializer, [tensor for tensor in constants if tensor.name not in lost])
         ends = {value.name for value in (*inputs, *outputs)}
         defined = scoping.defined(graph)
-        kept = [one for one in graph.value_info if one.name in defined and one.name not in ends]
+        kept = [
+            value for value in graph.value_info if value.name in defined and value.name not in ends
+        ]
         replace_all(graph.value_info, kept)

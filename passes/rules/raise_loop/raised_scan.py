@@ -1,14 +1,13 @@
-"""Writes the Scan that a Loop becomes, and what goes in front of it and behind it."""
+"""Writes the Scan that a Loop becomes, and the nodes before and after it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from onnx import GraphProto, NodeProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TypeProto
 
-from passes.analysis.bodies.readers import readers_around
-from passes.analysis.safety.unread import doubts_of
+from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
@@ -23,8 +22,9 @@ from passes.rules.raise_loop.raised_body import RaisedBody
 from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
+from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_READS, handles_no_trips
 
 _RANGE, _SLICE_HAS_INPUTS = 11, 10
@@ -32,9 +32,9 @@ _RANGE, _SLICE_HAS_INPUTS = 11, 10
 
 @dataclass
 class ScanFeeds:
-    """Writes what the Scan scans, where at least one iteration runs.
+    """Writes the tensors to scan, where at least one iteration runs.
 
-    `windows` are what iterations read, None for their number.
+    `windows` are what iterations read, None for the iteration number.
     """
 
     raising: Raising
@@ -46,18 +46,18 @@ class ScanFeeds:
 
     def __post_init__(self) -> None:
         self._explicit = self.raising.non_empty and self._keeps_count()
-        self._sure = any(one is None or not one.guarded for one in self.windows)
+        self._sure = any(window is None or not window.guarded for window in self.windows)
 
     def _keeps_count(self) -> bool:
-        """Whether the trip count must be read, so that what guards it still does.
+        """Whether the trip count must be read, so that its guard still takes effect.
 
-        A Scan itself sees to it that whole tensors have the same size.
+        A Scan itself checks that whole tensors have the same size.
         """
         trips = self.raising.trips
         if not trips.guards or self.raising.assumes("valid-inputs"):
             return False
-        whole = [one.extent for one in self.windows if one and one.whole]
-        seen = {one - other for one in whole for other in whole}
+        whole = [window.extent for window in self.windows if window and window.whole]
+        seen = {a - b for a in whole for b in whole}
         return not trips.only_equalities or not set(trips.zeros) <= seen
 
     def count(self) -> str:
@@ -87,7 +87,7 @@ class ScanFeeds:
         return self._cut(tensor, window)
 
     def _numbers(self) -> str:
-        """The numbers of all iterations."""
+        """The iteration numbers."""
         author = self.author
         if author.opset < _RANGE:
             return spelling.arange(author, self.vector())
@@ -100,7 +100,7 @@ class ScanFeeds:
             if window.first:
                 behind = author.op("Add", behind, author.int(window.first))
             exceeds = author.op("Greater", behind, spelling.squeeze(author, size, 0))
-            return spelling.must(author, tensor, author.op("Not", exceeds))
+            return guards.must(author, tensor, author.op("Not", exceeds))
 
     def _cut(self, tensor: str, window: ReadRange) -> str:
         author, first = self.author, window.first
@@ -114,17 +114,17 @@ class ScanFeeds:
 
 
 def rows_of(raising: Raising, body: RaisedBody) -> list[Rows]:
-    """The collected outputs: those that the Loop has, then those that it carried."""
+    """The collected outputs: those of the Loop, then its accumulators."""
     types = raising.types
-    found = []
-    for one, where in zip(raising.form.collected, raising.rows, strict=True):
-        element = _type(raising, one.body_output)
-        found.append(_placed(raising, one.body_output, where, element))
+    rows = []
+    for collected, where in zip(raising.form.collected, raising.rows, strict=True):
+        element = _type(raising, collected.body_output)
+        rows.append(_placed(raising, collected.body_output, where, element))
     for accumulator in raising.accumulators:
         body.drop(accumulator.node)
         if types.elem_type(accumulator.element):
-            found += _accumulated(raising, body, accumulator)
-    return found
+            rows += _accumulated(raising, body, accumulator)
+    return rows
 
 
 def _placed(raising: Raising, result: str, where: OutputLayout, element: TypeProto) -> Rows:
@@ -137,24 +137,24 @@ def _type(raising: Raising, name: str) -> TypeProto:
     return tensor_type(raising.types.elem_type(name), raising.types.dims(name))
 
 
-def _accumulated(raising: Raising, body: RaisedBody, one: Accumulator) -> list[Rows]:
-    if one.joins:
-        return [_joined(raising, body, one, join) for join in one.joins]
-    sequence = raising.site.type_of(one.carried.initial)
+def _accumulated(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> list[Rows]:
+    if accumulator.joins:
+        return [_joined(raising, body, accumulator, join) for join in accumulator.joins]
+    sequence = raising.site.type_of(accumulator.carried.initial)
     if sequence is not None and sequence.WhichOneof("value") == "sequence_type":
-        return []  # nobody reads it
-    if not one.keeps_initial:
-        return [_buffer(raising, body, one)]
-    rows = _elements(raising, body, one, one.axis, one.stacks, None)
-    begins_with = "" if _adds_nothing(raising, one) else one.carried.initial
-    return [replace(rows, begins_with=begins_with, name=one.carried.final)]
+        return []  # nothing reads it
+    if not accumulator.keeps_initial:
+        return [_buffer(raising, body, accumulator)]
+    rows = _elements(raising, body, accumulator, accumulator.axis, accumulator.stacks, None)
+    begins_with = "" if _adds_nothing(raising, accumulator) else accumulator.carried.initial
+    return [replace(rows, begins_with=begins_with, name=accumulator.carried.final)]
 
 
-def _buffer(raising: Raising, body: RaisedBody, one: Accumulator) -> Rows:
-    rows = _elements(raising, body, one, 0, one.stacks, None)
+def _buffer(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> Rows:
+    rows = _elements(raising, body, accumulator, 0, accumulator.stacks, None)
     if rows.joined:
-        return replace(rows, name=one.carried.final)
-    where = placed(raising.site, one.carried.final, 0, one.backwards)
+        return replace(rows, name=accumulator.carried.final)
+    where = placed(raising.site, accumulator.carried.final, 0, accumulator.backwards)
     return replace(
         rows,
         name=where.name,
@@ -164,64 +164,78 @@ def _buffer(raising: Raising, body: RaisedBody, one: Accumulator) -> Rows:
     )
 
 
-def _joined(raising: Raising, body: RaisedBody, one: Accumulator, join: Joined) -> Rows:
-    dims = raising.types.dims(one.element) or ()
+def _joined(raising: Raising, body: RaisedBody, accumulator: Accumulator, join: Joined) -> Rows:
+    dims = raising.types.dims(accumulator.element) or ()
     axis = join.axis % (len(dims) + join.stacks)
-    rows = _elements(raising, body, one, axis, join.stacks, join)
-    made = raising.integers.producer(one.carried.initial)
-    if made is None or op_of(made) not in ("SequenceEmpty", "SequenceConstruct"):
+    rows = _elements(raising, body, accumulator, axis, join.stacks, join)
+    producer = raising.integers.producer(accumulator.carried.initial)
+    if producer is None or op_of(producer) not in ("SequenceEmpty", "SequenceConstruct"):
         raise Refused(
             "sequence-initial",
-            f"that the sequence {one.carried.initial!r} starts empty is not proven",
-            [raising.site.path, one.carried.initial],
+            f"it is not proven that the sequence {accumulator.carried.initial!r} starts empty",
+            [raising.site.path, accumulator.carried.initial],
         )
-    begins_with = "" if op_of(made) == "SequenceEmpty" else one.carried.initial
+    begins_with = "" if op_of(producer) == "SequenceEmpty" else accumulator.carried.initial
     return replace(rows, begins_with=begins_with, name=join.output, covered=(join.position,))
 
 
 def _elements(
     raising: Raising,
     body: RaisedBody,
-    one: Accumulator,
+    accumulator: Accumulator,
     axis: int,
     stacks: bool,
     join: Joined | None,
 ) -> Rows:
-    """Collect the elements; one of size 1 on the axis where it is joined is collected without."""
-    element = _type(raising, one.element)
-    base = Rows(raising, one.element, "", element, axis, one.backwards, (), one, join)
+    """Collect the elements; an axis of size 1 on which they are joined is removed before."""
+    element = _type(raising, accumulator.element)
+    base = Rows(
+        raising,
+        accumulator.element,
+        "",
+        element,
+        axis,
+        accumulator.backwards,
+        (),
+        accumulator,
+        join,
+    )
     dims = dims_of(element) or ()
     if stacks:
         return base
     if dims[axis] == 1:
         inner = body.author.inside(body.author.prefix)
-        result = spelling.squeeze(inner, one.element, axis)
+        result = spelling.squeeze(inner, accumulator.element, axis)
         body.author.adopt([], inner.constants)
         for node in inner.nodes:
             body.append(node)
-        rest = tuple(dim for at, dim in enumerate(dims) if at != axis)
+        rest = tuple(dim for position, dim in enumerate(dims) if position != axis)
         narrow = tensor_type(element.tensor_type.elem_type, rest)
         return replace(base, result=result, element=narrow)
     fixed = all(isinstance(dim, int) and dim for dim in dims)
     if body.author.opset < ZERO_IS_A_SIZE and not fixed:
         raise Refused(
             "element-shape",
-            f"{one.element!r}, of shape {list(dims)}, may be empty, which Reshape cannot say "
-            f"before opset {ZERO_IS_A_SIZE}",
-            [raising.site.path, one.element],
+            f"{accumulator.element!r}, of shape {list(dims)}, may be empty, which "
+            f"Reshape cannot express before opset {ZERO_IS_A_SIZE}",
+            [raising.site.path, accumulator.element],
         )
     return replace(base, joined=True)
 
 
-def _adds_nothing(raising: Raising, one: Accumulator) -> bool:
-    """Whether what an accumulator starts with is empty, and else of the elements' shape."""
-    initial = dims_of(raising.site.type_of(one.carried.initial))
-    element = raising.types.dims(one.element)
+def _adds_nothing(raising: Raising, accumulator: Accumulator) -> bool:
+    """Whether an accumulator's initial value is empty, and otherwise of the elements' shape."""
+    initial = dims_of(raising.site.type_of(accumulator.carried.initial))
+    element = raising.types.dims(accumulator.element)
     if initial is None or element is None or len(initial) != len(element):
         return False
-    if initial[one.axis] != 0:
+    if initial[accumulator.axis] != 0:
         return False
-    pairs = [pair for at, pair in enumerate(zip(initial, element, strict=True)) if at != one.axis]
+    pairs = [
+        pair
+        for axis, pair in enumerate(zip(initial, element, strict=True))
+        if axis != accumulator.axis
+    ]
     return all(before is not None and before == after for before, after in pairs)
 
 
@@ -249,8 +263,10 @@ class RaisedScan:
         self._close()
 
     def _take(self, group: Sequence[ReadRange]) -> str:
-        """Take the reads of the same slices out of the body: it gets the slice as an input."""
-        bare = [name for one in group if not one.read.kept_axis for name in one.read.results]
+        """Replace reads of the same slices in the body by an input that is the slice."""
+        bare = [
+            name for window in group if not window.read.kept_axis for name in window.read.results
+        ]
         name = bare[0] if bare else self.body.author.fresh(f"{group[0].read.tensor}/slice")
         for window in group:
             instead = self.body.author.inside(self.body.author.prefix)
@@ -266,37 +282,39 @@ class RaisedScan:
         return name
 
     def _prune(self) -> None:
-        """Drop what nobody needs any more, and prove the rest."""
+        """Drop what is no longer needed, and prove the rest."""
         raising, form = self.raising, self.raising.form
         results = [rows.result for rows in self.rows]
         self.carried = self.body.prune(results, raising.kept, raising.droppable)
-        for one in self.carried:
-            if one.body_input in raising.droppable:
-                check_carried(raising.site, one, raising.types)
-        stay = {one.body_input for one in self.carried}
-        self.passed = [one for one in raising.kept if one.body_input not in stay]
+        for carried in self.carried:
+            if carried.body_input in raising.droppable:
+                check_carried(raising.site, carried, raising.types)
+        stay = {carried.body_input for carried in self.carried}
+        self.passed = [carried for carried in raising.kept if carried.body_input not in stay]
         self.body.settle_condition()
         if not self.scanned or self.body.reads(form.iteration):
             self.scanned.append((None, form.iteration))
-        if not self.carried and not self.rows:  # a Scan gives something, read or not
+        if not self.carried and not self.rows:  # a Scan needs an output, read or not
             window, name = self.scanned[0]
             self.rows.append(Rows(raising, name, "", self._slice_type(window)))
 
     def _close(self) -> None:
         """Give the body the inputs and outputs of a Scan."""
         inputs: list[tuple[str, TypeProto | None]] = [
-            (one.body_input, self._type(one.body_input)) for one in self.carried
+            (carried.body_input, self._type(carried.body_input)) for carried in self.carried
         ]
         inputs += [(name, self._slice_type(window)) for window, name in self.scanned]
-        results = [one.body_output for one in self.carried] + [one.result for one in self.rows]
-        types = [self._type(one.body_input) for one in self.carried]
-        types += [one.element_type for one in self.rows]
+        results = [carried.body_output for carried in self.carried] + [
+            row.result for row in self.rows
+        ]
+        types = [self._type(carried.body_input) for carried in self.carried]
+        types += [row.element_type for row in self.rows]
         outputs = list(zip(results, types, strict=True))
         self.results = self.body.finish(inputs, outputs)
         self._declare([name for name, _ in inputs], results)
 
     def _declare(self, inputs: Sequence[str], results: Sequence[str]) -> None:
-        """Let the body declare no size that onnxruntime would hold a Scan to, but not a Loop."""
+        """Let the body declare no size that onnxruntime enforces for a Scan, but not for a Loop."""
         graph, types = self.body.graph, self.raising.types
         for value, name in zip((*graph.input, *graph.output), (*inputs, *results), strict=True):
             value.type.CopyFrom(types.certainly(name, value.type))
@@ -320,13 +338,15 @@ class RaisedScan:
     # -- around the body
 
     def write(self) -> None:
-        """Write the Scan; it stands in an If where possibly no iteration runs."""
-        readers = readers_around(self.raising.site)
-        for one in self.passed:
-            if readers.get(one.final):
-                self.author.op("Identity", one.initial, outputs=[one.final])
-        finals = [(one, one.final or self.author.fresh("unused")) for one in self.carried]
-        rows = [(one, one.name or self.author.fresh("unused")) for one in self.rows]
+        """Write the Scan, in an If where it is possible that no iteration runs."""
+        readers = self.raising.site.graph.readers
+        for carried in self.passed:
+            if readers.get(carried.final):
+                self.author.op("Identity", carried.initial, outputs=[carried.final])
+        finals = [
+            (carried, carried.final or self.author.fresh("unused")) for carried in self.carried
+        ]
+        rows = [(row, row.name or self.author.fresh("unused")) for row in self.rows]
         if self.raising.non_empty:
             self._scan(self.author, [name for _, name in finals], [name for _, name in rows])
         else:
@@ -336,27 +356,30 @@ class RaisedScan:
     def _scan_or_none(
         self, finals: Sequence[tuple[Carried, str]], rows: Sequence[tuple[Rows, str]]
     ) -> None:
-        """Write the Scan into an If, under these names; its other branch runs no iteration."""
-        running = self.author.inside(f"{self.author.prefix}/some")
-        names = [running.fresh(name) for _, name in (*finals, *rows)]
-        self._scan(running, names[: len(finals)], names[len(finals) :])
-        types = [self._type(one.body_input) for one, _ in finals]
-        types += [one.type for one, _ in rows]
-        trips = self.raising.trips
-        with self.author.serving(handles_no_trips(if_empty=trips.at_least_one_if_non_empty)):
-            idle = self.author.inside(f"{self.author.prefix}/none")
-            untouched = [idle.op("Identity", one.initial) for one, _ in finals]
-            untouched += [one.idle(idle) for one, _ in rows]
-            self.author.op(
-                "If",
-                self.author.op("Greater", trips.scalar(self.author), self.author.int(0)),
-                outputs=[name for _, name in (*finals, *rows)],
-                then_branch=_branch(running, names, types),
-                else_branch=_branch(idle, untouched, types),
-            )
+        """Write the Scan into an If, with these outputs; its other branch handles no iterations."""
+
+        def some(inner: Author) -> Results:
+            names = [inner.fresh(name) for name in outputs]
+            self._scan(inner, names[: len(finals)], names[len(finals) :])
+            return Results(names)
+
+        def none(inner: Author) -> Results:
+            untouched = [inner.op("Identity", carried.initial) for carried, _ in finals]
+            return Results([*untouched, *(row.idle(inner) for row, _ in rows)])
+
+        outputs = [name for _, name in (*finals, *rows)]
+        types = [self._type(carried.body_input) for carried, _ in finals]
+        types += [row.type for row, _ in rows]
+        author, trips = self.author, self.raising.trips
+        purpose = handles_no_trips(if_empty=trips.runs_if_non_empty)
+        with author.serving(purpose):
+            condition = trips.condition(author)
+        branches = {"then_branch": Branch("some", some), "else_branch": Branch("none", none, True)}
+        either(author, condition, branches, outputs, types, purpose=purpose)
 
     def _refuse_known_length(self) -> None:
-        """Before opset 11 an If has the sizes of one branch: none may tell how much it collects."""
+        """Before opset 11 an If has the shape of one branch: refuse collected sizes that are
+        known."""
         site = self.raising.site
         if site.target >= SHAPES_MAY_DIFFER or not self.rows:
             return
@@ -381,28 +404,28 @@ class RaisedScan:
                 )
 
     def _scan(self, author: Author, finals: Sequence[str], rows: Sequence[str]) -> None:
-        """Write the Scan, known to run, under these names."""
+        """Write the Scan, which is known to run, with these outputs."""
         windows = [window for window, _ in self.scanned]
         feeds = ScanFeeds(self.raising, windows, author)
         inputs = [feeds.tensor(window) for window in windows]
         raw = [
-            author.fresh(f"{name}/rows") if one.finishes else name
-            for one, name in zip(self.rows, rows, strict=True)
+            author.fresh(f"{name}/rows") if row.finishes else name
+            for row, name in zip(self.rows, rows, strict=True)
         ]
         write_scan(author, self._form(inputs, finals, raw), self._dressed)
-        for one, name, final in zip(self.rows, raw, rows, strict=True):
-            if one.finishes:
-                one.finish(author, name, final)
+        for row, name, final in zip(self.rows, raw, rows, strict=True):
+            if row.finishes:
+                row.finish(author, name, final)
 
     def _form(self, inputs: Sequence[str], finals: Sequence[str], rows: Sequence[str]) -> LoopForm:
-        """The Scan that scans these tensors, and names what it gives so."""
+        """The Scan over these tensors, with these outputs."""
         count = len(self.carried)
         return LoopForm(
             kind=Kind.SCAN,
             body=self.body.graph,
             carried=tuple(
-                Carried(one.initial, one.body_input, result, final)
-                for one, result, final in zip(self.carried, self.results, finals, strict=False)
+                Carried(carried.initial, carried.body_input, result, final)
+                for carried, result, final in zip(self.carried, self.results, finals, strict=False)
             ),
             scanned=tuple(
                 Scanned(tensor, name, window.read.axis, window.read.backwards)
@@ -411,15 +434,15 @@ class RaisedScan:
                 for tensor, (window, name) in zip(inputs, self.scanned, strict=True)
             ),
             collected=tuple(
-                Collected(result, name, one.axis, one.reversed)
-                for one, result, name in zip(self.rows, self.results[count:], rows, strict=True)
+                Collected(result, name, row.axis, row.reversed)
+                for row, result, name in zip(self.rows, self.results[count:], rows, strict=True)
             ),
         )
 
     def _dressed(self, node: NodeProto) -> NodeProto:
-        """The Scan with what people wrote on the Loop, no name of whose body hides an outer one:
-        where onnxruntime takes the If around apart, it takes a hidden name for the one that hides
-        it."""
+        """The Scan with the name and texts of the Loop. No name in its body shadows an outer one:
+        when onnxruntime inlines the If around it, it confuses a shadowed name with the one that
+        shadows it."""
         site = self.raising.site
         fresh = site.names.fresh
         _inherit(node, site.node)
@@ -430,13 +453,8 @@ class RaisedScan:
         return node
 
 
-def _branch(writer: Author, names: Sequence[str], types: Sequence[TypeProto]) -> GraphProto:
-    outputs = [helper.make_value_info(*one) for one in zip(names, types, strict=True)]
-    return writer.graph(writer.prefix, [], outputs)
-
-
 def _inherit(node: NodeProto, source: NodeProto) -> None:
-    """The node that takes the place keeps what people wrote on the old one."""
+    """Copy what people wrote on a node to the one that replaces it."""
     node.name = source.name
     node.doc_string = source.doc_string
     node.metadata_props.extend(source.metadata_props)

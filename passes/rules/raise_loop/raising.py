@@ -1,4 +1,4 @@
-"""What raising a Loop to a Scan needs to know: every proof, before anything is written."""
+"""What must be known to raise a Loop to a Scan: every proof, before anything is written."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from onnx import GraphProto, TensorProto
 
 from passes.analysis.bodies.body_types import BodyTypes, Change, body_types
 from passes.analysis.bodies.iteration_reads import find_reads
-from passes.analysis.bodies.readers import OUTPUT, readers_in
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.analysis.trip_count.induction import inductions, integers_of, unchanged
-from passes.analysis.trip_count.trips import Trips, trips_of
+from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
@@ -27,23 +27,20 @@ _WRITES = ("ScatterElements", "ScatterND")
 
 
 def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
-    """The loop, its buffers asked for their shape before anything is written to them.
+    """The loop, with the initial value of a buffer read where only its shape is needed.
 
     torch reads the row that it is about to write, for its shape.
     """
     integers = Integers(site, form.body)
     found: dict[int, str] = {}
-    readers = readers_in(form.body)
-    makers = {name: node for node in form.body.node for name in node.output}
-    for one in form.carried:
-        writer = makers.get(one.body_output)
-        while writer is not None and op_of(writer) == "Identity":
-            writer = makers.get(writer.input[0])
+    readers = form.index.readers
+    for carried in form.carried:
+        writer = form.index.producers.get(form.index.source(carried.body_output))
         writes = writer is not None and op_of(writer) in _WRITES
-        if writer is None or not writes or writer.input[0] != one.body_input:
+        if writer is None or not writes or writer.input[0] != carried.body_input:
             continue
-        if integers.is_outer(one.initial):
-            found |= dict.fromkeys(_shape_reads(form.body, one, readers), one.initial)
+        if integers.is_outer(carried.initial):
+            found |= dict.fromkeys(_shape_reads(form.body, carried, readers), carried.initial)
     if not found:
         return form
     body = GraphProto()
@@ -53,17 +50,19 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     return replace(form, body=body)
 
 
-def _shape_reads(body: GraphProto, one: Carried, readers: dict[str, list[int]]) -> list[int]:
-    """The positions of nodes that read no values of a buffer."""
+def _shape_reads(body: GraphProto, carried: Carried, readers: dict[str, list[int]]) -> list[int]:
+    """The positions of nodes that read only the shape of a buffer."""
     found = []
-    for position in readers.get(one.body_input, []):
+    for position in readers.get(carried.body_input, []):
         node = None if position == OUTPUT else body.node[position]
-        if node is None or list(node.input).count(one.body_input) != 1:
+        if node is None or list(node.input).count(carried.body_input) != 1:
             continue
-        if node.input[0] != one.body_input:
+        if node.input[0] != carried.body_input:
             continue
         asks = readers.get(node.output[0], [])
-        only_shape = all(at != OUTPUT and op_of(body.node[at]) == "Shape" for at in asks)
+        only_shape = all(
+            reader != OUTPUT and op_of(body.node[reader]) == "Shape" for reader in asks
+        )
         if op_of(node) == "Shape" or (op_of(node) == "Gather" and only_shape):
             found.append(position)
     return found
@@ -71,17 +70,17 @@ def _shape_reads(body: GraphProto, one: Carried, readers: dict[str, list[int]]) 
 
 @dataclass(frozen=True)
 class Raising:
-    """A Loop that a Scan can do.
+    """A Loop that can become a Scan.
 
     `windows` are the reads that become scanned inputs, equal ones together. `droppable` are the
-    carried values (body inputs) that nobody may need once those reads are gone. `rows` are the
-    collected outputs with what happens to them behind the loop.
+    carried values (body inputs) that may be unused once those reads are gone. `rows` are the
+    layouts of the collected outputs.
     """
 
     site: Site
     form: LoopForm
     integers: Integers
-    trips: Trips
+    trips: TripCount
     types: BodyTypes
     windows: tuple[tuple[ReadRange, ...], ...]
     accumulators: tuple[Accumulator, ...]
@@ -92,47 +91,72 @@ class Raising:
     @property
     def non_empty(self) -> bool:
         """Whether at least one iteration runs, proven or assumed."""
-        if self.trips.at_least_one:
-            return True
-        return self.assumes("non-empty") and self.trips.at_least_one_if_non_empty
+        return self.trips.always_runs
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user lets the rewrite take this for granted."""
+        """Whether the user allows the rewrite to assume this."""
         return self.site.assumes(assumption)
 
     @classmethod
     def of(cls, site: Site) -> Raising:
-        """Prove that a Scan can do what a Loop does.
+        """Prove that a Loop can become a Scan.
 
         Raises:
             Refused: with what is missing.
         """
         form = without_shape_reads(site, LoopForm.from_node(site.node, site.opset))
         form, checked = without_state_guards(site, form)
-        trips = trips_of(site, form)
+        trips = TripCount(site, form)
+        _refuse_uncounted(trips)
         integers = integers_of(site, form)
         windows = _windows(site, form, integers, trips)
         _check_squeezes(site, form, integers)
-        types = body_types(site, form, [one.read for group in windows for one in group], checked)
+        types = body_types(
+            site, form, [window.read for group in windows for window in group], checked
+        )
         accumulators = find_accumulators(site, form, integers, types, trips)
-        collecting = {one.carried for one in accumulators}
-        kept = tuple(one for one in form.carried if one not in collecting)
+        collecting = {accumulator.carried for accumulator in accumulators}
+        kept = tuple(carried for carried in form.carried if carried not in collecting)
         droppable = _droppable(site, form, windows)
-        for one in kept:
-            if one.body_input not in droppable:
-                check_carried(site, one, types)
+        for carried in kept:
+            if carried.body_input not in droppable:
+                check_carried(site, carried, types)
         for collected in form.collected:
             _element(site, types, collected.body_output)
         for accumulator in accumulators:
             _element(site, types, accumulator.element)
-        rows = tuple(placed(site, one.tensor) for one in form.collected)
+        rows = tuple(placed(site, collected.tensor) for collected in form.collected)
         return cls(
             site, form, integers, trips, types, windows, tuple(accumulators), kept, droppable, rows
         )
 
 
+def _refuse_uncounted(trips: TripCount) -> None:
+    """Refuse a loop whose trip count is not known before it runs.
+
+    Raises:
+        Refused: `condition` where the body computes when to end, `endless` where nothing ends
+            it, `no-iteration` where it never runs.
+    """
+    path = trips.site.path
+    if trips.ends_early:
+        assert trips.form.condition is not None
+        ends = trips.form.condition.body_output
+        raise Refused(
+            "condition",
+            f"whether the loop goes on is computed in its body as {ends!r}, so its trip count is "
+            "not known before it runs",
+            [path, ends],
+        )
+    if trips.unlimited:
+        raise Refused("endless", "the loop has no trip count and nothing ends it", [path])
+    if trips.size.number is not None and trips.size.number < 1:
+        sentence = f"the trip count is {trips.size.number}: the body never runs"
+        raise Refused("no-iteration", sentence, [path])
+
+
 def _windows(
-    site: Site, form: LoopForm, integers: Integers, trips: Trips
+    site: Site, form: LoopForm, integers: Integers, trips: TripCount
 ) -> tuple[tuple[ReadRange, ...], ...]:
     groups: dict[tuple[object, ...], list[ReadRange]] = {}
     for read in find_reads(site, form, integers, trips):
@@ -143,8 +167,8 @@ def _windows(
 
 
 def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
-    """See that no Squeeze has an empty list of axes: onnxruntime then squeezes all, whatever the
-    body declares, which a Loop lets pass and a Scan does not."""
+    """Check that no Squeeze has an empty list of axes: onnxruntime then squeezes all axes, whatever
+    the body declares, which a Loop accepts and a Scan does not."""
     for node in form.body.node:
         axes = node.input[1] if op_of(node) == "Squeeze" and len(node.input) > 1 else ""
         known = integers.constant_inside(axes) if axes else None
@@ -160,59 +184,59 @@ def _check_squeezes(site: Site, form: LoopForm, integers: Integers) -> None:
 def _droppable(
     site: Site, form: LoopForm, windows: Sequence[Sequence[ReadRange]]
 ) -> frozenset[str]:
-    """Carried values that may go: counters, and what the body only read by the iteration."""
-    from passes.analysis.bodies.readers import readers_around
+    """Carried values that may go: counters, and tensors read only by the iteration number."""
 
-    readers = readers_around(site)
+    readers = site.graph.readers
     read = {window.read.tensor for group in windows for window in group}
     same = unchanged(form)
     found = {
-        one.carried.body_input
-        for one in inductions(site, form)
-        if not readers.get(one.carried.final)
+        induction.carried.body_input
+        for induction in inductions(site, form)
+        if not readers.get(induction.carried.final)
     }
-    for name, one in same.items():
-        if one.initial in read or not elem_type_of(site.type_of(one.initial)):
+    for name, carried in same.items():
+        if carried.initial in read or not elem_type_of(site.type_of(carried.initial)):
             found.add(name)
     return frozenset(found)
 
 
-def check_carried(site: Site, one: Carried, types: BodyTypes) -> None:
-    """See that a carried value is a tensor that keeps its shape."""
-    known = site.type_of(one.initial)
+def check_carried(site: Site, carried: Carried, types: BodyTypes) -> None:
+    """Check that a carried value is a tensor that keeps its shape."""
+    known = site.type_of(carried.initial)
     if known is not None and known.WhichOneof("value") not in (None, "tensor_type"):
         raise Refused(
             "not-a-tensor",
-            f"{one.body_input!r} is carried and no tensor: a Scan carries tensors only",
-            [site.path, one.body_input],
+            f"{carried.body_input!r} is carried, but is not a tensor: a Scan carries only tensors",
+            [site.path, carried.body_input],
         )
-    change: Change | None = types.changes.get(one.body_input)
+    change: Change | None = types.changes.get(carried.body_input)
     if change is not None and change.known:
         raise Refused(
             "shape-changes",
-            f"{one.body_input!r} has shape {_shown(change.before)} before an iteration and "
+            f"{carried.body_input!r} has shape {_shown(change.before)} before an iteration and "
             f"{_shown(change.after)} after it: a Scan keeps the shapes of what it carries",
-            [site.path, one.body_input],
+            [site.path, carried.body_input],
         )
-    if change is not None or types.dims(one.body_input) is None:
+    if change is not None or types.dims(carried.body_input) is None:
         after = change.after if change is not None else None
         raise Refused(
             "shape-unknown",
-            f"that {one.body_input!r} keeps its shape is not proven: it is "
+            f"it is not proven that {carried.body_input!r} keeps its shape: it is "
             f"{_shown(change.before if change else None)} before an iteration, {_shown(after)} "
             "after it",
-            [site.path, one.body_input],
+            [site.path, carried.body_input],
         )
-    if not types.elem_type(one.body_input):
+    if not types.elem_type(carried.body_input):
         raise Refused(
             "unknown-type",
-            f"the element type of the carried {one.body_input!r} is neither declared nor inferred",
-            [site.path, one.body_input],
+            f"the element type of the carried {carried.body_input!r} is neither declared nor "
+            "inferred",
+            [site.path, carried.body_input],
         )
 
 
 def _element(site: Site, types: BodyTypes, name: str) -> None:
-    """See that type and rank of a collected element are known."""
+    """Check that the type and the rank of a collected element are known."""
     if types.elem_type(name) in (0, TensorProto.UNDEFINED):
         raise Refused(
             "unknown-type",
@@ -228,7 +252,7 @@ def _element(site: Site, types: BodyTypes, name: str) -> None:
 
 
 def _shown(dims: Sequence[Dim] | None) -> str:
-    """A shape for people."""
+    """A shape, for messages."""
     if dims is None:
         return "of an unknown rank"
     shown = ("?" if dim is None else str(dim) for dim in without_made_up(tuple(dims)))

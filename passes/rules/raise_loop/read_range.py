@@ -1,4 +1,4 @@
-"""Which part of a tensor all iterations read, and the proof that they stay inside it."""
+"""The part of a tensor that all iterations read, and the proof that they stay inside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from passes.analysis.bodies.iteration_reads import Read
 from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.trips import Trips
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.rule import Refused, Site
 
 
@@ -15,8 +15,8 @@ from passes.rule import Refused, Site
 class ReadRange:
     """The slices that all iterations read: from `first`, as many as there are iterations.
 
-    `whole`: they are the tensor itself, of size `extent`. `guarded`: that there are as many is
-    to be seen when the model runs.
+    `whole`: they are the whole tensor, of size `extent`. `guarded`: whether there are enough is
+    checked at run time.
     """
 
     read: Read
@@ -26,20 +26,20 @@ class ReadRange:
     guarded: bool
 
 
-def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> ReadRange | None:
-    """Prove that a read stays inside its tensor; None where it starts at a place to be computed,
-    or is better left where it is.
+def window_of(site: Site, integers: Integers, read: Read, trips: TripCount) -> ReadRange | None:
+    """Prove that a read stays inside its tensor; None where its start is known only at run time,
+    or where it is better left in the body.
 
     Raises:
         Refused: `negative-read` where an index may count from the end, `out-of-range` where
-            the last iteration reads behind the end, `may-exceed` where it may and would not fail.
+            the last iteration reads past the end, `may-exceed` where it may and would not fail.
     """
     extent = integers.size(read.tensor, read.axis)
     assert extent is not None
     first = read.base - (trips.size - 1) if read.backwards else read.base
     sizes = {atom for atom, _ in (extent + trips.size).terms}
     if any(atom.negative and atom not in sizes for atom, _ in read.base.terms):
-        return None  # an offset that only the run tells
+        return None  # an offset known only at run time
     shown = f"{read.base} - i" if read.backwards else str(read.base + Affine.of(ITERATION))
     what = f"{read.tensor!r} is read at {shown} on axis {read.axis}, of size {extent}"
     left = extent - first - trips.size
@@ -48,18 +48,18 @@ def window_of(site: Site, integers: Integers, read: Read, trips: Trips) -> ReadR
     if first.least < 0:
         refused = (
             "negative-read",
-            f"{what}; that this is never negative in {trips.size} iterations is not proven, "
+            f"{what}; it is not proven that this is never negative in {trips.size} iterations, "
             "and a negative index counts from the end",
         )
     elif slack.most < 0 or (extent - first).most < 1:
         refused = (
             "out-of-range",
-            f"{what}, in {trips.size} iterations: the last ones read behind its end",
+            f"{what}, in {trips.size} iterations: the last ones read past its end",
         )
     elif read.clamps and slack.least < 0:
         refused = (
             "may-exceed",
-            f"{what}; that {trips.size} iterations stay inside is not proven, and a Slice is "
+            f"{what}; it is not proven that {trips.size} iterations stay inside, and a Slice is "
             "empty outside where a Scan would fail",
         )
     if refused is not None:

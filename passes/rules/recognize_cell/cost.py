@@ -1,9 +1,9 @@
-"""Where a recurrent operator is quicker than the loop over its steps, on onnxruntime.
+"""Where a recurrent operator is faster than the loop over its steps, on onnxruntime.
 
 Measured on one thread (`python -m benchmarks optimize` has the cells that are 256 wide), steps of
 width 16 to 512, 1 to 256 rows: with few rows the operator takes down to a sixth of the time of the
-loop, for it saves starting a dozen nodes in every step; with many, the products count, and those
-of the loop are as quick.
+loop, because it saves starting a dozen nodes in every step; with many, the products dominate, and
+the loop is as fast.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from passes.rule import Refused, Site
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.time_axis.time_body import TimeBody
 
-#: How many rows the operators are quicker for; a GRU that is wider, for fewer.
+#: Up to how many rows the operators are faster; fewer for a wide GRU.
 _ROWS_OF_LSTM, _ROWS_OF_GRU, _ROWS_OF_WIDE_GRU = 32, 16, 8
 _WIDE = 128
 #: Weights of more elements are not rearranged in every run, unless it takes many steps.
@@ -25,12 +25,12 @@ _MANY_STEPS = 128
 
 
 def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
-    """How many rows the operator is quicker for; `rows` are those that there are, where known.
+    """Up to how many rows the operator is faster; `rows` is their actual number, where known.
 
-    None where they are so few, or where the operator is asked for in any case.
+    None where they are so few, or where the operator is requested in any case.
 
     Raises:
-        Refused: `not-worth-it` where it is quicker for no number of rows that there may be.
+        Refused: `not-worth-it` where it is faster for no possible number of rows.
     """
     site = body.site
     if site.options.no_branches:
@@ -39,13 +39,13 @@ def most_rows(body: TimeBody, cell: Cell, rows: int | None) -> int | None:
     if cell.operator == "GRU":
         most = _ROWS_OF_GRU if cell.hidden <= _WIDE else _ROWS_OF_WIDE_GRU
     if rows is not None and rows > most:
-        raise _unworthy(site, f"with {rows} rows the loop is as quick as the {cell.operator}")
+        raise _unworthy(site, f"with {rows} rows the loop is as fast as the {cell.operator}")
     if rows is None and _is_left(site, cell):
-        raise _unworthy(site, "the If around the loop takes the operator where that is quicker")
+        raise _unworthy(site, "the If around the loop runs the operator where that is faster")
     parts = [part for gate in cell.gates for part in (gate.w, gate.r)]
-    many = sum(math.prod(one.shape) for one in parts) > _FEW_ELEMENTS
+    many = sum(math.prod(matrix.shape) for matrix in parts) > _FEW_ELEMENTS
     if many and (body.trips or 0) < _MANY_STEPS and not _are_fixed(body, cell):
-        raise _unworthy(site, "to rearrange weights that only the run tells takes too long")
+        raise _unworthy(site, "rearranging weights known only at run time takes too long")
     return None if rows is not None else most
 
 
@@ -59,7 +59,7 @@ def _are_fixed(body: TimeBody, cell: Cell) -> bool:
 
 
 def _is_left(site: Site, cell: Cell) -> bool:
-    """Whether this is the loop that an If keeps for when its operator is no use."""
+    """Whether this is the loop that an If keeps for when its operator does not pay."""
     scope = site.scope
     if scope.outer is None or scope.key[-1] != "else_branch":
         return False
@@ -68,5 +68,5 @@ def _is_left(site: Site, cell: Cell) -> bool:
     branches = dict(scoping.subgraphs(scope.outer.owner.node[index]))
     nodes = branches["then_branch"].node
     read = {name for node in nodes for name in node.input}
-    initials = {one.initial for one in cell.states}
+    initials = {state.initial for state in cell.states}
     return initials <= read and any(op_of(node) == cell.operator for node in nodes)

@@ -1,4 +1,4 @@
-"""Which cell the body of a loop is a step of, LSTM or GRU, and what its gates sum up."""
+"""The cell that the body of a loop is a step of, LSTM or GRU, and the terms of its gates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from passes.rules.recognize_cell.gates import Bias, Matrix, Product, Scaled, Sum
 
 @dataclass(frozen=True)
 class Gate:
-    """What a gate sums up: the element times `w`, the state times `r`, and biases.
+    """The terms of a gate: the element times `w`, the state times `r`, and biases.
 
     `inner` are the biases that a GRU resets together with the state's product.
     """
@@ -27,31 +27,32 @@ class Gate:
 
 
 class GateReader:
-    """Reads the gates of one body. `element` is the name of what it scans, `hidden` how wide its
-    states are."""
+    """Reads the gates of one body. `element` is the name of the scanned element, `hidden` the width
+    of the states."""
 
     def __init__(self, read: Reader, element: str, hidden: int) -> None:
         self.read, self.element, self.hidden = read, element, hidden
         self.sums = Sums(read)
-        self.origin = read.body.origin
+        self.origin = read.body.index.source
 
     def gate(self, h: Carried, terms: Iterable[Term], state: str = "") -> Gate:
-        """The gate of a sum, which must hold one product of the element, and one of the state."""
+        """The gate with these terms, of which one must be a product of the element, one of the
+        state."""
         products: dict[str, list[Matrix]] = {self.element: [], state or h.body_input: []}
         biases = []
-        for one in terms:
-            if isinstance(one, Bias):
-                biases.append(one)
-            elif isinstance(one, Product) and one.operand in products:
-                products[one.operand].append(one.matrix)
+        for term in terms:
+            if isinstance(term, Bias):
+                biases.append(term)
+            elif isinstance(term, Product) and term.operand in products:
+                products[term.operand].append(term.matrix)
             else:
-                name = one.operand if isinstance(one, Product) else one.columns.name
-                what = f"a gate sums up {name!r}, which neither the element nor the state gives"
+                name = term.operand if isinstance(term, Product) else term.columns.name
+                what = f"a gate adds {name!r}, which depends neither on the element nor the state"
                 raise self.read.refusal(what, name)
         w, r = products.values()
         if len(w) != 1 or len(r) != 1 or r[0].shape != (self.hidden, self.hidden):
             raise self.read.refusal(
-                f"a gate sums up {len(w)} products of the element and {len(r)} of the state"
+                f"a gate adds {len(w)} products of the element and {len(r)} of the state"
             )
         return Gate(w[0], r[0], tuple(biases))
 
@@ -59,14 +60,14 @@ class GateReader:
         return self.terms_of(self.columns(name), activation)
 
     def terms_of(self, columns: Columns, activation: str) -> list[Term]:
-        """What is summed up under an activation function."""
+        """The terms of the sum that is the argument of an activation function."""
         source = self.read.source(columns)
         node = self.read.node(source.name)
         if node is None or op_of(node) != activation:
-            made = "a value" if node is None else op_of(node)
-            what = f"{columns.name!r} comes from {made}, where a cell has {activation}"
+            kind = "a value" if node is None else op_of(node)
+            what = f"{columns.name!r} comes from {kind}, where a cell has {activation}"
             raise self.read.refusal(what, columns.name)
-        return self.sums.terms(source.at(node.input[0]))
+        return self.sums.terms(source.of(node.input[0]))
 
     def columns(self, name: str) -> Columns:
         return self.read.source(Columns(name, self.hidden, 0, self.hidden))
@@ -79,20 +80,20 @@ class GateReader:
         return "" if node is None else op_of(node)
 
     def inputs(self, name: str, op_type: str) -> list[str]:
-        """The two inputs of the node that makes a value."""
+        """The two inputs of the node that computes a value."""
         inputs = self.read.made_by(name, op_type)
         if inputs is None or len(inputs) != 2:
-            raise self.read.refusal(f"{name!r} is made by no {op_type} of two values", name)
+            raise self.read.refusal(f"{name!r} is not computed by a {op_type} of two values", name)
         return inputs
 
     def reads(self, name: str, op_type: str, value: str) -> bool:
-        """Whether a value is made by an operator of another value."""
+        """Whether a value is computed by an operator that reads another value."""
         return value in map(self.origin, self.read.made_by(name, op_type) or ())
 
     def pick(
         self, names: Sequence[str], test: Callable[[str], bool], otherwise: str
     ) -> tuple[str, str]:
-        """That of two values which a test holds of, and the other one."""
+        """The one of two values that passes a test, and the other one."""
         first, second = names
         if test(first):
             return first, second
@@ -103,7 +104,7 @@ class GateReader:
 
 @dataclass(frozen=True)
 class Cell:
-    """The step of a recurrent operator, gates and carried values in the order of its document.
+    """The step of a recurrent operator, gates and carried values in the operator's order.
 
     `linear`: a GRU resets the state's product, not the state (linear_before_reset).
     """
@@ -115,12 +116,12 @@ class Cell:
 
     @property
     def hidden(self) -> int:
-        """How wide the state is."""
+        """The width of the state."""
         return self.gates[0].r.shape[1]
 
     @property
     def inputs(self) -> int:
-        """How wide an element is."""
+        """The width of an element."""
         return self.gates[0].w.shape[0]
 
 
@@ -146,11 +147,11 @@ class CellFinder(GateReader):
         return self._lstm(first, second)
 
     def _factor(self, name: str, state: Carried) -> str:
-        """The gate that a product multiplies with a state."""
+        """The gate by which a product multiplies a state."""
         _, gate = self.pick(
             self.inputs(name, "Mul"),
-            lambda one: self.origin(one) == state.body_input,
-            f"{name!r} is no gate times {state.body_input!r}",
+            lambda factor: self.origin(factor) == state.body_input,
+            f"{name!r} is not a gate times {state.body_input!r}",
         )
         return gate
 
@@ -161,7 +162,7 @@ class CellFinder(GateReader):
         _, o = self.pick(
             self.inputs(h.body_output, "Mul"),
             lambda name: self.reads(name, "Tanh", after),
-            f"{h.body_output!r} is no gate times the tanh of {c.body_output!r}",
+            f"{h.body_output!r} is not a gate times the tanh of {c.body_output!r}",
         )
         kept, new = self.pick(
             self.inputs(c.body_output, "Add"),
@@ -172,10 +173,10 @@ class CellFinder(GateReader):
         g, i = self.pick(
             self.inputs(new, "Mul"),
             lambda name: self.activation(name) == "Tanh",
-            f"{new!r} is no gate times a tanh",
+            f"{new!r} is not a gate times a tanh",
         )
         activated = [(i, "Sigmoid"), (o, "Sigmoid"), (f, "Sigmoid"), (g, "Tanh")]
-        gates = [self.gate(h, self.summed(*one)) for one in activated]
+        gates = [self.gate(h, self.summed(*pair)) for pair in activated]
         return Cell("LSTM", (h, c), tuple(gates))
 
     # -- GRU: h' = (1 - z) * n + z * h, or n + z * (h - n)
@@ -183,7 +184,7 @@ class CellFinder(GateReader):
     def _gru(self, h: Carried) -> Cell:
         z, n = self._update(h)
         terms = self.summed(n, "Tanh")
-        scaled = [one for one in terms if isinstance(one, Scaled)]
+        scaled = [term for term in terms if isinstance(term, Scaled)]
         r, new = self._linear(h, terms, scaled[0]) if scaled else self._reset_first(h, terms)
         gates = (self.gate(h, self.summed(z, "Sigmoid")), self.gate(h, r), new)
         return Cell("GRU", (h,), gates, linear=bool(scaled))
@@ -207,18 +208,18 @@ class CellFinder(GateReader):
         _, n = self.pick(
             self.inputs(new, "Mul"),
             lambda name: self._is_rest_of(name, z),
-            f"{new!r} is no value times 1 - {z!r}",
+            f"{new!r} is not a value times 1 - {z!r}",
         )
         return z, n
 
     def _step(self, name: str, n: str, difference: tuple[str, str]) -> str:
-        """The gate that is multiplied with a difference of two values."""
-        wanted = [self.origin(one) for one in difference]
+        """The gate that is multiplied by a difference of two values."""
+        origins = [self.origin(side) for side in difference]
 
-        def is_difference(one: str) -> bool:
-            return [self.origin(each) for each in self.read.made_by(one, "Sub") or ()] == wanted
+        def is_difference(factor: str) -> bool:
+            return [self.origin(each) for each in self.read.made_by(factor, "Sub") or ()] == origins
 
-        what = f"{name!r} is no gate times the difference of {n!r} and the state"
+        what = f"{name!r} is not a gate times the difference of {n!r} and the state"
         return self.pick(self.inputs(name, "Mul"), is_difference, what)[1]
 
     def _is_rest_of(self, name: str, gate: str) -> bool:
@@ -232,26 +233,26 @@ class CellFinder(GateReader):
         return ones and self.columns(inputs[1]) == self.columns(gate)
 
     def _linear(self, h: Carried, terms: Sequence[Term], scaled: Scaled) -> tuple[list[Term], Gate]:
-        """The reset gate, and the gate whose product of the state it is multiplied with."""
+        """The reset gate, and the gate whose product with the state it scales."""
         product, r = self.pick(
             list(scaled.factors),
-            lambda name: self.activation_of(scaled.columns.at(name)) != "Sigmoid",
-            f"{scaled.columns.name!r} is no gate times what the state gives",
+            lambda name: self.activation_of(scaled.columns.of(name)) != "Sigmoid",
+            f"{scaled.columns.name!r} is not a gate times a product of the state",
         )
-        inner = self.sums.terms(scaled.columns.at(product))
-        outer = [one for one in terms if one is not scaled]
-        biases = tuple(one for one in inner if isinstance(one, Bias))
-        products = [one for one in inner if not isinstance(one, Bias)]
+        inner = self.sums.terms(scaled.columns.of(product))
+        outer = [term for term in terms if term is not scaled]
+        biases = tuple(term for term in inner if isinstance(term, Bias))
+        products = [term for term in inner if not isinstance(term, Bias)]
         gate = self.gate(h, [*outer, *products])
-        if any(not isinstance(one, Product) or one.operand != h.body_input for one in products):
-            raise self.read.refusal(f"{product!r} is no product of the state", product)
-        reset = self.terms_of(scaled.columns.at(r), "Sigmoid")
+        if any(not isinstance(term, Product) or term.operand != h.body_input for term in products):
+            raise self.read.refusal(f"{product!r} is not a product of the state", product)
+        reset = self.terms_of(scaled.columns.of(r), "Sigmoid")
         return reset, Gate(gate.w, gate.r, gate.biases, biases)
 
     def _reset_first(self, h: Carried, terms: Sequence[Term]) -> tuple[list[Term], Gate]:
-        """The reset gate, and the gate whose state it is multiplied with."""
-        products = [one for one in terms if isinstance(one, Product)]
-        reset = [one for one in products if one.operand != self.element]
+        """The reset gate, and the gate whose state it scales."""
+        products = [term for term in terms if isinstance(term, Product)]
+        reset = [product for product in products if product.operand != self.element]
         if len(reset) != 1:
             raise self.read.refusal("no reset gate is multiplied with the state")
         r = self._factor(reset[0].operand, h)

@@ -1,4 +1,4 @@
-"""What is summed in front of a gate of a cell: products with weights, and biases."""
+"""The terms of a gate of a cell: products with weights, and biases."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Bias:
-    """Columns of a value, float [width] or [1, width], that is the same in every iteration."""
+    """Columns of a loop-invariant value, float [width] or [1, width]."""
 
     columns: Columns
     rank: int
@@ -61,17 +61,17 @@ Term = Product | Bias | Scaled
 
 @dataclass
 class Sums:
-    """Takes sums of one body apart."""
+    """Decomposes sums of one body."""
 
     read: Reader
     _steps: int = 0
 
     def terms(self, columns: Columns) -> list[Term]:
-        """What is added up to these columns.
+        """The terms whose sum these columns are.
 
         Raises:
             Refused: `not-a-cell` where something else is computed, `weights` where a weight is
-                not a matrix of known sizes that the body takes from outside.
+                not a matrix of known sizes that the body captures.
         """
         self._steps += 1
         columns = self.read.source(columns)
@@ -81,13 +81,13 @@ class Sums:
         if self._steps > _MOST_STEPS:
             raise self.read.refusal(f"{columns.name!r} is the sum of too many values")
         if op_of(node) in ("Add", "Sum"):
-            return [one for name in node.input for one in self.terms(columns.at(name))]
+            return [term for name in node.input for term in self.terms(columns.of(name))]
         if op_of(node) == "Mul":
             return [Scaled(columns, (node.input[0], node.input[1]))]
         if op_of(node) == "MatMul" or (op_of(node) == "Gemm" and is_plain(node)):
             return self._product(node, columns)
         raise self.read.refusal(
-            f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell sums up",
+            f"{columns.name!r} comes from {op_of(node)}, which no gate of a cell adds",
             columns.name,
         )
 
@@ -103,37 +103,37 @@ class Sums:
             for name, part in self._operands(node.input[0], rows)
         ]
         if gemm and len(node.input) > 2 and node.input[2]:
-            found += self.terms(columns.at(node.input[2]))
+            found += self.terms(columns.of(node.input[2]))
         return found
 
     def _operands(self, name: str, rows: int) -> list[tuple[str, tuple[int, int]]]:
-        """The values of which a product is taken, with the rows of the weight for each."""
-        origin = self.read.body.origin(name)
+        """The factors of a product, with the rows of the weight for each."""
+        origin = self.read.body.index.source(name)
         node = self.read.node(origin)
         if node is None or op_of(node) != "Concat":
             return [(origin, (0, rows))]
         joined = parts(self.read, node)
         if joined is None or sum(width for _, width in joined) != rows:
-            raise self.read.refusal(f"what {origin!r} joins is not known", origin)
+            raise self.read.refusal(f"the widths of what {origin!r} joins are unknown", origin)
         found, first = [], 0
-        for one, width in joined:
-            found.append((self.read.body.origin(one), (first, first + width)))
+        for operand, width in joined:
+            found.append((self.read.body.index.source(operand), (first, first + width)))
             first += width
         return found
 
     def _weight(self, name: str, *, turned: bool) -> Matrix:
-        """The whole weight that a product reads, through what transposes it in the body."""
-        origin = self.read.body.origin(name)
+        """The whole weight that a product reads, through Transposes in the body."""
+        origin = self.read.body.index.source(name)
         node = self.read.node(origin)
         if node is not None and op_of(node) == "Transpose" and _turns(node):
             return self._weight(node.input[0], turned=not turned)
         dims = self.read.dims(origin) or ()
-        rows, *columns = [one for one in dims if isinstance(one, int)] or [0]
+        rows, *columns = [dim for dim in dims if isinstance(dim, int)] or [0]
         if not self.read.is_leaf(origin) or len(dims) != 2 or len(columns) != 1:
             raise Refused(
                 "weights",
-                f"{origin!r}, by which a product multiplies, is no matrix of known sizes that "
-                "stands outside of the body",
+                f"{origin!r}, by which a product multiplies, is not a matrix of known sizes that "
+                "is defined outside of the body",
                 [self.read.body.site.path, origin],
             )
         sizes = (columns[0], rows) if turned else (rows, columns[0])

@@ -1,4 +1,4 @@
-"""The rule `recognize-cell`: a Scan whose body is the step of an LSTM or GRU becomes that."""
+"""The rule `recognize-cell`: a Scan over the steps of an LSTM or GRU becomes that operator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passes.types.value_types import elem_type_of
 
 
 def recognized(body: TimeBody) -> Cell:
-    """The cell of which a Scan runs the steps.
+    """The cell whose steps a Scan runs.
 
     Raises:
         Refused: see the rule.
@@ -32,7 +32,9 @@ def recognized(body: TimeBody) -> Cell:
     _check_types(body)
     sizes = Sizes(body)
     element = sizes.width(scanned.body_input)
-    widths = {one.body_input: sizes.width(one.body_input, one) for one in form.carried}
+    widths = {
+        carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
+    }
     hidden, *others = {*widths.values()}
     cell = CellFinder(read, scanned.body_input, hidden).cell(form.carried)
     if others or cell.inputs != element:
@@ -41,19 +43,22 @@ def recognized(body: TimeBody) -> Cell:
             f"the weights, which take {cell.inputs} and {cell.hidden}"
         )
     h = cell.states[0]
-    for one in form.collected:
-        if one.tensor and body.origin(one.body_output) != body.origin(h.body_output):
+    for collected in form.collected:
+        if collected.tensor and body.index.source(collected.body_output) != body.index.source(
+            h.body_output
+        ):
             raise Refused(
                 "collected",
-                f"{one.body_output!r} is collected, where an operator gives {h.body_output!r}",
-                [path, one.tensor],
+                f"{collected.body_output!r} is collected, but the operator returns "
+                f"{h.body_output!r}",
+                [path, collected.tensor],
             )
     check_dropped(body, sorted(body.unread))
     return cell
 
 
 def _check_types(body: TimeBody) -> None:
-    """Float is the one type for which onnxruntime has the operators in that very precision."""
+    """Only in float does onnxruntime compute the operators in the same precision as the loop."""
     for name in body.form.body_inputs:
         elem_type = elem_type_of(body.rows.types.get(name))
         if elem_type != TensorProto.FLOAT:
@@ -73,7 +78,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
     if op_of(node) != "Scan" or opset < _OLDEST:
         return False
-    kinds = {op_of(one) for _, body in scoping.subgraphs(node) for one in body.node}
+    kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}
     return all(not kinds.isdisjoint(some) for some in _NEEDED)
 
 
@@ -111,26 +116,26 @@ def recognize_cell(site: Site) -> Edit:
         ...
 
     The gates may be cut out of one product or have one each, MatMul or Gemm, also of the element
-    and the state joined, and stand in any order; biases may be added anywhere. Of a GRU, both
-    orders of reset and product are known, and `n + z * (h - n)` for `(1 - z) * n + z * h`. A scan
-    of reversed elements becomes the reverse direction. Weights that are fixed are rearranged
+    and the state concatenated, and come in any order; biases may be added anywhere. Of a GRU, both
+    orders of reset and product are recognized, and `n + z * (h - n)` for `(1 - z) * n + z * h`. A
+    scan in reverse becomes the reverse direction. Constant weights are rearranged
     beforehand. Sums and activations may differ in rounding.
 
-    Where the number of rows is not known, the If asks for it, too, and keeps the Scan in its
+    Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
     other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128),
-    onnxruntime is no quicker with the operator. Its operators also take a NaN that is read for a
-    number, where the loop hands it on; the report says so where the verification sees it.
+    onnxruntime is not faster with the operator. Its operators also treat a NaN that they read as a
+    number, where the loop propagates it; the report says so where the verification sees it.
 
     Refuses:
-    - `opset-too-old`: the opset is below 13, which the types inside a body are not known for
+    - `opset-too-old`: the opset is below 13, where the types inside a body are unknown
     - `not-a-cell`: the body computes something else, or cannot be read with certainty
     - `element-type`: the cell computes in another type than float
-    - `shape-unknown`: nothing tells how wide an element or a state is
-    - `weights`: the body computes a weight, nothing tells its sizes, or it is quantized
-    - `collected`: something else than the state h is collected of every iteration
-    - `random`: an op of the body that nobody reads draws random numbers
-    - `may-fail`: an op of the body that nobody reads could fail
-    - `not-worth-it`: there are too many rows, or large weights that only the run tells
+    - `shape-unknown`: the width of an element or a state is unknown
+    - `weights`: the body computes a weight, its sizes are unknown, or it is quantized
+    - `collected`: something other than the state h is collected
+    - `random`: an unused op of the body draws random numbers
+    - `may-fail`: an unused op of the body could fail
+    - `not-worth-it`: there are too many rows, or large weights known only at run time
     - `may-be-empty`: there may be nothing to scan, and the target has no If
     """
     body = TimeBody.of(site)

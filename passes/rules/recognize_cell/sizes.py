@@ -1,4 +1,4 @@
-"""How long, and of how many rows, what a loop over the steps of a cell reads is."""
+"""The number of iterations, of rows and of columns of what a loop over a cell's steps reads."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ class Sizes:
 
     @property
     def scanned(self) -> Scanned:
-        """What the loop scans."""
+        """The scanned input."""
         return self.body.form.scanned[0]
 
     @property
     def time(self) -> Place:
-        """Where the number of iterations can be read."""
+        """The axis whose size is the number of iterations."""
         return self.scanned.tensor, self.scanned.axis % 3
 
     @property
     def batches(self) -> list[Place]:
-        """Where the number of rows can be read: of the states, then of what is scanned."""
-        states: list[Place] = [(one.initial, 0) for one in self.body.form.carried]
+        """The axes whose size is the number of rows: of the states, then of what is scanned."""
+        states: list[Place] = [(carried.initial, 0) for carried in self.body.form.carried]
         return [*states, (self.scanned.tensor, 1 if self.time[1] == 0 else 0)]
 
     def width(self, name: str, carried: Carried | None = None) -> int:
-        """How wide a value is that a body input gets, each a matrix.
+        """The width of the matrix that a body input gets.
 
         Raises:
-            Refused: `shape-unknown` where nothing tells it.
+            Refused: `shape-unknown` where it is unknown.
         """
         dims = dims_of(self.body.rows.types.get(name))
         if dims is not None and len(dims) != 2:
@@ -59,26 +59,27 @@ class Sizes:
         place = (carried.initial, 1) if carried is not None else (self.scanned.tensor, axis)
         size = self._integers.size(*place)
         if dims is None or size is None or size.number is None:
-            what = f"nothing tells the sizes of {name!r}"
+            what = f"the sizes of {name!r} are unknown"
             raise Refused("shape-unknown", what, [self.body.site.path, name])
         return size.number
 
     @property
     def context(self) -> tuple[NodeProto, ...]:
-        """The nodes that tell sizes which no type declares."""
+        """The nodes from which sizes follow that no type declares."""
         site = self.body.site
-        told = any(map(self._integers.is_made_of_others, scoping.free_names(site.node)))
-        return context_of(site) if told else ()
+        known = any(map(self._integers.is_made_of_others, scoping.free_names(site.node)))
+        return context_of(site) if known else ()
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, where all that the loop reads has so many for sure."""
-        found = {self._known(place, at) for at, place in enumerate(self.batches)}
+        """The number of rows, where all that the loop reads is known to have the same."""
+        found = {self._known(place, position) for position, place in enumerate(self.batches)}
         (number,) = found if len(found) == 1 else (None,)
         return number
 
     def _known(self, place: Place, position: int) -> int | None:
-        """A size that holds in every run; the body's word counts where nothing else is said."""
+        """A size that holds in every run; the body's declaration counts only without an outer
+        one."""
         size = self._integers.size(*place)
         if size is not None and size.number is not None:
             return size.number
@@ -90,22 +91,22 @@ class Sizes:
 
     @property
     def apart(self) -> list[tuple[Place, Place]]:
-        """Pairs of axes that must be, but are not proven to be, of one size.
+        """Pairs of axes that must have the same size, but are not proven to.
 
         Raises:
             Refused: `not-a-cell` where two are proven to differ.
         """
         first, *others = self.batches
-        pairs = [(first, one) for one in others] if self.rows is None else []
-        return [one for one in pairs if not self._same(*one)]
+        pairs = [(first, place) for place in others] if self.rows is None else []
+        return [pair for pair in pairs if not self._same(*pair)]
 
-    def _same(self, one: Place, other: Place) -> bool:
-        size, its = self._integers.size(*one), self._integers.size(*other)
+    def _same(self, place: Place, other: Place) -> bool:
+        size, its = self._integers.size(*place), self._integers.size(*other)
         if size is None or its is None or (size - its).number is None:
             return False
         if (size - its).number:
-            what = f"{one[0]!r} has {size} rows, and {other[0]!r} has {its}"
-            raise Refused("not-a-cell", what, [self.body.site.path, one[0], other[0]])
+            what = f"{place[0]!r} has {size} rows, and {other[0]!r} has {its}"
+            raise Refused("not-a-cell", what, [self.body.site.path, place[0], other[0]])
         return True
 
     @cached_property
@@ -115,22 +116,22 @@ class Sizes:
     def conditions(self, author: Author, most: int | None) -> list[str]:
         """What must hold for the operator to do what the loop does: names of scalar bools.
 
-        That an If around the loop sees to it that there is something to scan does not count: on
-        nothing, onnxruntime gives an LSTM uninitialised states, and ends in a GRU, and whoever
-        looks at the branch alone would run it on that. `most`: how many rows the operator is
-        quicker for, None where that does not matter.
+        An If around the loop that checks that there is something to scan does not count: on empty
+        inputs, onnxruntime returns uninitialised states from an LSTM, and crashes in a GRU, and
+        whoever tests the branch alone would run it on that. `most`: up to how many rows the
+        operator is faster, None where that does not matter.
         """
         sizes = {place: _Size(author, place) for place in (self.time, *self.batches)}
         first, *_ = self.batches
         found = []
-        if self._may_be_none(self.body.trips):
+        if not self.body.trip_count.always_runs:
             found.append(author.op("Greater", sizes[self.time].name, author.int(0)))
         if self._may_be_none(self.rows):
             found.append(author.op("Greater", sizes[first].name, author.int(0)))
         if most is not None:
             found.append(author.op("LessOrEqual", sizes[first].name, author.int(most)))
-        for one, other in self.apart:
-            found.append(author.op("Equal", sizes[one].name, sizes[other].name))
+        for place, other in self.apart:
+            found.append(author.op("Equal", sizes[place].name, sizes[other].name))
         return found
 
     def _may_be_none(self, size: int | None) -> bool:
@@ -140,7 +141,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class _Size:
-    """The size of an axis, written where it is asked for first."""
+    """The size of an axis, written when it is first used."""
 
     author: Author
     place: Place

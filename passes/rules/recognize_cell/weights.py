@@ -1,4 +1,4 @@
-"""The weights of a recurrent operator, from those that the body of a loop multiplies with."""
+"""The weights of a recurrent operator, made of those that the body of a loop multiplies by."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from passes.writing.author import Array, Author
 
 
 class CellWeights:
-    """Writes W, R and B: computed beforehand where they are fixed, else by operators."""
+    """Writes W, R and B: computed beforehand where they are constant, else by operators."""
 
     def __init__(self, body: TimeBody, author: Author) -> None:
         self.body, self.author = body, author
@@ -33,7 +33,7 @@ class CellWeights:
             Refused: `weights` where one is quantized, or a sparse constant.
         """
         for gate in cell.gates:
-            biases = [one.columns.name for one in (*gate.biases, *gate.inner)]
+            biases = [bias.columns.name for bias in (*gate.biases, *gate.inner)]
             self._check([gate.w.name, gate.r.name, *biases])
         w = self._matrices([gate.w for gate in cell.gates], "W")
         r = self._matrices([gate.r for gate in cell.gates], "R")
@@ -44,15 +44,15 @@ class CellWeights:
     # -- matrices
 
     def _matrices(self, parts: Sequence[Matrix], hint: str) -> str:
-        arrays = [self._array(one.name) for one in parts]
+        arrays = [self._array(part.name) for part in parts]
         known = [
-            _part_of(array, one)
-            for array, one in zip(arrays, parts, strict=True)
+            _part_of(array, part)
+            for array, part in zip(arrays, parts, strict=True)
             if array is not None
         ]
         if len(known) == len(parts):
             return self.author.constant(np.concatenate(known)[np.newaxis], hint)
-        rows = [self._turned(one) for one in _joined(parts)]
+        rows = [self._turned(part) for part in _joined(parts)]
         whole = rows[0] if len(rows) == 1 else self.author.op("Concat", *rows, axis=0)
         return spelling.unsqueeze(self.author, whole, 0)
 
@@ -68,35 +68,37 @@ class CellWeights:
     # -- biases
 
     def _biases(self, sums: Sequence[Sequence[Bias]], hidden: int) -> str:
-        """The sums of biases, one behind the other, float [1, sums * hidden]."""
-        found = [self._known_sum(one, hidden) for one in sums]
-        known = [one for one in found if one is not None]
+        """The sums of biases, concatenated, float [1, sums * hidden]."""
+        found = [self._known_sum(biases, hidden) for biases in sums]
+        known = [total for total in found if total is not None]
         if len(known) == len(found):
             return self.author.constant(np.concatenate(known)[np.newaxis], "B")
         parts: list[str] = []
-        for fixed, run in groupby(range(len(sums)), lambda at: found[at] is not None):
+        for fixed, run in groupby(range(len(sums)), lambda position: found[position] is not None):
             places = list(run)
             if fixed:
-                rows = [one for one in map(found.__getitem__, places) if one is not None]
+                rows = [total for total in map(found.__getitem__, places) if total is not None]
                 parts.append(self.author.constant(np.concatenate(rows), "B"))
             else:
-                parts += [self._sum(one) for one in _runs([sums[at] for at in places])]
+                parts += [
+                    self._sum(biases) for biases in _runs([sums[position] for position in places])
+                ]
         return spelling.unsqueeze(self.author, self.author.op("Concat", *parts, axis=0), 0)
 
     def _known_sum(self, biases: Sequence[Bias], hidden: int) -> Array | None:
         total = np.zeros(hidden, np.float32)
-        for one in biases:
-            array = self._array(one.columns.name)
+        for bias in biases:
+            array = self._array(bias.columns.name)
             if array is None:
                 return None
-            total += array.reshape(-1)[one.columns.start : one.columns.stop]
+            total += array.reshape(-1)[bias.columns.start : bias.columns.stop]
         return total
 
     def _sum(self, biases: Sequence[Bias]) -> str:
         total = ""
-        for one in biases:
-            value, columns = self._visible(one.columns.name), one.columns
-            if one.rank == 2:
+        for bias in biases:
+            value, columns = self._visible(bias.columns.name), bias.columns
+            if bias.rank == 2:
                 value = spelling.squeeze(self.author, value, 0)
             if columns.count != columns.width:
                 value = spelling.part(self.author, value, 0, columns.start, columns.stop)
@@ -106,7 +108,7 @@ class CellWeights:
     # -- what a name means outside of the body
 
     def _array(self, name: str) -> Array | None:
-        """The value where it is fixed; not one that lies in a file of its own."""
+        """The value where it is constant, and not external data."""
         own = self._own(name)
         if own is not None:
             return self.body.site.model.read(own)
@@ -116,11 +118,11 @@ class CellWeights:
         return self.body.site.model.read(tensor)
 
     def _own(self, name: str) -> TensorProto | None:
-        """The constant of the body of this name."""
-        graph, at = self.body.rows.graph, self.body.producers.get(name)
-        if at is not None:
-            return constant_tensor(self.body.nodes[at])
-        return next((one for one in graph.initializer if one.name == name), None)
+        """The constant of the body with this name."""
+        graph, position = self.body.rows.graph, self.body.index.positions.get(name)
+        if position is not None:
+            return constant_tensor(self.body.nodes[position])
+        return next((tensor for tensor in graph.initializer if tensor.name == name), None)
 
     def _visible(self, name: str) -> str:
         """A name under which the value can be read outside of the body."""
@@ -131,14 +133,20 @@ class CellWeights:
 
     def _check(self, names: Sequence[str]) -> None:
         site, graph = self.body.site, self.body.rows.graph
-        owners = [graph, *(at.owner for at in site.scope.chain())]
-        graphs = [one for one in owners if isinstance(one, GraphProto)]
-        annotated = {one.tensor_name for at in graphs for one in at.quantization_annotation}
-        sparse = {one.values.name for at in graphs for one in at.sparse_initializer}
-        sparse |= {one for one in names if one in self.body.producers and self._own(one) is None}
+        owners = [graph, *(scope.owner for scope in site.scope.chain())]
+        graphs = [owner for owner in owners if isinstance(owner, GraphProto)]
+        annotated = {
+            annotation.tensor_name
+            for owner in graphs
+            for annotation in owner.quantization_annotation
+        }
+        sparse = {tensor.values.name for owner in graphs for tensor in owner.sparse_initializer}
+        sparse |= {
+            name for name in names if name in self.body.index.positions and self._own(name) is None
+        }
         for name in names:
             if name in annotated:
-                what = f"{name!r} is quantized, and what is said of that would be lost"
+                what = f"{name!r} is quantized, and its annotation would be lost"
                 raise Refused("weights", what, [site.path, name])
             if name in sparse:
                 what = f"{name!r} is a sparse constant"
@@ -152,30 +160,30 @@ def _part_of(array: Array, part: Matrix) -> Array:
 
 
 def _joined(parts: Sequence[Matrix]) -> list[Matrix]:
-    """The parts, of which those that follow each other in one weight are one."""
+    """The parts, with adjacent parts of one weight merged."""
     found: list[Matrix] = []
-    for one in parts:
+    for part in parts:
         last = found[-1] if found else None
         same = last is not None and (last.name, last.turned, last.rows) == (
-            *(one.name, one.turned, one.rows),
+            *(part.name, part.turned, part.rows),
         )
-        if last is not None and same and last.columns[1] == one.columns[0]:
-            columns = (last.columns[0], one.columns[1])
-            found[-1] = Matrix(one.name, one.dims, one.turned, one.rows, columns)
+        if last is not None and same and last.columns[1] == part.columns[0]:
+            columns = (last.columns[0], part.columns[1])
+            found[-1] = Matrix(part.name, part.dims, part.turned, part.rows, columns)
         else:
-            found.append(one)
+            found.append(part)
     return found
 
 
 def _runs(sums: Sequence[Sequence[Bias]]) -> list[Sequence[Bias]]:
-    """The sums, of which those of one bias whose columns follow each other are one."""
+    """The sums, with adjacent columns of one bias merged."""
     found: list[Sequence[Bias]] = []
-    for one in sums:
+    for biases in sums:
         last = found[-1] if found else ()
-        single = len(one) == len(last) == 1 and one[0].columns.name == last[0].columns.name
-        if single and last[0].columns.stop == one[0].columns.start:
-            columns = replace(last[0].columns, stop=one[0].columns.stop)
+        single = len(biases) == len(last) == 1 and biases[0].columns.name == last[0].columns.name
+        if single and last[0].columns.stop == biases[0].columns.start:
+            columns = replace(last[0].columns, stop=biases[0].columns.stop)
             found[-1] = [replace(last[0], columns=columns)]
         else:
-            found.append(one)
+            found.append(biases)
     return found

@@ -1,14 +1,14 @@
-"""Writes the recurrent operator that takes the place of a Scan."""
+"""Writes the recurrent operator that replaces a Scan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from passes.ir.repeated import replace_all
 from passes.loops.form import Carried, Collected
-from passes.rule import Edit, Refused
+from passes.rule import Claim, Edit, Refused
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.sizes import Sizes
@@ -19,13 +19,14 @@ from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import Dims, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.branches import Branch, Results, either
 
-#: The names under which the outputs of the Scan are to be written, by those that it has.
+#: The new names of the Scan's outputs, by their old names.
 Names = dict[str, str]
 
 
 class CellWriter:
-    """Writes what one Scan becomes."""
+    """Writes the replacement of one Scan."""
 
     def __init__(self, body: TimeBody, cell: Cell) -> None:
         self.body, self.cell, self.form = body, cell, body.form
@@ -33,8 +34,8 @@ class CellWriter:
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         self.outputs: list[Carried | Collected] = [
-            *(one for one in self.form.carried if one.final),
-            *(one for one in self.form.collected if one.tensor),
+            *(carried for carried in self.form.carried if carried.final),
+            *(collected for collected in self.form.collected if collected.tensor),
         ]
 
     def edit(self) -> Edit:
@@ -55,47 +56,38 @@ class CellWriter:
         if conditions:
             self._branches(spelling.both(self.author, conditions))
         else:
-            self._operator(self.author, {_name(one): _name(one) for one in self.outputs})
+            self._operator(self.author, {_name(output): _name(output) for output in self.outputs})
         return Edit(
             tuple(self.author.nodes),
             tuple(self.author.constants),
             note=self._note(most),
             exact=False,
             context=self.sizes.context,
-            reduction=self.cell.inputs + self.cell.hidden,
-            tidies=True,
+            claim=Claim(self.cell.inputs + self.cell.hidden),
         )
 
     # -- the If around the operator
 
     def _branches(self, condition: str) -> None:
-        """Write the operator, or what is given where it cannot run."""
+        """Write the operator in an If, with another branch for what it cannot run on."""
         kept = self.sizes.rows is None
         other = self._branch("other", self._scan) if kept else self._branch("none", self._nothing)
-        self.author.op(
-            "If",
-            condition,
-            outputs=[_name(one) for one in self.outputs],
-            then_branch=self._branch("some", self._operator),
-            else_branch=other,
-        )
+        branches = {"then_branch": self._branch("some", self._operator), "else_branch": other}
+        types = [tensor_type(TensorProto.FLOAT, self._dims(output)) for output in self.outputs]
+        either(self.author, condition, branches, list(map(_name, self.outputs)), types)
 
-    def _branch(self, tag: str, write: Callable[[Author, Names], None]) -> GraphProto:
-        inner = self.author.inside(f"{self.author.prefix}/{tag}")
-        names = {_name(one): inner.fresh(_name(one)) for one in self.outputs}
-        write(inner, names)
-        infos = [
-            helper.make_value_info(
-                names[_name(one)], tensor_type(TensorProto.FLOAT, self._dims(one))
-            )
-            for one in self.outputs
-        ]
-        return inner.graph(inner.prefix, [], infos)
+    def _branch(self, label: str, write: Callable[[Author, Names], None]) -> Branch:
+        def named(inner: Author) -> Results:
+            names = {_name(output): inner.fresh(_name(output)) for output in self.outputs}
+            write(inner, names)
+            return Results(list(names.values()))
 
-    def _dims(self, one: Carried | Collected) -> Dims:
+        return Branch(label, named)
+
+    def _dims(self, output: Carried | Collected) -> Dims:
         state = [self.sizes.rows, self.cell.hidden]
-        if isinstance(one, Collected):
-            state.insert(one.axis % 3, self.body.trips)
+        if isinstance(output, Collected):
+            state.insert(output.axis % 3, self.body.trips)
         return tuple(state)
 
     def _scan(self, author: Author, names: Names) -> None:
@@ -108,10 +100,10 @@ class CellWriter:
         author.adopt([node])
 
     def _nothing(self, author: Author, names: Names) -> None:
-        """Write what a loop gives that runs no iteration, or has no rows."""
-        for one in self.form.carried:
-            if one.final:
-                author.op("Identity", one.initial, outputs=[names[one.final]])
+        """Write the outputs of a loop that runs no iteration, or has no rows."""
+        for carried in self.form.carried:
+            if carried.final:
+                author.op("Identity", carried.initial, outputs=[names[carried.final]])
         for row in self.form.collected:
             if row.tensor:
                 sizes = [author.ints(self.sizes.rows or 0), author.ints(self.cell.hidden)]
@@ -123,13 +115,13 @@ class CellWriter:
     # -- the operator
 
     def _operator(self, author: Author, names: Names) -> None:
-        """Write the operator, with elements and rows to run on."""
+        """Write the operator, for the case that there are elements and rows."""
         scanned = self.sizes.scanned
         weights = CellWeights(self.body, author).write(self.cell)
         elements = time_first(self.body, author, scanned, Length(""))
-        initials = [spelling.unsqueeze(author, one.initial, 0) for one in self.cell.states]
+        initials = [spelling.unsqueeze(author, state.initial, 0) for state in self.cell.states]
         y = author.fresh(self.cell.operator.lower())
-        finals = [author.fresh(one.final or "unused") for one in self.cell.states]
+        finals = [author.fresh(state.final or "unused") for state in self.cell.states]
         author.op(
             self.cell.operator,
             *(elements, *weights, "", *initials),
@@ -140,26 +132,28 @@ class CellWriter:
         for state, final in zip(self.cell.states, finals, strict=True):
             if state.final:
                 spelling.squeeze(author, final, 0, [names[state.final]])
-        for one in self.form.collected:
-            turned = one.reversed != scanned.reversed
-            if one.tensor and not turned and not one.axis % 3:
-                spelling.squeeze(author, y, 1, [names[one.tensor]])
-            elif one.tensor:
+        for collected in self.form.collected:
+            turned = collected.reversed != scanned.reversed
+            if collected.tensor and not turned and not collected.axis % 3:
+                spelling.squeeze(author, y, 1, [names[collected.tensor]])
+            elif collected.tensor:
                 rows = spelling.squeeze(author, y, 1)
-                place_rows(author, rows, one.axis, 3, turned=turned, output=names[one.tensor])
+                place_rows(
+                    author, rows, collected.axis, 3, turned=turned, output=names[collected.tensor]
+                )
 
     def _attributes(self, *, reverse: bool) -> dict[str, int | str]:
-        given: dict[str, int | str] = {"hidden_size": self.cell.hidden}
+        attributes: dict[str, int | str] = {"hidden_size": self.cell.hidden}
         if reverse:
-            given["direction"] = "reverse"
+            attributes["direction"] = "reverse"
         if self.cell.linear:
-            given["linear_before_reset"] = 1
-        return given
+            attributes["linear_before_reset"] = 1
+        return attributes
 
     def _note(self, most: int | None) -> str:
         bound = "" if most is None else f", up to {most} rows"
         return f"{self.cell.operator} of width {self.cell.hidden}{bound}"
 
 
-def _name(one: Carried | Collected) -> str:
-    return one.final if isinstance(one, Carried) else one.tensor
+def _name(output: Carried | Collected) -> str:
+    return output.final if isinstance(output, Carried) else output.tensor

@@ -1,3 +1,3 @@
-"""What a sum adds in every iteration is added up first."""
+"""The invariant terms of a sum in a loop are added first."""
 
 from __future__ import annotations

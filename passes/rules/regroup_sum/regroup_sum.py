@@ -1,4 +1,4 @@
-"""The rule `regroup-sum`: what a sum adds that no iteration carries is added up first."""
+"""The rule `regroup-sum`: the terms of a sum that depend on no carried value are added first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
 from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import dims_of, elem_type_of
@@ -26,12 +26,12 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     if op_of(node) not in ("Scan", "Loop"):
         return False
     bodies = (body for _, body in scoping.subgraphs(node))
-    return any(is_sum(one) for body in bodies for one in body.node)
+    return any(is_sum(inner) for body in bodies for inner in body.node)
 
 
 @register("regroup-sum", considers=considers, optional=True)
 def regroup_sum(site: Site) -> Edit:
-    """Add up first what a sum in a loop adds that does not depend on a carried value.
+    """Add those terms of a sum in a loop first that do not depend on a carried value.
 
     Before, in the body of a loop that carries h and scans x:
 
@@ -45,16 +45,16 @@ def regroup_sum(site: Site) -> Edit:
         early = Add (x, bias)
         d = Add (b, early)
 
-    so that `batch-inputs` and `hoist-invariants` can move the first sum out of the loop. What a
-    plain Gemm adds to its product counts as a term, too.
+    so that `batch-inputs` and `hoist-invariants` can move the first sum out of the loop. The
+    addend of a plain Gemm counts as a term, too.
 
-    A sum of floats may differ in rounding then. It is regrouped where the terms that depend on a
-    carried value are products (MatMul, Gemm, Conv), for in which order the sum that a product is
-    adds up is nowhere said, and onnxruntime starts it with what is added behind; other sums of
-    floats only with `--allow-reassociation`. Whole numbers are always the same.
+    A sum of floats may then differ in rounding. It is regrouped where the terms that depend on a
+    carried value are products (MatMul, Gemm, Conv): the order in which a product is summed up is
+    unspecified, and onnxruntime starts it with what is added to it; other sums of
+    floats need `--allow-reassociation`. Integers are always the same.
 
     Refuses:
-    - `reassociation`: the sums are of floats, and a term that depends on a carried value is no
+    - `reassociation`: the sums are of floats, and a term that depends on a carried value is not a
       product
     """
     node = NodeProto()
@@ -62,45 +62,46 @@ def regroup_sum(site: Site) -> Edit:
     kinds = _Kinds(site, LoopForm.from_node(node, site.opset))
     allowed = site.options.allow_reassociation
     sums = Sums(kinds.form, lambda name: allowed or not kinds.rounds(name))
-    found = [one for one in sums.found() if len(one.early) > 1]
-    if not found:
+    regrouped = [sum_ for sum_ in sums.found() if len(sum_.independent) > 1]
+    if not regrouped:
         raise kinds.refusal()
     author = Author(site.target, site.names, kinds.form.body.name or "body")
-    _rewrite(sums, found, author)
+    _rewrite(sums, regrouped, author)
     return Edit(
         (node,),
-        note=f"{len(found)} sum{'s' * (len(found) != 1)} regrouped",
-        exact=not any(kinds.rounds(sums.nodes[one.root].output[0]) for one in found),
-        reduction=max(kinds.terms(sums, one) for one in found),
-        tidies=True,
+        note=f"{len(regrouped)} sum{'s' * (len(regrouped) != 1)} regrouped",
+        exact=not any(kinds.rounds(sums.nodes[sum_.root].output[0]) for sum_ in regrouped),
+        claim=Claim(max(kinds.terms(sums, sum_) for sum_ in regrouped)),
     )
 
 
-def _rewrite(sums: Sums, found: Sequence[Sum], author: Author) -> None:
-    """Write sums of a body anew, in place; what they replace goes."""
-    at_root = {one.root: _written(sums, one, author.inside(author.prefix)) for one in found}
-    gone = {at for one in found for at in one.nodes}
+def _rewrite(sums: Sums, regrouped: Sequence[Sum], author: Author) -> None:
+    """Rewrite sums of a body, in place."""
+    at_root = {sum_.root: _written(sums, sum_, author.inside(author.prefix)) for sum_ in regrouped}
+    gone = {position for sum_ in regrouped for position in sum_.nodes}
     nodes: list[NodeProto] = []
-    for at, node in enumerate(sums.nodes):
-        nodes += at_root.get(at, [] if at in gone else [node])
+    for position, node in enumerate(sums.nodes):
+        nodes += at_root.get(position, [] if position in gone else [node])
     replace_all(sums.form.body.node, nodes)
 
 
-def _written(sums: Sums, one: Sum, author: Author) -> list[NodeProto]:
-    """The nodes that add up the early terms, and then the late ones."""
-    products = [_product(sums, name, author) if name in one.gemms else name for name in one.late]
-    early = reduce(partial(author.op, "Add"), one.early)
+def _written(sums: Sums, sum_: Sum, author: Author) -> list[NodeProto]:
+    """The nodes that add the independent terms, and then the dependent ones."""
+    products = [
+        _product(sums, name, author) if name in sum_.gemms else name for name in sum_.dependent
+    ]
+    independent = reduce(partial(author.op, "Add"), sum_.independent)
     first, *others = products
-    *inner, last = (early, *others)
+    *inner, last = (independent, *others)
     so_far = reduce(partial(author.op, "Add"), inner, first)
-    root = sums.nodes[one.root]
+    root = sums.nodes[sum_.root]
     author.op("Add", so_far, last, outputs=list(root.output), name=root.name)
     return author.nodes
 
 
 def _product(sums: Sums, name: str, author: Author) -> str:
-    """What a plain Gemm gives without its addend."""
-    node = sums.maker(name)
+    """The product of a plain Gemm, without its addend."""
+    node = sums.producer(name)
     assert node is not None
     left, right = node.input[:2]
     if attribute(node, "transB", 0):
@@ -110,7 +111,7 @@ def _product(sums: Sums, name: str, author: Author) -> str:
 
 @dataclass(frozen=True)
 class _Kinds:
-    """What is known of the types in a body."""
+    """The types in a body."""
 
     site: Site
     form: LoopForm
@@ -120,10 +121,10 @@ class _Kinds:
         elem_type = elem_type_of(self._type(name))
         return elem_type in FLOATS or elem_type == TensorProto.UNDEFINED
 
-    def terms(self, sums: Sums, one: Sum) -> int:
-        """How many numbers an element of a sum is the sum of, as far as that is known."""
-        made = [node for name in one.late if (node := sums.maker(name)) is not None]
-        return len(one.early) + sum(map(self._summed, made))
+    def terms(self, sums: Sums, sum_: Sum) -> int:
+        """How many numbers are added up in an element of a sum, as far as the sizes are known."""
+        producers = [node for name in sum_.dependent if (node := sums.producer(name)) is not None]
+        return len(sum_.independent) + sum(map(self._summed, producers))
 
     def _summed(self, product: NodeProto) -> int:
         weight = dims_of(self._type(product.input[1])) if len(product.input) > 1 else None
@@ -133,13 +134,13 @@ class _Kinds:
     def refusal(self) -> Refused | NothingToDo:
         """Why nothing is regrouped."""
         sums = Sums(self.form, lambda name: True)
-        found = [one for one in sums.found() if len(one.early) > 1]
+        found = [sum_ for sum_ in sums.found() if len(sum_.independent) > 1]
         if not found:
             return NothingToDo()
         name = sums.nodes[found[0].root].output[0]
         return Refused(
             "reassociation",
-            f"{name!r} adds up floats, some of them not products, and regrouped they may differ in "
+            f"{name!r} adds up floats, some of them not products, and regrouping may change their "
             "rounding; --allow-reassociation allows that",
             [self.site.path, name],
         )

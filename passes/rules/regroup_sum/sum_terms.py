@@ -1,4 +1,4 @@
-"""Sums in the body of a loop: their terms, early ones and those that depend on carried values."""
+"""Sums in the body of a loop: their terms, those that depend on carried values and the others."""
 
 from __future__ import annotations
 
@@ -8,50 +8,48 @@ from functools import cached_property
 
 from onnx import NodeProto
 
-from passes.analysis.bodies.readers import makers_in, readers_in
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.plain_gemm import addend, is_plain
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.vectorize.axes import attribute
 
 _SUMS = ("Add", "Sum")
-#: ONNX leaves it open in which order these add up.
-_PRODUCTS = ("MatMul", "Gemm", "Conv")
 
 
 def is_sum(node: NodeProto) -> bool:
-    """Whether a node adds up what it reads."""
+    """Whether a node adds its inputs."""
     return op_of(node) in _SUMS
 
 
 @dataclass(frozen=True)
 class Sum:
-    """What a node adds up, together with the sums in front of it that nobody else reads.
+    """The sum that a node computes, including the sums before it that nothing else reads.
 
-    `early` are the terms that do not depend on a carried value, `late` the others, in the order
-    in which they are read. Of the late ones, `gemms` are given by plain Gemms whose addends are
-    among the early ones. `nodes` are the positions of all the sums and of these Gemms, the last
-    one that of the node.
+    `independent` terms do not depend on a carried value, `dependent` ones do; they stand in the
+    order in which they are read. Of the dependent ones, `gemms` are computed by plain Gemms whose
+    addends are among the independent ones. `nodes` are the positions of all the sums and of these
+    Gemms, the last one that of the node.
     """
 
     nodes: tuple[int, ...]
-    early: tuple[str, ...]
-    late: tuple[str, ...]
+    independent: tuple[str, ...]
+    dependent: tuple[str, ...]
     gemms: frozenset[str]
 
     @property
     def root(self) -> int:
-        """The position of the node that gives the sum."""
+        """The position of the node that computes the sum."""
         return self.nodes[-1]
 
 
 @dataclass(frozen=True)
 class Sums:
-    """The sums of a loop's body that have late terms, each as large as it gets.
+    """The sums of a loop's body that have dependent terms, each as large as possible.
 
-    Where `is_free` denies it of what a node gives, the late terms must all be products.
+    Unless `is_free` holds for the output of a node, its dependent terms must all be products.
     """
 
     form: LoopForm
@@ -60,87 +58,91 @@ class Sums:
     def found(self) -> list[Sum]:
         """The sums, in the order of the body."""
         inner = {
-            self._own(self.nodes[at], name) for at in self._fit for name in self.nodes[at].input
+            self._own(self.nodes[position], name)
+            for position in self._fit
+            for name in self.nodes[position].input
         }
-        return [self._sum(at) for at in sorted(self._fit - inner)]
+        return [self._sum(position) for position in sorted(self._fit - inner)]
 
     @cached_property
     def nodes(self) -> list[NodeProto]:
         """The nodes of the body."""
         return list(self.form.body.node)
 
-    def maker(self, name: str) -> NodeProto | None:
-        """The node of the body that makes a value."""
-        at = self._makers.get(name)
-        return None if at is None else self.nodes[at]
+    def producer(self, name: str) -> NodeProto | None:
+        """The node of the body that computes a value."""
+        position = self._producers.get(name)
+        return None if position is None else self.nodes[position]
 
     @cached_property
-    def late(self) -> frozenset[str]:
+    def dependent(self) -> frozenset[str]:
         """The values that depend on a carried one."""
-        found = {one.body_input for one in self.form.carried}
+        found = {carried.body_input for carried in self.form.carried}
         for node in self.nodes:
             if not found.isdisjoint(scoping.free_names(node)):
                 found.update(node.output)
         return frozenset(found)
 
     @cached_property
-    def _makers(self) -> dict[str, int]:
-        return makers_in(self.form.body)
+    def _producers(self) -> dict[str, int]:
+        return self.form.index.positions
 
     @cached_property
     def _readers(self) -> dict[str, list[int]]:
-        return readers_in(self.form.body)
+        return self.form.index.readers
 
     @cached_property
     def _fit(self) -> frozenset[int]:
-        """The positions of nodes that add up something late, and nothing that does not fit."""
+        """The positions of nodes that add a dependent term, all of which may be regrouped."""
         fit: set[int] = set()
-        for at, node in enumerate(self.nodes):
-            if not is_sum(node) or node.output[0] not in self.late:
+        for position, node in enumerate(self.nodes):
+            if not is_sum(node) or node.output[0] not in self.dependent:
                 continue
-            late = [name for name in node.input if name in self.late]
+            dependent = [name for name in node.input if name in self.dependent]
             if self.is_free(node.output[0]) or all(
-                self._is_product(name) or self._own(node, name) in fit for name in late
+                self._is_product(name) or self._own(node, name) in fit for name in dependent
             ):
-                fit.add(at)
+                fit.add(position)
         return frozenset(fit)
 
     def _is_product(self, name: str) -> bool:
-        at = self._makers.get(name)
-        if at is None:
+        position = self._producers.get(name)
+        if position is None:
             return False
-        node = self.nodes[at]
-        return op_of(node) in _PRODUCTS
+        node = self.nodes[position]
+        return traits_of(node).work is Work.PRODUCT  # the order of its additions is unspecified
 
     def _own(self, reader: NodeProto, name: str) -> int | None:
-        """The position of the node that makes a value, which nobody else reads, and this node
-        once."""
-        at = self._makers.get(name)
-        alone = at is not None and len(self._readers[name]) == 1
-        return at if alone and list(reader.input).count(name) == 1 else None
+        """The position of the node that computes a value, if nothing but this node reads it, and
+        only once."""
+        position = self._producers.get(name)
+        alone = position is not None and len(self._readers[name]) == 1
+        return position if alone and list(reader.input).count(name) == 1 else None
 
     def _sum(self, root: int) -> Sum:
         nodes, terms, gemms = [root], list[str](), dict[str, int]()
         pending = [(root, name) for name in self.nodes[root].input]
         while pending:
             reader, name = pending.pop(0)
-            at = self._own(self.nodes[reader], name)
-            if at is not None and at in self._fit:
-                nodes.append(at)
-                pending[:0] = [(at, one) for one in self.nodes[at].input]
+            position = self._own(self.nodes[reader], name)
+            if position is not None and position in self._fit:
+                nodes.append(position)
+                pending[:0] = [(position, operand) for operand in self.nodes[position].input]
                 continue
             terms.append(name)
-            if at is not None and self._adds_early(self.nodes[at]):
-                gemms[name] = at
-        early = [name for name in terms if name not in self.late]
-        early += [addend(self.nodes[at]) for at in gemms.values()]
-        late = [name for name in terms if name in self.late]
-        return Sum((*sorted([*nodes, *gemms.values()]),), (*early,), (*late,), frozenset(gemms))
+            if position is not None and self._adds_early(self.nodes[position]):
+                gemms[name] = position
+        independent = [name for name in terms if name not in self.dependent]
+        independent += [addend(self.nodes[position]) for position in gemms.values()]
+        dependent = [name for name in terms if name in self.dependent]
+        return Sum(
+            (*sorted([*nodes, *gemms.values()]),), (*independent,), (*dependent,), frozenset(gemms)
+        )
 
     def _adds_early(self, node: NodeProto) -> bool:
-        """Whether a node is a plain Gemm whose product alone is late."""
+        """Whether a node is a plain Gemm of which only the product is dependent."""
         if op_of(node) != "Gemm" or not is_settled(node):
             return False
-        turned = attribute(node, "transB", 0) and node.input[1] in self.late
-        early = bool(addend(node)) and addend(node) not in self.late
-        return early and is_plain(node) and not turned and node.output[0] in self.late
+        turned = attribute(node, "transB", 0) and node.input[1] in self.dependent
+        independent = bool(addend(node)) and addend(node) not in self.dependent
+        return independent and is_plain(node) and not turned and node.output[0] in self.dependent

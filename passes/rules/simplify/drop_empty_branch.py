@@ -1,4 +1,4 @@
-"""The rule `drop-empty-branch`: no If is needed where its other branch gives nothing, either."""
+"""The rule `drop-empty-branch`: an If goes whose other branch only handles empty inputs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.bodies.dead_after_rewrite import dead_after_rewrite
+from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.shapes_fit import goes_by_element
 from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
+from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.scope import MAIN, Scope
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -27,23 +27,22 @@ from passes.rules.simplify.inline_if import inlined
 from passes.types.inference import ValueTypes
 from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 
-#: Ops that move data, whatever there is of it.
-_MOVING = frozenset(
-    {"Clip", "Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
-)
-_ONE_AXIS = 13  # the opset from which a Softmax does not lay axes together
+#: Ops that only move data, of any size.
+_MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+_ONE_AXIS = 13  # the opset from which Softmax works on one axis instead of flattening
 
 
 def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
-    """Whether a node runs, and as its document says, on what the branch reads.
+    """Whether a node runs on the empty values of the branch, as its document says.
 
-    Of a reducer with a negative axis, onnxruntime makes another shape, strings without elements it
-    does not transpose, and onnx's reference does not flatten nothing.
+    onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
+    empty strings; onnx's reference does not flatten empty tensors.
     """
     kinds = {elem_type_of(level.type_of(name)) for name in (*node.input, *node.output) if name}
     if kinds & {0, TensorProto.STRING}:
         return False
-    known = goes_by_element(node) or op_of(node) in _MOVING
+    traits = traits_of(node)
+    known = traits.by_element or traits.work is Work.FREE or op_of(node) in _MOVING
     if op_of(node) in ("MatMul", "Gemm"):
         known = _multiplies(level, node)
     if op_of(node) in ("LogSoftmax", "Softmax"):
@@ -52,14 +51,14 @@ def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
 
 
 def gives_nothing_anew(level: WhereEmpty, node: NodeProto) -> bool:
-    """Whether a node, which is to go, could not fail."""
+    """Whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
-    return level.cannot_fail(node)
+    return level.may_go(node)
 
 
 def _multiplies(level: WhereEmpty, node: NodeProto) -> bool:
-    """Whether a product is one with a matrix, and sums up something."""
+    """Whether a product is one with a matrix that is not empty."""
     left, right = (level.dims_of(name) for name in node.input[:2])
     if left is None or right is None or len(right) != 2 or len(left) < 2:
         return False
@@ -67,7 +66,7 @@ def _multiplies(level: WhereEmpty, node: NodeProto) -> bool:
 
 
 _IR_VERSION = 10
-_SMALL = 512  # bytes; a constant of more is no shape
+_SMALL = 512  # bytes; a larger constant is not a shape
 
 
 @dataclass(frozen=True)
@@ -80,28 +79,28 @@ class WhereEmpty(NestedGraph):
     def seen(cls, site: Site, graph: GraphProto, part: str, zeros: Collection[Atom]) -> WhereEmpty:
         """A branch that holds no bodies, where all of `zeros` are 0.
 
-        Its shapes follow from those that it captures, in which only sizes that are proven to be
-        equal have one symbol.
+        Its shapes are inferred from those of captured values, in which only sizes that are proven
+        to be equal have one symbol.
         """
         plain = NestedGraph.of(site, graph, part)
         return cls(site, graph, plain.scope, types=_Inference(site, zeros).types(graph))
 
     def type_of(self, name: str) -> TypeProto | None:
-        """The type of a value, None where nothing tells it."""
+        """The type of a value, None if it is unknown."""
         return self.types.get(name)
 
     def proven_dims(self, name: str) -> Dims | None:
-        """The dims of a value: here, symbols are given only to sizes that are equal."""
+        """The dims of a value: here, only equal sizes have one symbol."""
         return self.dims_of(name)
 
     def has_sizes(self, name: str) -> bool:
-        """Whether all sizes of a value are known, or that of another value."""
+        """Whether all sizes of a value are known, or equal to that of another value."""
         dims = self.dims_of(name)
         return dims is not None and None not in dims
 
 
 class _Inference:
-    """Infers types from those at a site; symbols stand for sizes that are not known."""
+    """Infers types from those at a site; symbols stand for unknown sizes."""
 
     def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
         self.site = site
@@ -126,10 +125,14 @@ class _Inference:
         inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
         names = {*captured, *scoping.defined(graph)}
         found = {name: inferred.of(scope, name) for name in names}
-        return {name: _told(one) for name, one in found.items() if one is not None}
+        return {
+            name: _without_inferred_symbols(inferred_type)
+            for name, inferred_type in found.items()
+            if inferred_type is not None
+        }
 
     def _fixed(self, name: str) -> TensorProto | None:
-        """A captured value that is fixed, or follows from the sizes."""
+        """A captured value that is constant, or follows from the sizes."""
         tensor = Constants(self.site.model, self.site.scope).tensor(name)
         if tensor is not None and byte_size(tensor) <= _SMALL:
             return numpy_helper.from_array(self.site.model.read(tensor), name)
@@ -166,13 +169,13 @@ class _Inference:
         return Affine(size.constant, frozenset(left))
 
 
-def _told(known: TypeProto) -> TypeProto:
+def _without_inferred_symbols(known: TypeProto) -> TypeProto:
     """A type without the symbols that inference makes up."""
     dims = dims_of(known)
     if not elem_type_of(known) or dims is None:
         return known
-    told = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
-    return tensor_type(elem_type_of(known), tuple(told))
+    found = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
+    return tensor_type(elem_type_of(known), tuple(found))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -182,7 +185,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("drop-empty-branch", considers=considers, optional=True)
 def drop_empty_branch(site: Site) -> Edit:
-    """Write the branch for some rows in the place of an If whose other one is for none.
+    """Replace an If by its branch for some rows, where the other one is only for no rows.
 
     Before:
 
@@ -195,13 +198,13 @@ def drop_empty_branch(site: Site) -> Edit:
         y = Neg (x)
 
     The condition must compare a size, or a sum of sizes, with 0 by Greater, as `raise-loop`
-    writes it. Where it does not hold, these sizes are 0, and from that must follow that both
-    branches give tensors of the same sizes, without elements, and that no op of either branch
+    writes it. Where it does not hold, these sizes are 0, from which it must follow that both
+    branches return tensors of the same sizes, without elements, and that no op of either branch
     can fail. Ifs with loops or branches in them stay, and so do those in the body of a Loop, whose
-    values may change their shapes from one iteration to the next.
+    values may change their shapes between iterations.
 
     Refuses:
-    - `may-differ`: that both branches give the same where there are no rows is not proven
+    - `may-differ`: it is not proven that both branches return the same where there are no rows
     - `may-fail`: an op of a branch could fail where there are no rows, or is not known to run
     """
     zeros = _zeros(site)
@@ -243,20 +246,20 @@ def _zeros(site: Site) -> list[Atom]:
 
 
 def _check_same(site: Site, some: WhereEmpty, none: WhereEmpty) -> None:
-    """See that both branches give empty tensors of the same sizes.
+    """Check that both branches return empty tensors of the same sizes.
 
     Raises:
         Refused: `may-differ` where they may not.
     """
     pairs = zip(*(scoping.output_names(level.graph) for level in (some, none)), strict=True)
-    for name, (one, other) in zip(site.node.output, pairs, strict=True):
-        dims, others = some.dims_of(one), none.dims_of(other)
-        kinds = {elem_type_of(some.type_of(one)), elem_type_of(none.type_of(other))}
+    for name, (some_name, none_name) in zip(site.node.output, pairs, strict=True):
+        dims, others = some.dims_of(some_name), none.dims_of(none_name)
+        kinds = {elem_type_of(some.type_of(some_name)), elem_type_of(none.type_of(none_name))}
         alike = dims is not None and None not in dims and dims == others and len(kinds) == 1
         if not alike or 0 not in (dims or ()):
             raise Refused(
                 "may-differ",
-                f"{name!r} is not proven to be empty, and of the same shape, whichever branch is "
-                "taken where there are no rows",
+                f"{name!r} is not proven to be empty, and of the same shape in both branches, "
+                "where there are no rows",
                 [site.path, name],
             )

@@ -1,4 +1,4 @@
-"""The rule `drop-reshapes`: what comes back to the shape that it had is not reshaped."""
+"""The rule `drop-reshapes`: a tensor that is reshaped to its own shape is read as it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.types.value_types import Dims, dims_of
 
-#: A size: a number, or the size of this axis of the tensor that was reshaped, in a tuple.
+#: A size: a number, or, in a tuple, the axis of the original tensor that has this size.
 Size = int | tuple[int]
 Sizes = tuple[Size, ...]
 Constant = Callable[[str], Array | None]
@@ -22,17 +22,17 @@ RESHAPING = ("Reshape", "Squeeze", "Unsqueeze")
 
 
 def reshapes(node: NodeProto) -> bool:
-    """Whether a node gives the elements of its first input, in their order, in other axes."""
+    """Whether a node returns the elements of its first input, in order, with other axes."""
     return op_of(node) in RESHAPING
 
 
 def sizes_of(dims: Dims) -> Sizes:
-    """The sizes of a tensor itself."""
-    return tuple(dim if isinstance(dim, int) else (at,) for at, dim in enumerate(dims))
+    """The sizes of the original tensor."""
+    return tuple(dim if isinstance(dim, int) else (position,) for position, dim in enumerate(dims))
 
 
 def reshaped(node: NodeProto, sizes: Sizes, constant: Constant) -> Sizes | None:
-    """The sizes behind a node; None where they are not known, or it would fail."""
+    """The sizes of the output of a node; None where they are unknown, or it would fail."""
     name = "shape" if op_of(node) == "Reshape" else "axes"
     numbers = _numbers(node, name, constant)
     if numbers is None:
@@ -43,11 +43,11 @@ def reshaped(node: NodeProto, sizes: Sizes, constant: Constant) -> Sizes | None:
 
 
 def _numbers(node: NodeProto, name: str, constant: Constant) -> list[int] | None:
-    said = next((one for one in node.attribute if one.name == name), None)
-    if said is not None:
-        return None if said.ref_attr_name else list(said.ints)
+    declared = next((attribute for attribute in node.attribute if attribute.name == name), None)
+    if declared is not None:
+        return None if declared.ref_attr_name else list(declared.ints)
     value = constant(node.input[1]) if len(node.input) > 1 and node.input[1] else None
-    return None if value is None else [int(one) for one in value.reshape(-1)]
+    return None if value is None else [int(number) for number in value.reshape(-1)]
 
 
 def _squeezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
@@ -55,7 +55,7 @@ def _squeezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
     if not axes or not all(-rank <= axis < rank and sizes[axis] == 1 for axis in axes):
         return None  # onnxruntime drops every axis of size 1 where none is named
     gone = {axis % rank for axis in axes}
-    return tuple(size for at, size in enumerate(sizes) if at not in gone)
+    return tuple(size for position, size in enumerate(sizes) if position not in gone)
 
 
 def _unsqueezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
@@ -64,25 +64,27 @@ def _unsqueezed(sizes: Sizes, axes: Sequence[int]) -> Sizes | None:
     if len(places) < len(axes):
         return None
     rest = iter(sizes)
-    return tuple(1 if at in places else next(rest) for at in range(rank))
+    return tuple(1 if position in places else next(rest) for position in range(rank))
 
 
 def _in_shape(node: NodeProto, sizes: Sizes, shape: Sequence[int]) -> Sizes | None:
-    """A 0 copies a size, unless it may be one; a -1 is what is left, where that is one size."""
-    zero_is_a_size = any(one.name == "allowzero" and one.i for one in node.attribute)
+    """A 0 copies a size, unless `allowzero`; a -1 is the rest, where that is one size."""
+    zero_is_a_size = any(
+        attribute.name == "allowzero" and attribute.i for attribute in node.attribute
+    )
     if zero_is_a_size and 0 in shape:
         return None
     if min(shape, default=1) < -1 or shape.count(-1) > 1 or 0 in shape[len(sizes) :]:
         return None
-    copied = {at for at, wanted in enumerate(shape) if wanted == 0}
-    left = [size for at, size in enumerate(sizes) if at not in copied]
+    copied = {position for position, size in enumerate(shape) if size == 0}
+    left = [size for position, size in enumerate(sizes) if position not in copied]
     open_ = [size for size in left if isinstance(size, tuple)]
     known = int(np.prod([size for size in left if isinstance(size, int)], dtype=np.int64))
     wanted = int(np.prod([size for size in shape if size > 0], dtype=np.int64))
     if -1 not in shape:
         rest: Size | None = 1 if known == wanted and not open_ else None
-    elif any(sizes[at] == 0 or isinstance(sizes[at], tuple) for at in copied):
-        return None  # where a size that is copied is 0, nothing tells what is left
+    elif any(sizes[position] == 0 or isinstance(sizes[position], tuple) for position in copied):
+        return None  # where a size that is copied is 0, what is left is unknown
     elif open_:
         rest = open_[0] if known == wanted and len(open_) == 1 else None
     else:
@@ -90,21 +92,22 @@ def _in_shape(node: NodeProto, sizes: Sizes, shape: Sequence[int]) -> Sizes | No
     if rest is None:
         return None
     return tuple(
-        sizes[at] if size == 0 else rest if size == -1 else size for at, size in enumerate(shape)
+        sizes[position] if size == 0 else rest if size == -1 else size
+        for position, size in enumerate(shape)
     )
 
 
-_MOST = 8  # nodes between the tensor and the one that gives it its shape back
+_MOST = 8  # nodes between the tensor and the one that restores its shape
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node gives a tensor other axes."""
+    """Whether a node changes the axes of a tensor."""
     return reshapes(node) and len(node.output) == 1
 
 
 @register("drop-reshapes", considers=considers, optional=True)
 def drop_reshapes(site: Site) -> Edit:
-    """Read a tensor as it is where nodes of a body reshape it to the shape that it has.
+    """Read a tensor as it is where nodes of a body reshape it to its own shape.
 
     Before, in a body:
 
@@ -117,9 +120,9 @@ def drop_reshapes(site: Site) -> Edit:
         a = Reshape (x, row)
         y = Identity (x)
 
-    Followed are Reshape, Squeeze and Unsqueeze with fixed shapes and axes. A size that is not
-    known must come back to its axis. Nodes outside of bodies stay, and so do those in the body of
-    a Loop, whose values may change their shapes from one iteration to the next.
+    Reshape, Squeeze and Unsqueeze with constant shapes and axes are followed. An unknown size
+    must return to its axis. Nodes outside of bodies stay, and so do those in the body of
+    a Loop, whose values may change their shapes between iterations.
     """
     if site.scope.outer is None or stands_in_loop(site.scope):
         raise NothingToDo
@@ -130,12 +133,12 @@ def drop_reshapes(site: Site) -> Edit:
         if _comes_back(site, source, chain):
             same = NodeProto(op_type="Identity", input=[source], output=list(site.node.output))
             note = f"{source!r} as it is"
-            return Edit((same,), note=note, context=tuple(chain[:-1]), tidies=True)
+            return Edit((same,), note=note, context=tuple(chain[:-1]))
     raise NothingToDo
 
 
 def _chain(site: Site) -> Iterator[NodeProto]:
-    """The site's node, and those next to it that reshape what it reads, last first."""
+    """The site's node, and those directly before it that reshape its input, last first."""
     node: NodeProto | None = site.node
     for _ in range(_MOST):
         if node is None or not reshapes(node):
@@ -145,7 +148,7 @@ def _chain(site: Site) -> Iterator[NodeProto]:
 
 
 def _comes_back(site: Site, source: str, chain: list[NodeProto]) -> bool:
-    """Whether the nodes of a chain give the shape that they find, and cannot fail."""
+    """Whether the nodes of a chain restore the shape of its input, and cannot fail."""
     dims = dims_of(site.type_of(source))
     if dims is None:
         return False

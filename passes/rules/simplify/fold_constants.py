@@ -1,4 +1,4 @@
-"""The rule `fold-constants`: nodes of bodies that read nothing but what is known are computed."""
+"""The rule `fold-constants`: nodes of bodies that read only known values are computed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
 from passes.types.value_types import elem_type_of
 
-#: What the outputs of a node may take, if they are larger than what it reads.
+#: The bytes that the outputs of a node may take, if they are larger than its inputs.
 MOST_BYTES = 1 << 16
-#: Since this version a Constant holds tensors of any type, and before it of these.
+#: From this version on a Constant holds tensors of any type, before it only of these.
 _HOLDS_ALL = 9
 _FLOATS = (np.float16, np.float32, np.float64)
 
@@ -29,7 +29,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("fold-constants", considers=considers, optional=True)
 def fold_constants(site: Site) -> Edit:
-    """Compute the nodes of bodies that read nothing but constants, or sizes that are known.
+    """Compute the nodes of bodies that read only constants, or sizes that are known.
 
     Before, in a body:
 
@@ -46,31 +46,31 @@ def fold_constants(site: Site) -> Edit:
     The reference executor computes them. Only results that are the same, bit for bit, in every
     executor are written: of ops that move data, compare, or compute with integers, of casts that
     fit, and of + - * /, Sqrt, Reciprocal, Neg, Abs, Round, Floor and Ceil on single and double
-    floats, which IEEE 754 settles. Exp, MatMul, sums of floats and all random ops stay, and so
-    do nodes outside of bodies, which a runtime folds itself, and, below opset 9, whose Constant
-    holds floats alone, all that give anything else. What a body returns gets an Identity of its
-    own.
+    floats, which IEEE 754 defines. Exp, MatMul, sums of floats and all random ops stay. So do
+    nodes outside of bodies, which runtimes fold themselves, and, below opset 9, whose Constant
+    holds only floats, nodes with other results. A value that a body returns gets an Identity of
+    its own.
 
-    A Shape or Size, and a Gather or Slice of a Shape, is written as a constant, too, where all
-    sizes that it gives are known, but not of what the body of a Loop computes, which may change
-    its shape from one iteration to the next, whatever is declared. A CastLike of a constant needs
-    no more than the type of what it is cast like.
+    A Shape or Size, and a Gather or Slice of a Shape, also becomes a constant where all sizes
+    that it returns are known, but not for what the body of a Loop computes, which may change
+    its shape between iterations, whatever is declared. Of the second input of a CastLike, only the
+    type must be known.
 
     Refuses:
-    - `fails`: the node fails on its constants, and so must the new model where it gets there
+    - `fails`: the node fails on its constants, and so must the new model where it runs the node
     - `too-large`: the result would take more than 64 KiB, and more than the constants do
     """
-    referring = any(one.ref_attr_name for one in site.node.attribute)
+    referring = any(attribute.ref_attr_name for attribute in site.node.attribute)
     if site.scope.outer is None or referring:
         raise NothingToDo
     inputs = _inputs(site)
     context: tuple[NodeProto, ...] = ()
-    if any(one is None and name for name, one in zip(site.node.input, inputs, strict=True)):
+    if any(value is None and name for name, value in zip(site.node.input, inputs, strict=True)):
         sizes, context = _sizes(site)
         outputs = [sizes]
     else:
         outputs = _computed(site, inputs)
-    if site.opset < _HOLDS_ALL and any(one.dtype not in _FLOATS for one in outputs):
+    if site.opset < _HOLDS_ALL and any(output.dtype not in _FLOATS for output in outputs):
         raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _all_computed(site).setdefault(site.scope.key, {}).update(named)
@@ -78,7 +78,7 @@ def fold_constants(site: Site) -> Edit:
 
 
 def _inputs(site: Site) -> list[Array | None]:
-    """What the site's node reads, as far as that is known; of a CastLike, the type will do."""
+    """The inputs of the site's node that are known; for a CastLike, the type is enough."""
     inputs = [_value(site, name) if name else None for name in site.node.input]
     if op_of(site.node) == "CastLike" and inputs[1] is None and not site.in_function:
         elem_type = elem_type_of(site.type_of(site.node.input[1]))
@@ -88,10 +88,10 @@ def _inputs(site: Site) -> list[Array | None]:
 
 
 def _sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]]:
-    """The sizes that the site's node gives, and the nodes that tell them.
+    """The sizes that the site's node returns, and the nodes from which they follow.
 
     Raises:
-        NothingToDo: it gives something else, or only the run tells what.
+        NothingToDo: it returns something else, or something known only at run time.
     """
     found = static_sizes(site) if asks_for_sizes(site.node) else None
     if found is None:
@@ -103,18 +103,20 @@ def _computed(site: Site, inputs: Sequence[Array | None]) -> list[Array]:
     """The outputs of the site's node.
 
     Raises:
-        NothingToDo: they cannot be told, or differ between executors.
+        NothingToDo: they are unknown, or differ between executors.
         Refused: they are too large, or the node fails.
     """
     from passes.analysis.integers import evaluation  # loads the reference executor
 
     node = site.node
-    named = {name: one for name, one in zip(node.input, inputs, strict=True) if one is not None}
-    most = max(MOST_BYTES, sum(one.nbytes for one in named.values()))
+    named = {
+        name: value for name, value in zip(node.input, inputs, strict=True) if value is not None
+    }
+    most = max(MOST_BYTES, sum(value.nbytes for value in named.values()))
     try:
         outputs = evaluation.evaluated(node, named, site.opset, most)
     except evaluation.ModelFailed as error:
-        raise Refused("fails", f"on its constants it fails: {error}", [site.path]) from error
+        raise Refused("fails", f"it fails on its constants: {error}", [site.path]) from error
     except evaluation.TooLarge as error:
         raise Refused(
             "too-large",
@@ -138,11 +140,11 @@ def _edit(site: Site, outputs: Sequence[Array], context: tuple[NodeProto, ...]) 
         nodes.append(helper.make_node("Constant", [], [written], value=_tensor(value)))
         if written != name:
             nodes.append(helper.make_node("Identity", [written], [name]))
-    return Edit(tuple(nodes), note="computed", context=context, tidies=True)
+    return Edit(tuple(nodes), note="computed", context=context)
 
 
 def _context(site: Site) -> tuple[NodeProto, ...]:
-    """What was computed of the inputs, each by an Edit of its own, which is verified there."""
+    """The inputs that were computed, each by an Edit of its own, which is verified there."""
     found = []
     for name in dict.fromkeys(filter(None, site.node.input)):
         value = _value(site, name)
@@ -157,17 +159,20 @@ def _tensor(value: Array) -> TensorProto:
     return tensor
 
 
+_COMPUTED: Slot[dict[Key, dict[str, Array]]] = Slot()
+
+
 def _all_computed(site: Site) -> dict[Key, dict[str, Array]]:
-    """What was computed in this round, by scope and name."""
-    return site.memory.once("computed", dict)
+    """The values computed in this round, by scope and name."""
+    return site.memory.once(_COMPUTED, dict)
 
 
 def _value(site: Site, name: str) -> Array | None:
-    """The value of what a name means at the site, if it is constant or was computed."""
+    """The value of a name at the site, if it is constant or was computed."""
     computed = _all_computed(site)
-    for at in site.scope.chain():
-        if name in computed.get(at.key, {}):
-            return computed[at.key][name]
-        if site.model.defines(at.owner, name):
+    for scope in site.scope.chain():
+        if name in computed.get(scope.key, {}):
+            return computed[scope.key][name]
+        if site.model.defines(scope.owner, name):
             break
     return site.constant(name)

@@ -1,4 +1,4 @@
-"""Loops that stand in the branch of an If which is taken only where they run."""
+"""Loops in the branch of an If that is taken only where they run."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from passes.rule import Site
 
 
 def is_guarded_by_if(site: Site, form: LoopForm) -> bool:
-    """Whether a Scan runs at least once where it stands, since an If around it sees to that.
+    """Whether a Scan runs at least once where it stands, because an If around it ensures that.
 
-    The condition must compare the size of the very axis that is scanned with a number of 0 or
+    The condition must compare the size of the scanned axis itself with a number of 0 or
     more, as `raise-loop` writes it. What rests on this holds in the branch only: an Edit says so
     by `entered`.
     """
     if form.kind is not Kind.SCAN:
         return False
     integers = Integers(site)
-    sizes = [integers.size(one.tensor, one.axis) for one in form.scanned]
+    sizes = [integers.size(scanned.tensor, scanned.axis) for scanned in form.scanned]
     return any(
         size is not None and size.at_least(least) for least in _least_sizes(site) for size in sizes
     )
 
 
 def least_size(site: Site, tensor: str, axis: int) -> int:
-    """The least size of an axis of an outer tensor that Ifs around the site let through."""
+    """The least size of an axis of an outer tensor that Ifs around the site allow."""
     size = Integers(site).size(tensor, axis)
     if size is None:
         return 0
@@ -45,26 +45,26 @@ def least_size(site: Site, tensor: str, axis: int) -> int:
 
 
 def _least_sizes(site: Site) -> Iterator[Affine]:
-    """Numbers above 0 in every run that gets to the site."""
+    """Numbers that are above 0 whenever the site runs."""
     return (count for count, bound in _exceeding(site) if bound.at_least(0))
 
 
 def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
-    """Numbers, and what they exceed in every run that gets to the site."""
-    for at in site.scope.chain():
-        if at.outer is None:
+    """Numbers, and what they exceed whenever the site runs."""
+    for scope in site.scope.chain():
+        if scope.outer is None:
             return
-        index, attribute = at.key[-2:]
+        index, attribute = scope.key[-2:]
         assert isinstance(index, int)
-        node = at.outer.owner.node[index]
+        node = scope.outer.owner.node[index]
         if op_of(node) == "If" and attribute == "then_branch":
-            found = exceeding(replace(site, place=Place(node, index, at.outer)))
+            found = exceeding(replace(site, place=Place(node, index, scope.outer)))
             if found is not None:
                 yield found
 
 
 def exceeding(site: Site) -> tuple[Affine, Affine] | None:
-    """A number, and what it exceeds where the If at a site takes its first branch, only there."""
+    """A number, and what it exceeds exactly where the If at a site takes its first branch."""
     test = site.model.producer(site.scope.owner, site.node.input[0])
     if test is None or op_of(test) != "Greater":
         return None

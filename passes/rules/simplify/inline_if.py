@@ -18,8 +18,7 @@ from passes.writing.finals import finals_renamed
 def inlined(site: Site, taken: str) -> Edit:
     """The Edit that writes a branch of the site's node, `then_branch` or `else_branch`.
 
-    Values of the branch get names that occur nowhere else. Outer values that it returns are
-    handed on by an Identity.
+    Values of the branch get unique names. Outer values that it returns are copied by an Identity.
     """
     branch = next(graph for part, graph in scoping.subgraphs(site.node) if part == taken)
     author = Author(site.target, site.names, site.node.name or "if")
@@ -34,23 +33,24 @@ def inlined(site: Site, taken: str) -> Edit:
     return Edit(
         tuple(nodes),
         body.constants,
-        tuple(one for one in graph.value_info if one.name in kept),
+        tuple(value for value in graph.value_info if value.name in kept),
         note=taken,
-        tidies=True,
-        annotations=(*body.annotations, *_said(graph, kept)),
+        annotations=(*body.annotations, *_annotations(graph, kept)),
     )
 
 
 def _finals(node: NodeProto, returned: Sequence[str]) -> list[NodeProto]:
-    """What defines the outputs of the If."""
+    """The nodes that define the outputs of the If."""
     pairs = zip(returned, node.output, strict=True)
     return [
-        NodeProto(op_type="Identity", input=[one], output=[name]) for one, name in pairs if name
+        NodeProto(op_type="Identity", input=[value], output=[name]) for value, name in pairs if name
     ]
 
 
-def _said(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
-    return [one for one in graph.quantization_annotation if one.tensor_name in kept]
+def _annotations(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
+    return [
+        annotation for annotation in graph.quantization_annotation if annotation.tensor_name in kept
+    ]
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -60,7 +60,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("inline-if", considers=considers, optional=True)
 def inline_if(site: Site) -> Edit:
-    """Write the branch that an If takes in its place, where its condition is constant.
+    """Replace an If whose condition is constant by the branch that it takes.
 
     Before:
 
@@ -72,17 +72,16 @@ def inline_if(site: Site) -> Edit:
         t_1 = Neg (x)
         y = Exp (t_1)
 
-    Values of the branch get names that occur nowhere else. Outer values that it returns are
-    handed on by an Identity.
+    Values of the branch get unique names. Outer values that it returns are copied by an Identity.
 
     Refuses:
-    - `condition-unknown`: `--target no-control-flow`: which branch is taken, only the run tells
+    - `condition-unknown`: `--target no-control-flow`: the branch is known only at run time
     """
     value = site.constant(site.node.input[0])
     if value is None or value.size != 1:
         if site.options.flat:
             name = site.node.input[0]
-            what = f"which branch is taken, {name!r} tells, and only when the model runs"
+            what = f"the branch depends on {name!r}, which is known only at run time"
             raise Refused("condition-unknown", what, [site.path, name])
         raise NothingToDo
     return inlined(site, "then_branch" if value.item() else "else_branch")

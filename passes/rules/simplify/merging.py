@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.value_numbers import Numbering, names_below, read_as
+from passes.ir.versions import IDENTITY_OF_OPTIONALS
 from passes.loops.form import Carried, Collected, LoopForm, Scanned
 from passes.rule import Site
 from passes.types.value_types import elem_type_of
-from passes.writing.body_outputs import IDENTITY_OF_OPTIONALS
 
-#: Rounds until carried values that start alike must have been told apart; else all are kept.
+#: Rounds in which carried values with equal initial values are distinguished; else all are kept.
 _MOST_ROUNDS = 16
 
 
@@ -21,9 +21,9 @@ _MOST_ROUNDS = 16
 class Merging:
     """Merges what a loop has twice; its body is changed in place.
 
-    Carried values are the same if they start alike, and every iteration does the same to them,
-    taking it that they are the same when it begins. `read` are the names that somebody reads
-    behind the loop, `finals` what defines there the outputs that are gone.
+    Carried values are the same if their initial values are, and every iteration does the same to
+    them, assuming that they are the same when it begins. `read` are the names that are read
+    after the loop, `finals` the nodes that define the outputs that are gone.
     """
 
     site: Site
@@ -52,24 +52,24 @@ class Merging:
     def _scanned(self, below: set[str], same: dict[str, str]) -> list[Scanned]:
         first: dict[Hashable, Scanned] = {}
         kept = []
-        for one in self.form.scanned:
-            known = first.setdefault((one.tensor, one.axis, one.reversed), one)
-            if known is one or known.body_input in below:
-                kept.append(one)
+        for scanned in self.form.scanned:
+            known = first.setdefault((scanned.tensor, scanned.axis, scanned.reversed), scanned)
+            if known is scanned or known.body_input in below:
+                kept.append(scanned)
             else:
-                same[one.body_input] = known.body_input
+                same[scanned.body_input] = known.body_input
         return kept
 
     def _labels(self) -> dict[str, Hashable]:
-        """Equal labels for carried values (body inputs) that are the same."""
+        """Equal labels for equal carried values (body inputs)."""
         carried = self.form.carried
-        groups: list[Hashable] = [self._start(one) for one in carried]
+        groups: list[Hashable] = [self._start(state) for state in carried]
         for _ in range(_MOST_ROUNDS):
             if len(set(groups)) == len(groups):
                 break
-            labels = {one.body_input: group for one, group in zip(carried, groups, strict=True)}
+            labels = {state.body_input: group for state, group in zip(carried, groups, strict=True)}
             numbers = Numbering(self.form.body, labels)
-            ends = [numbers.of(one.body_output) for one in carried]
+            ends = [numbers.of(state.body_output) for state in carried]
             known: dict[Hashable, int] = {}
             refined = [
                 known.setdefault((group, end), len(known))
@@ -78,12 +78,12 @@ class Merging:
             if len(known) == len(set(groups)):
                 return labels
             groups = list(refined)
-        return {one.body_input: ("own", one.body_input) for one in carried}
+        return {state.body_input: ("own", state.body_input) for state in carried}
 
-    def _start(self, one: Carried) -> Hashable:
-        value = self.site.constant(one.initial)
+    def _start(self, carried: Carried) -> Hashable:
+        value = self.site.constant(carried.initial)
         if value is None:
-            return one.initial
+            return carried.initial
         content = repr(value.tolist()) if value.dtype == object else value.tobytes()
         return (value.dtype.name, value.shape, content)
 
@@ -92,33 +92,41 @@ class Merging:
     ) -> list[Carried]:
         first: dict[Hashable, int] = {}
         kept: list[Carried] = []
-        for one in self.form.carried:
-            at = first.setdefault(labels[one.body_input], len(kept))
-            if at == len(kept) or kept[at].body_input in below or not self._can_hand_on(one):
-                kept.append(one)
+        for carried in self.form.carried:
+            position = first.setdefault(labels[carried.body_input], len(kept))
+            if (
+                position == len(kept)
+                or kept[position].body_input in below
+                or not self._can_hand_on(carried)
+            ):
+                kept.append(carried)
                 continue
-            same[one.body_input] = kept[at].body_input
-            if one.final in self.read:
-                kept[at] = replace(kept[at], final=kept[at].final or self.site.fresh("final"))
-                self._hand_on(kept[at].final, one.final)
+            same[carried.body_input] = kept[position].body_input
+            if carried.final in self.read:
+                kept[position] = replace(
+                    kept[position], final=kept[position].final or self.site.fresh("final")
+                )
+                self._hand_on(kept[position].final, carried.final)
         return kept
 
     def _collected(self, numbers: Numbering) -> list[Collected]:
         first: dict[Hashable, int] = {}
         kept: list[Collected] = []
-        for one in self.form.collected:
-            key = (numbers.of(one.body_output), one.axis, one.reversed)
-            at = first.setdefault(key, len(kept))
-            if at == len(kept):
-                kept.append(one)
-            elif one.tensor in self.read:
-                kept[at] = replace(kept[at], tensor=kept[at].tensor or self.site.fresh("rows"))
-                self._hand_on(kept[at].tensor, one.tensor)
+        for collected in self.form.collected:
+            key = (numbers.of(collected.body_output), collected.axis, collected.reversed)
+            position = first.setdefault(key, len(kept))
+            if position == len(kept):
+                kept.append(collected)
+            elif collected.tensor in self.read:
+                kept[position] = replace(
+                    kept[position], tensor=kept[position].tensor or self.site.fresh("rows")
+                )
+                self._hand_on(kept[position].tensor, collected.tensor)
         return kept
 
-    def _can_hand_on(self, one: Carried) -> bool:
-        """Whether an Identity can: an early one takes tensors only."""
-        known = elem_type_of(self.site.type_of(one.initial))
+    def _can_hand_on(self, carried: Carried) -> bool:
+        """Whether an Identity can copy it: before optional types, it takes only tensors."""
+        known = elem_type_of(self.site.type_of(carried.initial))
         return bool(known) or self.site.opset >= IDENTITY_OF_OPTIONALS
 
     def _hand_on(self, value: str, name: str) -> None:

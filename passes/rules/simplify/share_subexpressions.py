@@ -17,7 +17,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("share-subexpressions", considers=considers, optional=True)
 def share_subexpressions(site: Site) -> Edit:
-    """Compute what a body computes twice once, and read through Identities.
+    """Compute what a body computes twice once, and read inputs of Identities directly.
 
     Before, in a body:
 
@@ -31,9 +31,10 @@ def share_subexpressions(site: Site) -> Edit:
         a = Mul (x_t, w)
         t = Add (a, a)
 
-    Nodes are the same if they have the same op and attributes, and read the same values; constants
-    if they hold the same. Random nodes, operators of other domains and nodes with bodies are left
-    alone. What a body returns keeps a node of its own, an Identity if need be: onnxruntime cannot
+    Nodes are the same if they have the same op, attributes and inputs; constants
+    if they have the same value. Random nodes, operators of other domains and nodes with bodies are
+    left alone. A value that a body returns keeps a node of its own, an Identity if need be:
+    onnxruntime cannot
     return an outer value, or one value twice.
     """
     node = NodeProto()
@@ -41,17 +42,17 @@ def share_subexpressions(site: Site) -> Edit:
     count = sum(_shared_in(graph) for _, graph in scoping.subgraphs(node))
     if not count:
         raise NothingToDo
-    return Edit((node,), note=f"{count} node{'s' * (count != 1)} shared", tidies=True)
+    return Edit((node,), note=f"{count} node{'s' * (count != 1)} shared")
 
 
 def _shared_in(graph: GraphProto) -> int:
-    """Share what one graph computes twice, in place; answers with how many nodes went."""
+    """Share what one graph computes twice, in place; returns how many nodes went."""
     numbers, below = Numbering(graph), names_below(graph)
     returned = set(scoping.output_names(graph))
     first: dict[int, str] = {}
     same: dict[str, str] = {}
     gone = []
-    defined = [*scoping.input_names(graph), *(one.name for one in graph.initializer)]
+    defined = [*scoping.input_names(graph), *(tensor.name for tensor in graph.initializer)]
     for name in defined:
         if name not in below:
             first.setdefault(numbers.of(name), name)
@@ -71,7 +72,7 @@ def _shared_in(graph: GraphProto) -> int:
 def _known_as(
     node: NodeProto, numbers: Numbering, first: dict[int, str], below: set[str]
 ) -> dict[str, str] | None:
-    """What the outputs of a node are the same as; None where one of them is new."""
+    """The equal values of the outputs of a node; None where one of them is new."""
     if is_identity(node) and node.input[0] not in below:
         return {node.output[0]: first.setdefault(numbers.of(node.input[0]), node.input[0])}
     outputs = [name for name in node.output if name]

@@ -1,4 +1,4 @@
-"""The rule `batch-inputs`: what reads scanned inputs alone runs once, in front of the loop."""
+"""The rule `batch-inputs`: work that reads only scanned inputs runs once, before the loop."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from passes.rules.time_axis.moving import known_rank
 from passes.rules.time_axis.time_body import TimeBody
 from passes.rules.time_axis.time_cost import Gains, fits, handed_bytes, is_worth_it
 from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
-from passes.rules.time_axis.vectorize_probe import Attempt
-from passes.rules.time_axis.without_iterations import may_move, may_run_on_nothing, may_run_once
+from passes.rules.time_axis.vectorize_probe import VectorizeProbe
+from passes.rules.time_axis.without_iterations import may_move, may_run_at_once, may_run_once
 
 
 @dataclass(frozen=True)
 class BatchableInputs:
     """Nodes that may run in front of the loop, by position.
 
-    Those in `plain` give the same in every iteration, those in `moving` run over all iterations
+    Those in `plain` compute the same in every iteration, those in `moving` run over all iterations
     at once; `carrying` are the values of these that have time as their first axis.
     """
 
@@ -34,24 +34,28 @@ class BatchableInputs:
 
     @classmethod
     def of(cls, body: TimeBody) -> BatchableInputs:
-        """Find them, in one walk."""
-        readable = [one for one in body.form.scanned if not one.axis or known_rank(body, one)]
-        rows = {one.body_input for one in readable}
+        """Find them, in one pass."""
+        readable = [
+            scanned
+            for scanned in body.form.scanned
+            if not scanned.axis or known_rank(body, scanned)
+        ]
+        rows = {scanned.body_input for scanned in readable}
         stays = {*scoping.input_names(body.rows.graph)} - rows
-        attempt = Attempt.of(body, rows)
+        probe = VectorizeProbe.of(body, rows)
         plain, moving = set(), set()
-        for at, node in enumerate(body.nodes):
+        for position, node in enumerate(body.nodes):
             names = scoping.free_names(node)
-            sees = [name for name in names if attempt.carries(name)]
-            if at in body.unread or not stays.isdisjoint(names) or not may_move(body, node):
+            sees = [name for name in names if probe.carries(name)]
+            if position in body.unread or not stays.isdisjoint(names) or not may_move(body, node):
                 stays.update(node.output)
             elif not sees and may_run_once(body, node):
-                plain.add(at)
-            elif sees and may_run_on_nothing(body, node, sees) and attempt.takes(node):
-                moving.add(at)
+                plain.add(position)
+            elif sees and may_run_at_once(body, node, sees) and probe.accepts(node):
+                moving.add(position)
             else:
                 stays.update(node.output)
-        return cls(frozenset(plain), frozenset(moving), frozenset(attempt.at.carrying))
+        return cls(frozenset(plain), frozenset(moving), frozenset(probe.vectorizer.carrying))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -63,24 +67,26 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 def _reads_scanned_alone(node: NodeProto, body: scoping.Owner) -> bool:
     """Whether some work in the body depends on scanned inputs, and on no carried value."""
-    scanned = next((one.i for one in node.attribute if one.name == "num_scan_inputs"), 0)
+    scanned = next(
+        (attribute.i for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0
+    )
     inputs = scoping.input_names(body)[: len(node.input)]
     first = len(inputs) - scanned
     carried, rows = set(inputs[:first]), set(inputs[first:])
-    for one in body.node:
-        names = scoping.free_names(one)
+    for inner in body.node:
+        names = scoping.free_names(inner)
         if not carried.isdisjoint(names):
-            carried.update(one.output)
+            carried.update(inner.output)
         elif not rows.isdisjoint(names):
-            if is_worth_it(one):
+            if is_worth_it(inner):
                 return True
-            rows.update(one.output)
+            rows.update(inner.output)
     return False
 
 
 @register("batch-inputs", considers=considers, optional=True)
 def batch_inputs(site: Site) -> Edit:
-    """Run what depends on scanned inputs and captures alone in front of the Scan, once.
+    """Run work that depends only on scanned inputs and captured values once, before the Scan.
 
     Before:
 
@@ -98,23 +104,23 @@ def batch_inputs(site: Site) -> Edit:
             ...
         }> (h0, all_a)
 
-    Where to cut the body is decided by what it costs (`time_cost.py`). A node
+    A cost model decides where to cut the body (`time_cost.py`). A node
     that leaves saves its start in every iteration, and a product the reading of its weights; the
     values handed to the loop, and what is computed for all iterations at once, go through memory.
-    Nodes that only move data leave with others only. `--max-bytes` bounds what a value may take
+    Nodes that only move data leave only with others. `--max-bytes` limits the bytes of a value
     for all iterations together. An output that is collected of what moves leaves the loop with
-    it. Scanned inputs on other axes are transposed; of reversed ones the loop reads the outcome
-    reversed. Scanned lengths that are not provably equal get a guard, for the loop may no longer
-    see them all; `--assume valid-inputs` leaves it out.
+    it. Scanned inputs on other axes are transposed; of reversed ones the loop reads the results
+    in reverse. Scanned lengths that are not provably equal get a guard, since the loop may no
+    longer see them all; `--assume valid-inputs` leaves it out.
 
-    Where the Scan may run no iteration, only what cannot fail then moves.
+    Where the Scan may run no iteration, only nodes that cannot fail then move.
 
     Refuses:
-    - `opset-too-old`: the opset is below 13, which the rules for one more axis do not know
-    - `nothing-to-move`: what depends on scanned inputs alone has no rule for one more axis
+    - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
+    - `nothing-to-move`: no node that depends only on scanned inputs has a vectorization rule
     - `not-worth-it`: moving would cost more than it saves
-    - `random`: no loop would be left, and an op that nobody reads draws random numbers
-    - `may-fail`: no loop would be left, and an op that nobody reads could fail
+    - `random`: no loop would be left, and an unused op draws random numbers
+    - `may-fail`: no loop would be left, and an unused op could fail
     - `over-budget`: what would move takes more than `--max-bytes` for all iterations
     """
     body = TimeBody.of(site)
@@ -123,10 +129,10 @@ def batch_inputs(site: Site) -> Edit:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Which of the nodes that may go in front do."""
+    """Selects the nodes that move in front of the loop."""
 
     body: TimeBody
-    early: BatchableInputs
+    batchable: BatchableInputs
     readers: dict[str, list[int]]
 
     @classmethod
@@ -139,7 +145,9 @@ class _Choice:
         Raises:
             Refused: there are none.
         """
-        worthy = {at for at in self.early.moving if is_worth_it(self.body.nodes[at])}
+        worthy = {
+            position for position in self.batchable.moving if is_worth_it(self.body.nodes[position])
+        }
         if not worthy:
             raise self._refusal(
                 "nothing-to-move",
@@ -148,44 +156,53 @@ class _Choice:
         allowed = self._allowed()
         if worthy.isdisjoint(allowed):
             raise too_large(self.body, worthy)
-        saving = Gains(self.body, self.early.carrying, self.readers)
-        gains = {at: saving.of(at) if at in self.early.moving else 0 for at in sorted(allowed)}
-        chosen = with_work(self.body, in_front(gains, self._crossings(allowed)) & self.early.moving)
+        saving = Gains(self.body, self.batchable.carrying, self.readers)
+        gains = {
+            position: saving.of(position) if position in self.batchable.moving else 0
+            for position in sorted(allowed)
+        }
+        chosen = with_work(
+            self.body, in_front(gains, self._crossings(allowed)) & self.batchable.moving
+        )
         if not chosen:
             raise self._refusal(
                 "not-worth-it", "what would be handed to the loop costs more than the loop saves"
             )
-        return sorted(with_sources(self.body, chosen, self.early.plain | self.early.moving))
+        return sorted(with_sources(self.body, chosen, self.batchable.plain | self.batchable.moving))
 
     def _refusal(self, code: str, sentence: str) -> Refused:
         return Refused(code, sentence, [self.body.site.path])
 
     def _allowed(self) -> set[int]:
-        """Those within the budget, and whose inputs are."""
+        """The nodes within the budget whose inputs are, too."""
         allowed: set[int] = set()
-        body, early = self.body, self.early
-        for at in sorted(early.plain | early.moving):
-            makers = (body.producers.get(name) for name in scoping.free_names(body.nodes[at]))
-            if allowed.issuperset(maker for maker in makers if maker is not None) and (
-                at in early.plain or fits(body, body.nodes[at])
+        body, batchable = self.body, self.batchable
+        for position in sorted(batchable.plain | batchable.moving):
+            producers = (
+                body.index.positions.get(name) for name in scoping.free_names(body.nodes[position])
+            )
+            if allowed.issuperset(producer for producer in producers if producer is not None) and (
+                position in batchable.plain or fits(body, body.nodes[position])
             ):
-                allowed.add(at)
+                allowed.add(position)
         return allowed
 
     def _crossings(self, allowed: Collection[int]) -> list[Crossing]:
         """Every value that the loop may have to scan."""
         body = self.body
-        made: list[tuple[Part, str]] = [(FRONT, one.body_input) for one in body.form.scanned]
-        for at in sorted(allowed):
-            made += [(at, name) for name in body.nodes[at].output if name]
-        states = {one.body_output for one in body.form.carried}
+        produced: list[tuple[Part, str]] = [
+            (FRONT, scanned.body_input) for scanned in body.form.scanned
+        ]
+        for position in sorted(allowed):
+            produced += [(position, name) for name in body.nodes[position].output if name]
+        states = {carried.body_output for carried in body.form.carried}
         crossings = []
-        for producer, name in made:
+        for producer, name in produced:
             readers: list[Part] = [
-                at if at in allowed else BEHIND for at in self.readers.get(name, ())
+                reader if reader in allowed else BEHIND for reader in self.readers.get(name, ())
             ]
             if name in states:
                 readers.append(BEHIND)
-            cost = handed_bytes(body, name) if name in self.early.carrying else 0
+            cost = handed_bytes(body, name) if name in self.batchable.carrying else 0
             crossings.append(Crossing(producer, tuple(dict.fromkeys(readers)), cost))
         return crossings

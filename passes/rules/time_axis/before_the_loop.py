@@ -22,7 +22,7 @@ def hoisted(body: TimeBody, moved: Sequence[int]) -> Edit:
     """Write the nodes at `moved`, which read nothing that stays, in front of the loop.
 
     Raises:
-        Refused: `random` or `may-fail` where no loop would be left for what nobody reads.
+        Refused: `random` or `may-fail` where no loop is left, and an unused node may not go.
     """
     return _Hoisting(body, moved).edit()
 
@@ -34,29 +34,31 @@ class _Hoisting:
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         gone = set(moved)
-        self.nodes = [body.nodes[at] for at in moved]
-        self.left = [at for at in range(len(body.nodes)) if at not in gone]
-        self.stay = [body.nodes[at] for at in self.left]
-        self.made = {name for node in self.nodes for name in node.output if name}
+        self.nodes = [body.nodes[position] for position in moved]
+        self.left = [position for position in range(len(body.nodes)) if position not in gone]
+        self.stay = [body.nodes[position] for position in self.left]
+        self.computed = {name for node in self.nodes for name in node.output if name}
         read = {name for node in self.nodes for name in scoping.free_names(node)}
-        self.sources = [one for one in self.form.scanned if one.body_input in read]
-        # where all are read backwards the loop goes on to do that; else they are turned
-        self.backwards = all(one.reversed for one in self.sources)
+        self.sources = [scanned for scanned in self.form.scanned if scanned.body_input in read]
+        # where all are read in reverse, the loop goes on doing that; else they are reversed
+        self.backwards = all(scanned.reversed for scanned in self.sources)
         self.outside = Outside(body, self.author, self._length())
 
     def _length(self) -> Length:
-        """The length of what is read here; of all that is scanned, where no loop is left."""
+        """The length of what is read here, or of all that is scanned where no loop is left."""
         form = self.form
-        whole = not form.carried and all(one.body_output in self.made for one in form.collected)
+        whole = not form.carried and all(
+            collected.body_output in self.computed for collected in form.collected
+        )
         scanned = form.scanned if whole else self.sources or form.scanned[:1]
         return length_of(self.body, self.author, scanned)
 
     def edit(self) -> Edit:
-        for one in self.sources:
-            self.outside.read(one, turned=one.reversed and not self.backwards)
+        for scanned in self.sources:
+            self.outside.read(scanned, turned=scanned.reversed and not self.backwards)
         self.outside.write(self.nodes)
         names = self.outside.publish()
-        direct = [one for one in self.form.collected if self._is_direct(one)]
+        direct = [collected for collected in self.form.collected if self._is_direct(collected)]
         for collected in direct:
             self._collect(collected, names)
         form = self._remaining(names, direct)
@@ -79,47 +81,49 @@ class _Hoisting:
         count = len(self.nodes)
         moved = f"{count} node{'s' if count != 1 else ''} in front of the loop"
         before, after = (
-            sum(row_bytes(self.body, one.body_input) for one in scanned)
+            sum(row_bytes(self.body, read.body_input) for read in scanned)
             for scanned in (self.form.scanned, form.scanned)
         )
         return f"{moved}, which scans about {after} bytes an iteration (before: {before})"
 
-    def _is_direct(self, one: Collected) -> bool:
-        """Whether the loop need not collect an output, since all of it is there already."""
-        placed = not one.axis or self.body.row_rank(one.body_output) is not None
-        return one.body_output in self.made & self.outside.at.carrying and placed
+    def _is_direct(self, collected: Collected) -> bool:
+        """Whether the loop need not collect an output, since all its rows are computed already."""
+        placed = not collected.axis or self.body.row_rank(collected.body_output) is not None
+        return collected.body_output in self.computed & self.outside.vectorizer.carrying and placed
 
-    def _collect(self, one: Collected, names: Mapping[str, str]) -> None:
-        """An output that the loop need not collect any more."""
-        if one.tensor:
-            rank = self.outside.at.rank(one.body_output) + 1
+    def _collect(self, collected: Collected, names: Mapping[str, str]) -> None:
+        """Write an output that the loop no longer collects."""
+        if collected.tensor:
+            rank = self.outside.vectorizer.rank(collected.body_output) + 1
             place_rows(
                 self.author,
-                names[one.body_output],
-                one.axis,
+                names[collected.body_output],
+                collected.axis,
                 rank,
-                turned=one.reversed != self.backwards,
-                output=one.tensor,
+                turned=collected.reversed != self.backwards,
+                output=collected.tensor,
             )
 
     def _remaining(self, names: Mapping[str, str], direct: Sequence[Collected]) -> LoopForm:
-        """The loop: it scans the values that were computed in front of it, and captures those
-        that are the same in every iteration."""
-        carrying = self.outside.at.carrying
-        kept = [one for one in self.form.collected if one not in direct]
+        """The loop: it scans the values that were computed in front of it, and captures the
+        invariant ones."""
+        carrying = self.outside.vectorizer.carrying
+        kept = [collected for collected in self.form.collected if collected not in direct]
         form = self._with_own_outputs(replace(self.form, collected=tuple(kept)))
         body = remaining_body(
             form.body, self.stay, {old: names[old] for old in names.keys() - carrying}
         )
         needed = {name for node in body.node for name in scoping.free_names(node)}
         scanned = [
-            one for one in form.scanned if one.body_input in needed or one not in self.sources
+            scanned
+            for scanned in form.scanned
+            if scanned.body_input in needed or scanned not in self.sources
         ]
         wanted = needed & carrying
         crossing = [name for node in self.nodes for name in node.output if name in wanted]
         scanned += [Scanned(names[name], name, reversed=self.backwards) for name in crossing]
         if not crossing and not set(self.sources).intersection(scanned):
-            # the loop still sees a length of what was read in front of it
+            # the loop keeps a scanned input whose length was read in front of it
             scanned.append(min(self.sources or form.scanned, key=self._size))
         body.input.extend(self._declared(name) for name in crossing)
         fresh = self.author.fresh
@@ -127,17 +131,20 @@ class _Hoisting:
             form,
             body=body,
             scanned=tuple(scanned),
-            carried=tuple(replace(one, final=one.final or fresh("unused")) for one in form.carried),
+            carried=tuple(
+                replace(carried, final=carried.final or fresh("unused")) for carried in form.carried
+            ),
             collected=tuple(
-                replace(one, tensor=one.tensor or fresh("unused")) for one in form.collected
+                replace(collected, tensor=collected.tensor or fresh("unused"))
+                for collected in form.collected
             ),
         )
 
     def _with_own_outputs(self, form: LoopForm) -> LoopForm:
-        """Outputs that were computed in front of the loop, each by a node of its own."""
+        """Return values that were computed in front of the loop by a node of their own."""
         own = {}
         for name in form.body_outputs:
-            if name in self.made:
+            if name in self.computed:
                 own[name] = self.author.names.fresh(f"{name}/own")
                 self.stay.append(helper.make_node("Identity", [name], [own[name]]))
         body = GraphProto()
@@ -152,16 +159,18 @@ class _Hoisting:
             form,
             body=body,
             carried=tuple(
-                replace(one, body_output=returned(one.body_output)) for one in form.carried
+                replace(carried, body_output=returned(carried.body_output))
+                for carried in form.carried
             ),
             collected=tuple(
-                replace(one, body_output=returned(one.body_output)) for one in form.collected
+                replace(collected, body_output=returned(collected.body_output))
+                for collected in form.collected
             ),
         )
 
-    def _size(self, one: Scanned) -> int:
-        return row_bytes(self.body, one.body_input)
+    def _size(self, scanned: Scanned) -> int:
+        return row_bytes(self.body, scanned.body_input)
 
     def _declared(self, name: str) -> ValueInfoProto:
-        known = self.outside.at.type_of(name)
+        known = self.outside.vectorizer.type_of(name)
         return ValueInfoProto(name=name, type=known)

@@ -1,4 +1,4 @@
-"""A loop without the nodes that run behind it, and those nodes."""
+"""A loop without the nodes that run after it, and those nodes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from passes.writing import spelling
 from passes.writing.author import Author
 
 
-def in_order(one: Collected) -> bool:
-    """Whether an output is collected as a vectorised node reads it: time first, and forwards."""
-    return bool(one.tensor) and not one.axis and not one.reversed
+def in_order(collected: Collected) -> bool:
+    """Whether an output is collected as a vectorised node reads it: time first, not reversed."""
+    return bool(collected.tensor) and not collected.axis and not collected.reversed
 
 
-def sunk(body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> Edit:
-    """Write the nodes at `moved` behind the loop, which feed collected outputs only; of these
+def write_after_loop(body: TimeBody, moved: Sequence[int], plain: Collection[int]) -> Edit:
+    """Write the nodes at `moved`, which only feed collected outputs, after the loop; of these
     the `plain` ones may stay in the loop, too."""
     return _BehindTheLoop(body, moved, plain).edit()
 
@@ -36,26 +36,30 @@ class _BehindTheLoop:
         self.form = body.form
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "loop")
-        self.nodes = [body.nodes[at] for at in moved]
+        self.nodes = [body.nodes[position] for position in moved]
         gone = {*moved} - {*plain}
-        self.made = {name for at in moved for name in body.nodes[at].output if name}
-        self.lost = {name for at in gone for name in body.nodes[at].output if name}
+        self.computed = {name for position in moved for name in body.nodes[position].output if name}
+        self.lost = {name for position in gone for name in body.nodes[position].output if name}
         self.stay = self._without_idle(gone, plain)
-        self.direct = [one for one in self.form.collected if one.body_output in self.lost]
-        self.kept = [one for one in self.form.collected if one.body_output not in self.lost]
+        self.direct = [
+            collected for collected in self.form.collected if collected.body_output in self.lost
+        ]
+        self.kept = [
+            collected for collected in self.form.collected if collected.body_output not in self.lost
+        ]
 
     def _without_idle(self, gone: Collection[int], plain: Collection[int]) -> list[NodeProto]:
-        """The nodes that stay, but for plain ones that only those that go have read."""
+        """The nodes that stay, except plain ones that only moved nodes read."""
         nodes = self.body.nodes
-        left = [at for at in range(len(nodes)) if at not in gone]
+        left = [position for position in range(len(nodes)) if position not in gone]
         needed = set(self.form.body_outputs)
-        needed.update(name for at in left for name in scoping.free_names(nodes[at]))
-        idle = {at for at in plain if needed.isdisjoint(nodes[at].output)}
-        return [nodes[at] for at in left if at not in idle]
+        needed.update(name for position in left for name in scoping.free_names(nodes[position]))
+        idle = {position for position in plain if needed.isdisjoint(nodes[position].output)}
+        return [nodes[position] for position in left if position not in idle]
 
     def edit(self) -> Edit:
         names = self._crossing()
-        scanned = {one.body_input: one for one in self.form.scanned}
+        scanned = {scanned.body_input: scanned for scanned in self.form.scanned}
         tensors = {name: self._collected(name) for name in names if name not in scanned}
         self._write_loop()
         outside = Outside(self.body, self.author, self._length(tensors))
@@ -64,7 +68,7 @@ class _BehindTheLoop:
                 outside.read(scanned[name], turned=scanned[name].reversed)
             else:
                 outside.inner.op("Identity", tensors[name], outputs=[name])
-                outside.at.carrying.add(name)
+                outside.vectorizer.carrying.add(name)
         outside.write(self.nodes)
         self._place(outside)
         return cleaned(
@@ -76,23 +80,23 @@ class _BehindTheLoop:
         )
 
     def _crossing(self) -> list[str]:
-        """What the nodes that go read of the loop, in order of first use."""
+        """The values of the loop that the moved nodes read, in order of first use."""
         graph = self.body.rows.graph
-        outer = {*scoping.captures(graph), *scoping.initializer_names(graph), *self.made}
+        outer = {*scoping.captures(graph), *scoping.initializer_names(graph), *self.computed}
         names = (name for node in self.nodes for name in scoping.free_names(node))
         return [name for name in dict.fromkeys(names) if name not in outer]
 
     def _collected(self, name: str) -> str:
         """The tensor in which the loop collects a value, in order."""
-        origin = self.body.origin(name)
-        for one in self.kept:
-            if in_order(one) and self.body.origin(one.body_output) == origin:
-                return one.tensor
+        origin = self.body.index.source(name)
+        for collected in self.kept:
+            if in_order(collected) and self.body.index.source(collected.body_output) == origin:
+                return collected.tensor
         own = self.body.site.fresh(f"{name}/collected")
         self.stay.append(NodeProto(op_type="Identity", input=[name], output=[own]))
-        made = Collected(own, self.author.fresh(name))
-        self.kept.append(made)
-        return made.tensor
+        added = Collected(own, self.author.fresh(name))
+        self.kept.append(added)
+        return added.tensor
 
     def _length(self, tensors: dict[str, str]) -> Length:
         if self.body.trips is not None:
@@ -105,47 +109,54 @@ class _BehindTheLoop:
             self.form,
             body=remaining_body(self.form.body, self.stay, {}),
             carried=tuple(
-                replace(one, final=one.final or fresh("unused")) for one in self.form.carried
+                replace(carried, final=carried.final or fresh("unused"))
+                for carried in self.form.carried
             ),
             collected=tuple(
-                replace(one, tensor=one.tensor or fresh("unused")) for one in self.kept
+                replace(collected, tensor=collected.tensor or fresh("unused"))
+                for collected in self.kept
             ),
         )
         self._declare(form)
         self.author.adopt([form.to_node()])
 
     def _declare(self, form: LoopForm) -> None:
-        """The types of what is collected now."""
+        """Declare the types of what is newly collected."""
         declared = {value.name for value in form.body.output}
-        for one in form.collected:
-            if one.body_output not in declared:
-                known = self.body.rows.types[self._source(one.body_output)]
+        for collected in form.collected:
+            if collected.body_output not in declared:
+                known = self.body.rows.types[self._source(collected.body_output)]
                 typed = tensor_type(elem_type_of(known), dims_of(known))
-                form.body.output.append(ValueInfoProto(name=one.body_output, type=typed))
+                form.body.output.append(ValueInfoProto(name=collected.body_output, type=typed))
 
     def _source(self, own: str) -> str:
         return next(node.input[0] for node in self.stay if own in node.output)
 
     def _place(self, outside: Outside) -> None:
         """Write the outputs as the loop would have collected them."""
-        asked = [one for one in self.direct if one.tensor]
-        spread = [outside.at.spread(one.body_output) for one in asked]
-        rows = [self.body.row_rank(one.body_output) if one.axis else 0 for one in asked]
+        outputs = [collected for collected in self.direct if collected.tensor]
+        spread = [outside.vectorizer.spread(collected.body_output) for collected in outputs]
+        rows = [
+            self.body.row_rank(collected.body_output) if collected.axis else 0
+            for collected in outputs
+        ]
         names = outside.publish()
-        for one, value, rank in zip(asked, spread, rows, strict=True):
+        for collected, value, rank in zip(outputs, spread, rows, strict=True):
             place_rows(
                 self.author,
                 names.get(value, value),
-                one.axis,
+                collected.axis,
                 (rank or 0) + 1,
-                turned=one.reversed,
-                output=one.tensor,
+                turned=collected.reversed,
+                output=collected.tensor,
             )
 
     def _note(self) -> str:
         count = len(self.nodes)
-        before = sum(row_bytes(self.body, one.body_output) for one in self.form.collected)
-        kept = [one.body_output for one in self.kept]
+        before = sum(
+            row_bytes(self.body, collected.body_output) for collected in self.form.collected
+        )
+        kept = [collected.body_output for collected in self.kept]
         known = self.body.rows.types
         after = sum(
             row_bytes(self.body, name if name in known else self._source(name)) for name in kept

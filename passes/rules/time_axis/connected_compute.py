@@ -1,4 +1,4 @@
-"""Which of the nodes that could leave a loop do: those that hang together with real work."""
+"""Selects the nodes that leave a loop: those connected with real work."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from passes.rules.time_axis.time_cost import all_bytes, is_worth_it, most_bytes
 
 
 def with_work(body: TimeBody, nodes: Collection[int]) -> set[int]:
-    """Those that hang together with some work; the others only move data."""
+    """The nodes connected with some work; the others only move data."""
     import networkx as nx
 
     linked = nx.Graph()
     linked.add_nodes_from(nodes)
-    for at in nodes:
-        for name in scoping.free_names(body.nodes[at]):
-            maker = body.producers.get(name)
-            if maker in nodes:
-                linked.add_edge(maker, at)
+    for position in nodes:
+        for name in scoping.free_names(body.nodes[position]):
+            producer = body.index.positions.get(name)
+            if producer in nodes:
+                linked.add_edge(producer, position)
     parts = nx.connected_components(linked)
-    worthy = [part for part in parts if any(is_worth_it(body.nodes[at]) for at in part)]
+    worthy = [part for part in parts if any(is_worth_it(body.nodes[position]) for position in part)]
     return set().union(*worthy)
 
 
 def with_sources(body: TimeBody, chosen: Iterable[int], among: Container[int]) -> set[int]:
-    """The chosen nodes with what they are computed from, of the nodes that may go along."""
-    wanted = set(chosen)
-    pending = list(wanted)
+    """The chosen nodes, and what they depend on among the nodes that may go along."""
+    needed = set(chosen)
+    pending = list(needed)
     while pending:
         for name in scoping.free_names(body.nodes[pending.pop()]):
-            maker = body.producers.get(name)
-            if maker is not None and maker not in wanted and maker in among:
-                wanted.add(maker)
-                pending.append(maker)
-    return wanted
+            producer = body.index.positions.get(name)
+            if producer is not None and producer not in needed and producer in among:
+                needed.add(producer)
+                pending.append(producer)
+    return needed
 
 
 def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
-    """The refusal where these nodes would take more than the budget, for all iterations."""
-    names = [name for at in nodes for name in body.nodes[at].output if name]
+    """The refusal of nodes that would take more than the budget for all iterations."""
+    names = [name for position in nodes for name in body.nodes[position].output if name]
     largest = max(names, key=lambda name: all_bytes(body, name))
     return Refused(
         "over-budget",

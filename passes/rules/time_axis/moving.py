@@ -7,9 +7,9 @@ from collections.abc import Collection, Mapping, Sequence
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, TypeProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.repeated import replace_all
+from passes.ir.live import keep_nodes
 from passes.loops.form import Scanned
-from passes.rule import Edit, Refused
+from passes.rule import Claim, Edit, Refused
 from passes.rules.time_axis.rank_pairs import without_pairs
 from passes.rules.time_axis.time_body import TimeBody
 from passes.rules.time_axis.time_length import Length
@@ -21,9 +21,9 @@ from passes.writing.tidy import Tidy
 
 
 class Outside:
-    """The text of what goes outside, in the names of the body until it is `published`.
+    """The nodes written outside, in the names of the body until they are published.
 
-    `at` writes nodes of the body; a name in `carrying` has time as its first axis.
+    `vectorizer` writes nodes of the body; a name in `carrying` has time as its first axis.
     """
 
     def __init__(self, body: TimeBody, author: Author, length: Length) -> None:
@@ -31,61 +31,66 @@ class Outside:
         self.author = author
         self.length = length
         self.inner = author.inside(author.prefix)
-        self.at: Vectorizer = body.vectorizer(self.inner, length.size, ())
+        self.vectorizer: Vectorizer = body.vectorizer(self.inner, length.size, ())
         self.annotations: list[TensorAnnotation] = []
         self._taken: set[str] = set()
 
-    def read(self, one: Scanned, *, turned: bool) -> None:
-        """Write a scanned tensor with time in front under the name that the body has for its
-        elements; `turned`: last first."""
-        value = time_first(self.body, self.inner, one, self.length)
+    def read(self, scanned: Scanned, *, turned: bool) -> None:
+        """Write a scanned tensor with time first, under the body's name for its elements; `turned`:
+        in reverse."""
+        value = time_first(self.body, self.inner, scanned, self.length)
         if turned:
             value = spelling.reversed_rows(self.inner, value)
-        self.inner.op("Identity", value, outputs=[one.body_input])
-        self.at.carrying.add(one.body_input)
+        self.inner.op("Identity", value, outputs=[scanned.body_input])
+        self.vectorizer.carrying.add(scanned.body_input)
 
     def write(self, nodes: Sequence[NodeProto]) -> None:
         """Write nodes of the body, with the constants of the body that they read."""
         self.take_constants({name for node in nodes for name in scoping.free_names(node)})
-        self.at.nodes(nodes)
+        self.vectorizer.nodes(nodes)
 
     def take_constants(self, names: Collection[str]) -> None:
         """Write the constants of the body among these names."""
         graph = self.body.rows.graph
-        wanted = {*names} - self._taken
-        for one in graph.quantization_annotation:
-            if one.tensor_name in wanted:
-                self.annotations.append(one)
-                wanted.update(entry.value for entry in one.quant_parameter_tensor_names)
-        self.inner.adopt([], [one for one in graph.initializer if one.name in wanted])
+        read = {*names} - self._taken
+        for annotation in graph.quantization_annotation:
+            if annotation.tensor_name in read:
+                self.annotations.append(annotation)
+                read.update(entry.value for entry in annotation.quant_parameter_tensor_names)
+        self.inner.adopt([], [tensor for tensor in graph.initializer if tensor.name in read])
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
-            if name in wanted:
+            if name in read:
                 self.inner.adopt([helper.make_node("Constant", [], [name], sparse_value=sparse)])
-        self._taken |= wanted
+        self._taken |= read
 
     def publish(self) -> Mapping[str, str]:
-        """Hand what was written to the author; answers with the new names of the body's values.
+        """Hand what was written to the author; returns the new names of the body's values.
 
-        What meant something in one body alone must not hide a name of another one.
+        Names of one body must not shadow those of another one.
         """
         nodes, tensors = self.inner.nodes, self.inner.constants
         own = scoping.all_names([self.body.rows.graph]) - {*scoping.captures(self.body.rows.graph)}
-        made = [*(one.name for one in tensors), *(out for one in nodes for out in one.output)]
-        mapping = {name: self.author.fresh(name) for name in made if name in own}
+        defined = [
+            *(tensor.name for tensor in tensors),
+            *(out for node in nodes for out in node.output),
+        ]
+        mapping = {name: self.author.fresh(name) for name in defined if name in own}
         for node in nodes:
             scoping.rename_free(node, mapping)
             for position, name in enumerate(node.output):
                 node.output[position] = mapping.get(name, name)
-        self.author.adopt(nodes, [_named(one, mapping) for one in tensors])
-        self.annotations = [scoping.renamed_annotation(one, mapping) for one in self.annotations]
+        self.author.adopt(nodes, [_named(tensor, mapping) for tensor in tensors])
+        self.annotations = [
+            scoping.renamed_annotation(annotation, mapping) for annotation in self.annotations
+        ]
         return mapping
 
 
-def time_first(body: TimeBody, author: Author, one: Scanned, length: Length) -> str:
-    """A scanned tensor with time as axis 0; the model fails where lengths do not agree."""
-    axis, rank = place_of_time(body, one)
-    value = one.tensor
+def time_first(body: TimeBody, author: Author, scanned: Scanned, length: Length) -> str:
+    """A scanned tensor with time as axis 0; the model fails where lengths differ."""
+    axis, rank = place_of_time(body, scanned)
+    value = scanned.tensor
     if length.guarded:
         parts = (author.ints(0), length.size, author.ints(axis))
         value = author.op("Slice", value, *parts)
@@ -95,39 +100,39 @@ def time_first(body: TimeBody, author: Author, one: Scanned, length: Length) -> 
     return value
 
 
-def place_of_time(body: TimeBody, one: Scanned) -> tuple[int, int]:
-    """The axis of time, counted from the front, and the rank; (0, 0) where that needs no rank.
+def place_of_time(body: TimeBody, scanned: Scanned) -> tuple[int, int]:
+    """The axis of time, counted from the front, and the rank; (0, 0) where no rank is needed.
 
     Raises:
-        Refused: `no-rule` where it needs one that nothing tells.
+        Refused: `no-rule` where it needs one that is unknown.
     """
-    rank = known_rank(body, one)
+    rank = known_rank(body, scanned)
     if rank is not None:
-        return one.axis % rank, rank
-    if one.axis:
+        return scanned.axis % rank, rank
+    if scanned.axis:
         raise Refused(
             "no-rule",
-            f"{one.tensor!r} is scanned on axis {one.axis}, but nothing tells its rank",
-            [body.site.path, one.tensor],
+            f"{scanned.tensor!r} is scanned on axis {scanned.axis}, but its rank is unknown",
+            [body.site.path, scanned.tensor],
         )
     return 0, 0
 
 
-def known_rank(body: TimeBody, one: Scanned) -> int | None:
-    """The rank of a scanned tensor, None where nothing tells it."""
-    dims = dims_of(body.site.type_of(one.tensor))
+def known_rank(body: TimeBody, scanned: Scanned) -> int | None:
+    """The rank of a scanned tensor, None if it is unknown."""
+    dims = dims_of(body.site.type_of(scanned.tensor))
     if dims is not None:
         return len(dims)
-    rank = body.row_rank(one.body_input)
+    rank = body.row_rank(scanned.body_input)
     return None if rank is None else rank + 1
 
 
 def place_rows(
     author: Author, value: str, axis: int, rank: int, *, turned: bool, output: str
 ) -> None:
-    """Write [time, ...] as what a loop collects on an axis of the result, perhaps last first.
+    """Write [time, ...] as what a loop collects on an axis of the result, perhaps in reverse.
 
-    `rank` is that of the result; it does not count where the axis is 0.
+    `rank` is that of the result; it is ignored where the axis is 0.
     """
     axis = axis % rank if axis else 0
     if turned:
@@ -143,26 +148,17 @@ def place_rows(
 def remaining_body(
     graph: GraphProto, stay: Sequence[NodeProto], captured: Mapping[str, str]
 ) -> GraphProto:
-    """A body with the nodes that stay, which read outer names for what is captured now."""
+    """A body with only the nodes that stay, which read outer names for what is now captured."""
     body = GraphProto()
     body.CopyFrom(graph)
-    del body.node[:]
-    body.node.extend(stay)
+    keep_nodes(body, stay)
     for node in body.node:
         scoping.rename_free(node, captured)
-    read = {name for node in body.node for name in scoping.free_names(node)}
-    replace_all(body.initializer, [one for one in body.initializer if one.name in read])
-    sparse = [one for one in body.sparse_initializer if one.values.name in read]
-    replace_all(body.sparse_initializer, sparse)
-    own = scoping.defined(body)
-    replace_all(body.value_info, [one for one in body.value_info if one.name in own])
-    annotations = [one for one in body.quantization_annotation if one.tensor_name in own]
-    replace_all(body.quantization_annotation, annotations)
     return body
 
 
 def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exact: bool) -> Edit:
-    """The Edit of what was written; Identities and what nobody reads go."""
+    """The Edit of what was written, without Identities and unread nodes."""
     site = body.site
     written = {name for node in author.nodes for name in node.output}
 
@@ -178,9 +174,8 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         tuple(constants),
         note=note,
         exact=exact,
-        tidies=True,
         annotations=annotations,
-        entered=body.entered,
+        claim=Claim(entered=body.entered),
         context=outside.length.context,
         extras=author.extras(nodes),
     )

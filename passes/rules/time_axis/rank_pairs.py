@@ -1,4 +1,4 @@
-"""Axes of size 1 that are put in and taken out again."""
+"""Axes of size 1 that are inserted and removed again."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from collections.abc import Collection, Sequence
 from onnx import NodeProto
 
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
-
-#: Ops that do the same to every element, whatever the shape.
-_ANY_SHAPE = frozenset(
-    {
-        *("Abs", "Cast", "Ceil", "Clip", "Cos", "Elu", "Erf", "Exp", "Floor", "Gelu"),
-        *("HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "Neg", "Not"),
-        *("Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Softplus"),
-        *("Softsign", "Sqrt", "Tanh"),
-    }
-)
 
 
 def without_pairs(nodes: Sequence[NodeProto], keep: Collection[str]) -> list[NodeProto]:
     """The nodes without each Unsqueeze that a Squeeze of the same axes undoes.
 
-    In between only ops of single elements may stand, each read by the next one alone; `keep` are
-    the names that others read. onnxruntime fuses an activation only with the Conv or product
-    right in front of it.
+    Only elementwise ops may stand between them, each read only by the next one; `keep` are
+    the names that have other readers. onnxruntime fuses an activation only with the Conv or product
+    directly before it.
     """
     return _Pairs(nodes, keep).removed()
 
@@ -33,14 +24,14 @@ def without_pairs(nodes: Sequence[NodeProto], keep: Collection[str]) -> list[Nod
 class _Pairs:
     def __init__(self, nodes: Sequence[NodeProto], keep: Collection[str]) -> None:
         self.nodes, self.keep = nodes, keep
-        self.makers = {name: node for node in nodes for name in node.output if name}
+        self.producers = {name: node for node in nodes for name in node.output if name}
         reads = [name for node in nodes for name in scoping.free_names(node)]
         self.reads = dict.fromkeys(reads, 0) | dict.fromkeys(keep, 2)
         for name in reads:
             self.reads[name] += 1
 
     def removed(self) -> list[NodeProto]:
-        """Rewire what reads the pairs; the chains between them keep their names."""
+        """Rewire the readers of the pairs; the chains between them keep their names."""
         same: dict[str, str] = {}
         gone: set[int] = set()
         for node in self.nodes:
@@ -56,18 +47,18 @@ class _Pairs:
         return [_reading(node, same) for node in self.nodes if id(node) not in gone]
 
     def _undone_by(self, node: NodeProto) -> list[NodeProto]:
-        """What leads back from a Squeeze to the Unsqueeze that it undoes, that one last."""
+        """The nodes from a Squeeze back to the Unsqueeze that it undoes, which comes last."""
         if not _is(node, "Squeeze") or len(node.input) < 2 or node.output[0] in self.keep:
             return []
         found: list[NodeProto] = []
         name = node.input[0]
-        while (maker := self.makers.get(name)) is not None and self.reads[name] == 1:
-            found.append(maker)
-            if _is(maker, "Unsqueeze"):
-                return found if list(maker.input[1:]) == list(node.input[1:]) else []
-            if op_of(maker) not in _ANY_SHAPE:
+        while (producer := self.producers.get(name)) is not None and self.reads[name] == 1:
+            found.append(producer)
+            if _is(producer, "Unsqueeze"):
+                return found if list(producer.input[1:]) == list(node.input[1:]) else []
+            if traits_of(producer).shape is not Shape.ELEMENTWISE:
                 return []
-            name = maker.input[0]
+            name = producer.input[0]
         return []
 
 
@@ -76,7 +67,7 @@ def _is(node: NodeProto, op_type: str) -> bool:
 
 
 def _reading(node: NodeProto, same: dict[str, str]) -> NodeProto:
-    """The node, reading what the pairs were."""
+    """The node with its inputs replaced."""
     if not any(name in same for name in scoping.free_names(node)):
         return node
     copy = NodeProto()

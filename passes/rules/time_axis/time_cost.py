@@ -1,19 +1,19 @@
-"""What moving work out of a loop saves and costs, in bytes that go through memory.
+"""What moving work out of a loop saves and costs, in bytes of memory traffic.
 
 A simple model of one iteration, fitted to onnxruntime on one thread (recurrent cells, widths 64 to
 256, 1 to 64 rows; `benchmarks/`). A byte that is written for the whole sequence, and read again
 when it is no longer in the cache, takes about 0.2 ns. In these units:
 
-- A node that leaves the loop saves its start, 4 KiB (0.9 us), and a Scan those of its nodes, as
-  often as it runs. onnxruntime computes an Add of a
-  bias with the product in front of it, so that such a product saves nothing by itself.
+- A node that leaves the loop saves its start, 4 KiB (0.9 us), and a Scan those of its nodes, times
+  its trip count. onnxruntime computes an Add of a bias with the product in front of it, so such a
+  product saves nothing by itself.
 - A product saves the reading of its weights in every iteration: an 8th of their bytes where the
-  weights of the body do not stay in the cache together, or are no constants, which are packed
-  once; else a 24th, and less the more rows it
-  has, for from 16 rows on the arithmetic takes longer than the reading.
-- What a node gives is written for the whole sequence, which costs its bytes: three quarters of
-  them in any case, and the last one where the loop scans or collects it. Where the whole sequence
-  stays in the cache, the three quarters are one.
+  weights of the body do not stay in the cache together, or are not constants, which are packed
+  once; else a 24th, and less the more rows it has, since from 16 rows on the arithmetic takes
+  longer than the reading.
+- The outputs of a node are written for the whole sequence, which costs their bytes: three quarters
+  of them in any case, and the last quarter where the loop scans or collects it. Where the whole
+  sequence stays in the cache, the three quarters are one.
 """
 
 from __future__ import annotations
@@ -28,73 +28,44 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of
 
-#: What starting a node takes, as bytes of memory traffic.
+#: The cost of starting a node, as bytes of memory traffic.
 START = 1 << 12
-#: What taking one slice of a tensor takes.
+#: The cost of taking one slice of a tensor.
 _SLICE = 1 << 9
-#: The weights that stay in the cache from one iteration to the next.
+#: The bytes of weights that stay in the cache between iterations.
 CACHE = 1 << 20
 #: The parts of the bytes of weights that are saved where they stay in the cache, and where not.
 _HOT, _COLD = 24, 8
-#: From so many rows on a product takes longer than the reading of its weights from the cache.
+#: From this many rows on a product takes longer than reading its weights from the cache.
 _MANY_ROWS = 16
-#: The most bytes that a value may take for all iterations together.
-MOST_BYTES = 1 << 28
-#: The length of the sequence where it is not known.
+#: The assumed length of the sequence where it is unknown.
 UNKNOWN_TRIPS = 128
 _TEXT = 16
 
-#: Ops that only move data, or next to it; of the last ones not even that.
-# fmt: off
-MOVES = frozenset(
-    {
-        "Cast", "CastLike", "Compress", "Concat", "Constant", "ConstantOfShape", "DepthToSpace",
-        "Expand", "EyeLike", "Gather", "GatherElements", "GatherND", "OneHot", "Pad", "Range",
-        "ReverseSequence", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split",
-        "Tile", "Transpose", "Trilu", "Shape", "Size", "Flatten", "Identity", "Reshape", "Squeeze",
-        "Unsqueeze",
-    }
-)
-_VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
-#: These take next to no time, in the loop and outside.
-_FREE = frozenset({"Constant", "Identity", "Shape", "Size"})
-#: Ops of a few instructions an element, whose bits do not depend on how many there are.
-_LIGHT = frozenset(
-    {
-        "Abs", "Add", "And", "BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor",
-        "Ceil", "Clip", "Div", "Dropout", "Equal", "Floor", "Greater", "GreaterOrEqual", "IsInf",
-        "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Neg",
-        "Not", "Or", "PRelu", "Reciprocal", "Relu", "Round", "Shrink", "Sign", "Sub", "Sum",
-        "ThresholdedRelu", "Where", "Xor",
-    }
-)
-# fmt: on
-#: Products, and the place of the operand that one run over all iterations reads once.
-_SHARED_OPERAND = {"MatMul": 1, "Gemm": 1, "MatMulInteger": 1, "Conv": 1, "ConvInteger": 1}
-PRODUCTS = frozenset(_SHARED_OPERAND)
-
 
 def is_worth_it(node: NodeProto) -> bool:
-    """Whether a node computes something: those that only move data go along with others."""
-    return op_of(node) not in MOVES
+    """Whether a node computes something; those that only move data go along with others."""
+    return not traits_of(node).only_moves
 
 
 def same_bits(node: NodeProto) -> bool:
-    """Whether a node gives the same bits over all iterations at once as in each."""
-    exact = op_of(node) in MOVES or op_of(node) in _LIGHT
+    """Whether a node over all iterations at once computes the same bits as in each iteration."""
+    traits = traits_of(node)
+    exact = traits.only_moves or traits.work is Work.LIGHT
     return exact and op_of(node) != "Mean" and not scoping.holds_graphs(node)
 
 
 def row_bytes(body: TimeBody, name: str) -> int:
-    """The bytes of a value in one iteration; `body` says what unknown sizes are taken for."""
+    """The bytes of a value in one iteration, with the body's assumption for unknown sizes."""
     known = body.rows.types.get(name)
     dims = dims_of(known)
-    sizes = [one if isinstance(one, int) else body.unknown for one in dims or (None,)]
+    sizes = [dim if isinstance(dim, int) else body.unknown for dim in dims or (None,)]
     return prod(sizes) * item_bytes(elem_type_of(known))
 
 
@@ -104,7 +75,7 @@ def all_bytes(body: TimeBody, name: str) -> int:
 
 
 def most_bytes(body: TimeBody) -> int:
-    """The budget of a value."""
+    """The byte budget of a value."""
     return body.site.options.max_bytes
 
 
@@ -115,36 +86,36 @@ def fits(body: TimeBody, node: NodeProto) -> bool:
 
 
 def handed_bytes(body: TimeBody, name: str) -> int:
-    """What it costs that the loop scans or collects a value: a slice of it, and its bytes."""
+    """The cost of scanning or collecting a value: a slice of it, and its bytes."""
     return _SLICE + row_bytes(body, name) // 4
 
 
 @dataclass(frozen=True)
 class Gains:
-    """What each node of a body saves outside; `carrying` are the values that have time there."""
+    """What each node of a body saves outside; `carrying` are the values with a time axis there."""
 
     body: TimeBody
     carrying: AbstractSet[str]
     readers: Mapping[str, Sequence[int]]
 
-    def of(self, at: int) -> int:
-        """What is saved in an iteration where the node at this position runs for all at once."""
-        node = self.body.nodes[at]
-        if op_of(node) in _FREE:
+    def of(self, position: int) -> int:
+        """The bytes saved in an iteration where the node at this position runs for all at once."""
+        node = self.body.nodes[position]
+        if traits_of(node).work is Work.FREE:
             return 0
         start = 0 if self._is_fused(node) else START * self._starts(node)
-        if op_of(node) in _VIEWS:
+        if traits_of(node).work is Work.VIEW:
             return start
         written = sum(self._written(name) for name in node.output if name in self.carrying)
         return start + self._read_once(node) - written
 
     def _starts(self, node: NodeProto) -> int:
-        """How many nodes a node starts: itself, and what its bodies hold, as often as they run."""
-        inner = [one for _, graph in scoping.subgraphs(node) for one in graph.node]
+        """How many node starts a node takes: its own, and those of its bodies, times their runs."""
+        inner = [inner_node for _, graph in scoping.subgraphs(node) for inner_node in graph.node]
         return 1 + sum(map(self._starts, inner)) * (self._trips(node) if inner else 1)
 
     def _trips(self, node: NodeProto) -> int:
-        """How often a Scan runs, at a guess; 1 for what is none."""
+        """An estimate of how often a Scan runs; 1 for other nodes."""
         if op_of(node) != "Scan":
             return 1
         scanned = LoopForm.from_node(node, self.body.site.opset).scanned[0]
@@ -153,12 +124,12 @@ class Gains:
         return size if isinstance(size, int) else self.body.unknown
 
     def _written(self, name: str) -> int:
-        """What it costs that a value is written for all iterations."""
+        """The cost of writing a value for all iterations."""
         quarters = 1 if all_bytes(self.body, name) <= CACHE else 3
         return row_bytes(self.body, name) * quarters // 4
 
     def _is_fused(self, node: NodeProto) -> bool:
-        """Whether a product is computed with the Add of a bias behind it."""
+        """Whether a product is fused with the Add of a bias after it."""
         readers = self.readers.get(node.output[0], ())
         if op_of(node) != "MatMul" or len(readers) != 1:
             return False
@@ -167,15 +138,14 @@ class Gains:
         return op_of(reader) == "Add" and self.body.varying.isdisjoint(others)
 
     def _read_once(self, node: NodeProto) -> int:
-        """What is saved of an operand that every iteration reads anew.
+        """What is saved by not reading an operand anew in every iteration.
 
-        A matrix on the left of those of the iterations is spread over them where there may be
+        A matrix to the left of the iterations' operand is broadcast over them where there may be
         none.
         """
-        place = _SHARED_OPERAND.get(op_of(node))
-        if place is None:
+        if traits_of(node).work is not Work.PRODUCT:
             return 0
-        first, second = node.input[0], node.input[place]
+        first, second = node.input[:2]
         if second not in self.carrying:
             packed = self.body.is_constant(second)
             return self._saved(row_bytes(self.body, second), self._rows(node, first), packed)
@@ -189,25 +159,21 @@ class Gains:
         return weights * max(0, _MANY_ROWS - rows) // (_MANY_ROWS * _HOT)
 
     def _rows(self, node: NodeProto, operand: str) -> int:
-        """How many rows an operand has that the weights are multiplied with."""
+        """The number of rows that the weights are multiplied by."""
         if op_of(node).startswith("Conv"):
             return _MANY_ROWS
         dims = dims_of(self.body.rows.types.get(operand)) or ()
-        return prod(one if isinstance(one, int) else self.body.unknown for one in dims[:-1])
+        return prod(dim if isinstance(dim, int) else self.body.unknown for dim in dims[:-1])
 
     @cached_property
     def _weights(self) -> int:
-        """The bytes of what the products of an iteration read and that is always the same."""
-        names = {
-            node.input[_SHARED_OPERAND[op_of(node)]]
-            for node in self.body.nodes
-            if op_of(node) in _SHARED_OPERAND
-        }
+        """The bytes of the invariant operands of products in an iteration."""
+        names = {node.input[1] for node in self.body.nodes if traits_of(node).work is Work.PRODUCT}
         return sum(row_bytes(self.body, name) for name in names if name not in self.body.varying)
 
 
 def item_bytes(elem_type: int) -> int:
-    """The bytes of one element; what a string takes is a guess."""
+    """The bytes of one element; a guess for strings."""
     if elem_type == TensorProto.STRING:
         return _TEXT
     if not elem_type:

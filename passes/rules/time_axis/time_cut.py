@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import networkx as nx
 
-#: The sides, as nodes of the flow network, and as makers or readers that cannot change sides.
+#: The sides, as nodes of the flow network, and as producers or readers that cannot change sides.
 FRONT, BEHIND = "front", "behind"
 Part = int | str
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """A value: who writes it, who reads it, and what it costs to hand it from front to behind."""
+    """A value: its producer, its readers, and the cost of handing it from front to behind."""
 
     producer: Part
     readers: tuple[Part, ...]
@@ -26,8 +26,8 @@ class Crossing:
 def in_front(gains: Mapping[int, int], crossings: Iterable[Crossing]) -> set[int]:
     """The nodes to move in front of the loop; of equally good choices the smallest one.
 
-    `gains` says what each node saves there, which may be less than nothing. What a node reads
-    goes with it.
+    `gains` are the savings of each node there, which may be negative. What a node reads
+    moves with it.
     """
     edges = _edges(crossings)
     for node, saved in gains.items():
@@ -42,7 +42,7 @@ def behind(
 ) -> set[int]:
     """The nodes to move behind the loop; of equally good choices the smallest one.
 
-    What reads a node goes with it. Of `together`, a reader and what it reads, neither goes
+    What reads a node moves with it. Of `together`, a reader and what it reads, neither moves
     without the other.
     """
     edges = _edges(crossings)
@@ -54,19 +54,19 @@ def behind(
     return _minimum(gains, turned, FRONT, BEHIND)
 
 
-#: (a, b, cost): what is paid where a is behind and b in front; None forbids it.
+#: (a, b, cost): the cost where a is behind and b in front; None forbids it.
 _Edge = tuple[object, object, int | None]
 
 
 def _edges(crossings: Iterable[Crossing]) -> list[_Edge]:
     edges: list[_Edge] = []
-    for number, one in enumerate(crossings):
+    for number, crossing in enumerate(crossings):
         handed = ("value", number)  # behind where one of its readers is
-        edges.append((handed, one.producer, one.cost))
-        for reader in one.readers:
+        edges.append((handed, crossing.producer, crossing.cost))
+        for reader in crossing.readers:
             edges.append((reader, handed, None))
-            if one.producer != FRONT and reader != BEHIND:
-                edges.append((one.producer, reader, None))
+            if crossing.producer != FRONT and reader != BEHIND:
+                edges.append((crossing.producer, reader, None))
     return edges
 
 

@@ -1,4 +1,4 @@
-"""How many iterations a Scan runs: the length that all its scanned inputs must have."""
+"""The trip count of a Scan: the length that all its scanned inputs must have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from passes.loops.form import Scanned
 from passes.rule import Site
 from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
 
@@ -23,8 +23,8 @@ from passes.writing.purposes import GUARD_SIZES
 class Length:
     """`size` (int64 [1]) names the length; `agree` a condition that must hold, where not proven.
 
-    `guarded`: what reads `size` fails where the condition does not hold. `context` are the nodes
-    outside on which it rests that nothing need be guarded.
+    `guarded`: reading `size` fails where the condition does not hold. `context` are the outer
+    nodes from which it follows that no guard is needed.
     """
 
     size: str
@@ -34,42 +34,48 @@ class Length:
 
 
 def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Length:
-    """The length of scanned inputs, guarded where they need not agree on it as they must."""
-    told = known_length(body.site, author, scanned)
-    if not told.agree:
-        return told
+    """The length of scanned inputs, guarded where they may differ."""
+    known = known_length(body.site, author, scanned)
+    if not known.agree:
+        return known
     with author.serving(GUARD_SIZES):
-        guarded = spelling.must_count(author, told.size, told.agree)
-    return replace(told, size=guarded, guarded=True)
+        guarded = guards.must_count(author, known.size, known.agree)
+    return replace(known, size=guarded, guarded=True)
 
 
 def known_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Length:
-    """The length of the first of the axes that are scanned, and whether the others agree."""
+    """The length of the first of the scanned axes, and the condition that the others agree."""
     integers = Integers(site)
-    sizes = [integers.size(one.tensor, one.axis) for one in scanned]
+    sizes = [integers.size(read.tensor, read.axis) for read in scanned]
     numbers = [size.number for size in sizes if size is not None and size.number is not None]
     settled = Affine(numbers[0]) if numbers else sizes[0]
     size = author.ints(numbers[0]) if numbers else _size(author, scanned[0])
-    told = list(zip(scanned, sizes, strict=True))
-    odd = [one for one, its in (told if numbers else told[1:]) if its is None or its != settled]
+    known = list(zip(scanned, sizes, strict=True))
+    odd = [
+        read
+        for read, length in (known if numbers else known[1:])
+        if length is None or length != settled
+    ]
     same = None if numbers else scanned[0]
-    rests = any(one not in odd and not _is_declared(site, one, same) for one in scanned)
+    rests = any(read not in odd and not _is_declared(site, read, same) for read in scanned)
     context = context_of(site) if rests else ()
     if not odd or site.assumes("valid-inputs"):
         return Length(size, context=context)
     with author.serving(GUARD_SIZES):
-        others = dict.fromkeys(_size(author, one) for one in odd)
+        others = dict.fromkeys(_size(author, read) for read in odd)
         first = spelling.squeeze(author, size, 0)
-        checks = [author.op("Equal", first, spelling.squeeze(author, one, 0)) for one in others]
+        checks = [author.op("Equal", first, spelling.squeeze(author, other, 0)) for other in others]
         return Length(size, spelling.both(author, checks), context=context)
 
 
-def _is_declared(site: Site, one: Scanned, same: Scanned | None) -> bool:
+def _is_declared(site: Site, scanned: Scanned, same: Scanned | None) -> bool:
     """Whether the length of an input is fixed by its type, or that of the very same axis."""
-    dims = dims_of(site.type_of(one.tensor)) or ()
-    fixed = -len(dims) <= one.axis < len(dims) and isinstance(dims[one.axis], int)
-    return fixed or (same is not None and (one.tensor, one.axis) == (same.tensor, same.axis))
+    dims = dims_of(site.type_of(scanned.tensor)) or ()
+    fixed = -len(dims) <= scanned.axis < len(dims) and isinstance(dims[scanned.axis], int)
+    return fixed or (
+        same is not None and (scanned.tensor, scanned.axis) == (same.tensor, same.axis)
+    )
 
 
-def _size(author: Author, one: Scanned) -> str:
-    return spelling.size_of_axis(author, one.tensor, one.axis)
+def _size(author: Author, scanned: Scanned) -> str:
+    return spelling.size_of_axis(author, scanned.tensor, scanned.axis)

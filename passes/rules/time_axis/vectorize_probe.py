@@ -1,4 +1,4 @@
-"""Tries which nodes of a body run over all iterations at once."""
+"""Finds out which nodes of a body can run over all iterations at once."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from passes.writing.author import Author
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """Tries which nodes have a rule for time, one after the other, and throws away the text."""
+class VectorizeProbe:
+    """Vectorizes nodes one after the other, and discards what is written."""
 
     body: TimeBody
-    at: Vectorizer
+    vectorizer: Vectorizer
 
     @classmethod
-    def of(cls, body: TimeBody, carrying: Iterable[str]) -> Attempt:
-        """Start with these values of each iteration."""
+    def of(cls, body: TimeBody, carrying: Iterable[str]) -> VectorizeProbe:
+        """Start with these values, which have a time axis."""
         names = Names(scoping.all_names([body.rows.graph]))
-        author = Author(body.site.target, names, "attempt")
+        author = Author(body.site.target, names, "probe")
         return cls(body, body.vectorizer(author, names.fresh("size"), set(carrying)))
 
-    def takes(self, node: NodeProto) -> bool:
-        """Whether a node runs over all iterations at once; if so, `carries` knows its outputs."""
+    def accepts(self, node: NodeProto) -> bool:
+        """Whether a node can run over all iterations at once; if so, `carries` knows its
+        outputs."""
         try:
-            self.at.nodes([node])
+            self.vectorizer.nodes([node])
         except Refused:
             return False
         return True
 
     def carries(self, name: str) -> bool:
-        """Whether a value is one of each iteration."""
-        return self.at.carries(name)
+        """Whether a value has a time axis."""
+        return self.vectorizer.carries(name)

@@ -7,30 +7,30 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto
+from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.trip_count.truth import Truth
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.loops.form import LoopForm
-from passes.rule import Edit, Limit, Site
+from passes.rule import Claim, Edit, Limit, Site
 from passes.rules.unroll.trip_bounds import Bound
 from passes.rules.unroll.unrolling import Unrolling
-from passes.types.value_types import dims_of, elem_type_of
-from passes.writing import spelling
+from passes.types.value_types import elem_type_of
+from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.purposes import GUARD_PROMISE
 
 
 def promised(site: Site, form: LoopForm, most: int) -> NodeProto:
-    """The site's Loop, made to fail in the iteration behind the last that is allowed.
+    """The site's Loop, made to fail if it runs more iterations than promised.
 
-    Only verification runs it: it tells a broken promise from a wrong rewrite.
+    Only verification runs it, to distinguish a broken promise from a wrong rewrite.
     """
     assert form.condition is not None
     author = Author(site.target, site.names, f"{site.node.name or 'loop'}/promised")
     number = author.op("Reshape", form.iteration, author.ints())
     kept = author.op("Less", number, author.int(most))
-    given = form.condition.body_output
-    guarded = spelling.guarded(author, given, kept, TensorProto.BOOL)
+    output = form.condition.body_output
+    guarded = guards.guarded(author, output, kept, TensorProto.BOOL)
     body = GraphProto()
     body.CopyFrom(form.body)
     body.node.extend(author.nodes)
@@ -42,8 +42,8 @@ def promised(site: Site, form: LoopForm, most: int) -> NodeProto:
 
 
 class Bounded(Unrolling, ABC):
-    """Writes `bound.size` iterations; one takes place only where those before it did, and only
-    while the loop goes on. `_step` says how."""
+    """Writes `bound.size` iterations; each takes place only if those before it did, and the loop
+    goes on. `_step` writes one."""
 
     guards = GUARD_PROMISE
 
@@ -51,26 +51,21 @@ class Bounded(Unrolling, ABC):
         super().__init__(site, form, bound.size)
         self.bound = bound
         self.loop = form
-        self.count = self._counted(form)
-        assert form.condition is not None
-        initial = form.condition.initial
-        fixed = site.constant(initial) if initial else None
-        self.initial = "" if fixed is not None else initial  # a constant one is true here
-        self.ends = not Truth(site, form).ends_never()
+        count = TripCount(site, form)
+        self.count = "" if isinstance(count.declared, int) else self._scalar(form.trip_count)
+        self.initial = count.starts
+        self.ends = count.ends_early
 
-    def _counted(self, form: LoopForm) -> str:
-        """M, where it is not known to allow what is written."""
-        if self.site.constant(form.trip_count) is not None:
-            return ""
-        return _scalar(self.author, form.trip_count, self.site.type_of(form.trip_count))
+    def _scalar(self, name: str) -> str:
+        return spelling.scalar(self.author, name, self.site.type_of(name))
 
     def edit(self, note: str) -> Edit:
-        """Write the iterations, then what the last that took place handed on and all collected."""
+        """Write the iterations, then the states after the last one that ran, and all collected
+        rows."""
         author = self.author
         author.adopt(self.body.nodes, self.body.constants)
-        states = [one.initial for one in self.form.carried]
-        started = _scalar(author, self.initial, self.site.type_of(self.initial))
-        going = self._both([started], 0)
+        states = [carried.initial for carried in self.form.carried]
+        going = self._both([self._scalar(self.initial)], 0)
         flags = []
         for index in range(self.trips):
             flags.append(going)
@@ -78,28 +73,28 @@ class Bounded(Unrolling, ABC):
             going = self._both(self._still(going, go_on), index + 1)
         if not self.bound.promised:
             self._finish(states, flags, "")
-            return replace(self._cleaned(note), limit=Limit(self.trips))
-        asked = bool(self.site.options.check_output)
-        with nullcontext() if asked else author.serving(self.guards):
+            return replace(self._cleaned(note), claim=Claim(limit=Limit(self.trips)))
+        reported = bool(self.site.options.check_output)
+        with nullcontext() if reported else author.serving(self.guards):
             kept = author.op("Not", going, outputs=[author.fresh("enough")])
-        check = kept if asked else ""
+        check = kept if reported else ""
         self._finish(states, flags, "" if check or self._valid_inputs else kept)
         edit = self._cleaned(note, [check] if check else ())
         broken = promised(self.site, self.loop, self.trips)
-        return replace(edit, limit=Limit(self.trips, broken, check))
+        return replace(edit, claim=Claim(limit=Limit(self.trips, broken, check)))
 
     def _finish(self, states: Sequence[str], flags: Sequence[str], kept: str) -> None:
         for carried, state in zip(self.form.carried, states, strict=True):
             self._hand_on(state, carried.final, kept)
-        if not any(one.tensor for one in self.form.collected):
+        if not any(collected.tensor for collected in self.form.collected):
             return
         count = self._how_many(flags)
-        for one, rows in zip(self.form.collected, self.collected, strict=True):
-            if one.tensor:
+        for collected, rows in zip(self.form.collected, self.collected, strict=True):
+            if collected.tensor:
                 every = self.author.op("Concat", *rows, axis=0) if len(rows) > 1 else rows[0]
-                elem_type = elem_type_of(self.site.type_of(one.tensor))
+                elem_type = elem_type_of(self.site.type_of(collected.tensor))
                 self._hand_on(
-                    spelling.prefix(self.author, every, count, elem_type), one.tensor, kept
+                    spelling.prefix(self.author, every, count, elem_type), collected.tensor, kept
                 )
 
     def _how_many(self, flags: Sequence[str]) -> str:
@@ -116,29 +111,29 @@ class Bounded(Unrolling, ABC):
 
     @abstractmethod
     def _step(self, index: int, going: str, states: list[str]) -> tuple[list[str], str]:
-        """Write iteration `index`, which takes place where `going` (always where that is empty).
+        """Write iteration `index`, which takes place if `going` holds (always if that is empty).
 
-        Answers with the states behind it and with the body's condition, a scalar; what it
-        collects goes to `collected`, each a row [1, ...] that counts only where it took place.
+        Returns the states after it and the body's condition, a scalar; what it
+        collects goes to `collected`, each a row [1, ...] that counts only if it took place.
         """
 
     def _flat(self, index: int, states: list[str]) -> tuple[list[str], list[str], str]:
-        """Write an iteration as it is: its states, its rows and its condition."""
+        """Write an iteration unconditionally: its states, its rows and its condition."""
         written = self._written(self.author, f"it{index}", self._number(index), states)
         self.value_info += written.value_info
         self.annotations += written.annotations
         count = 1 + len(states)
-        rows = [spelling.unsqueeze(self.author, one, 0) for one in written.outputs[count:]]
+        rows = [spelling.unsqueeze(self.author, output, 0) for output in written.outputs[count:]]
         return written.outputs[1:count], rows, self._condition(self.author, written.outputs[0])
 
     def _condition(self, author: Author, name: str) -> str:
-        """The body's condition, a scalar; "" where it does not count."""
+        """The body's condition, a scalar; "" where it is ignored."""
         assert self.form.condition is not None
         known = self.site.body_type_of("body", self.form.condition.body_output)
-        return _scalar(author, name, known) if self.ends else ""
+        return spelling.scalar(author, name, known) if self.ends else ""
 
     def _still(self, going: str, go_on: str) -> list[str]:
-        """What tells that the loop goes on behind an iteration, but for M."""
+        """The conditions for going on after an iteration, besides M."""
         return [going, go_on]
 
     def _keep(self, rows: Sequence[str]) -> None:
@@ -147,21 +142,14 @@ class Bounded(Unrolling, ABC):
 
     def _both(self, conditions: Sequence[str], index: int) -> str:
         """Whether iteration `index` takes place, by these conditions and by M; "" for always."""
-        parts = [one for one in conditions if one]
+        parts = [condition for condition in conditions if condition]
         if self.count:
             parts.append(self.author.op("Less", self.author.int(index), self.count))
         return spelling.both(self.author, parts) if parts else ""
 
 
-def _scalar(author: Author, name: str, known: TypeProto | None) -> str:
-    """A number or condition, which may be a vector of one; "" where there is none."""
-    if not name or dims_of(known) == ():
-        return name
-    return author.op("Reshape", name, author.ints())
-
-
 class Masked(Bounded):
-    """Every iteration runs; what it gives is taken where the loop had not ended."""
+    """Runs every iteration, and selects its results only where the loop had not ended."""
 
     def _step(self, index: int, going: str, states: list[str]) -> tuple[list[str], str]:
         """Write an iteration, and choose between its states and those before it."""
@@ -178,7 +166,7 @@ class Masked(Bounded):
     def _chosen(self, position: int, index: int, going: str, new: str, old: str) -> str:
         if new == old:
             return old
-        one = self.form.carried[position]
-        elem_type = elem_type_of(self.site.body_type_of("body", one.body_input))
-        name = self.author.names.fresh(f"{one.body_output}/it{index}/kept")
+        carried = self.form.carried[position]
+        elem_type = elem_type_of(self.site.body_type_of("body", carried.body_input))
+        name = self.author.names.fresh(f"{carried.body_output}/it{index}/kept")
         return spelling.select(self.author, going, new, old, elem_type, [name])

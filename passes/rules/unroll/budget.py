@@ -8,10 +8,9 @@ from onnx import GraphProto, NodeProto
 
 from passes.ir import scope as scoping
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import Refused, Site, Slot
 from passes.writing.draft import ITERATION_KEY
 
-MOST_NODES = 100_000
 MOST_BYTES = 1 << 30  # protobuf reads no message of 2 GB
 #: How often a body may be copied by loops around it, each of which copies its copies.
 _MOST_COPIES = 128
@@ -31,29 +30,34 @@ class Cost:
         return Cost(self.nodes + other.nodes, self.bytes + other.bytes)
 
 
+_ALLOWED_BY_PATH: Slot[dict[str, Cost]] = Slot()
+_WRITTEN_EARLIER: Slot[Cost] = Slot()
+
+
 def allow(site: Site, form: LoopForm, count: int) -> None:
-    """See that `count` iterations may be written, beside what other loops were allowed.
+    """Check that `count` iterations may be written, beside what other loops were allowed.
 
     Raises:
         Refused: they are too many nodes or bytes; the sentence has the numbers.
     """
-    allowed: dict[str, Cost] = site.memory.once("allowed by path", dict)
+    allowed = site.memory.once(_ALLOWED_BY_PATH, dict)
     others = [cost for path, cost in allowed.items() if not _is_within(path, site.path)]
     spent = _sum(others, site)
     each = _cost_of(form)
-    wanted = each.times(count)
+    requested = each.times(count)
     most = Cost(site.options.max_nodes, MOST_BYTES)
     left = Cost(max(0, most.nodes - spent.nodes), max(0, most.bytes - spent.bytes))
-    if wanted.nodes > left.nodes or wanted.bytes > left.bytes:
+    if requested.nodes > left.nodes or requested.bytes > left.bytes:
         raise _too_much(site, each, count, most, spent, left)
-    allowed[site.path] = wanted
+    allowed[site.path] = requested
 
 
 def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) -> None:
-    """See that what a loop writes grows with the nodes of the model, however deep loops are nested.
+    """Check that what a loop writes grows with the nodes of the model, however deeply loops are
+    nested.
 
-    `count` copies of the body are to be written; loops in it whose metadata has the `key` stand
-    where the same was done before.
+    `count` copies of the body are to be written; loops in it whose metadata has the `key` were
+    copied in the same way before.
 
     Raises:
         Refused: the innermost loop would be copied too often.
@@ -62,7 +66,7 @@ def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) ->
     if levels and count ** (levels + 1) > _MOST_COPIES:
         raise Refused(
             "too-many-nodes",
-            f"{count} copies of a body in which {levels} loops in one another were copied {count} "
+            f"{count} copies of a body in which {levels} nested loops were copied {count} "
             f"times are {count ** (levels + 1)} of the innermost one; at most {_MOST_COPIES} are "
             "allowed",
             [site.path],
@@ -70,9 +74,9 @@ def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) ->
 
 
 def _levels(node: NodeProto, key: str) -> int:
-    """How many nodes in one another, this one among them, have a key in their metadata."""
-    inner = (_levels(one, key) for _, graph in scoping.subgraphs(node) for one in graph.node)
-    return max(inner, default=0) + any(one.key == key for one in node.metadata_props)
+    """The depth of nested nodes, this one included, that have a key in their metadata."""
+    inner = (_levels(child, key) for _, graph in scoping.subgraphs(node) for child in graph.node)
+    return max(inner, default=0) + any(entry.key == key for entry in node.metadata_props)
 
 
 def _too_much(site: Site, each: Cost, count: int, most: Cost, spent: Cost, left: Cost) -> Refused:
@@ -103,15 +107,15 @@ def _is_within(path: str, outer: str) -> bool:
 
 
 def _cost_of(form: LoopForm) -> Cost:
-    """What one iteration takes: the nodes of the body, and one that reads each scanned input."""
-    graphs = [one for one in scoping.graphs_below(form.body) if isinstance(one, GraphProto)]
+    """The cost of one iteration: the nodes of the body, and one that reads each scanned input."""
+    graphs = [graph for graph in scoping.graphs_below(form.body) if isinstance(graph, GraphProto)]
     nodes = sum(len(graph.node) for graph in graphs) + len(form.scanned)
     weights = sum(tensor.ByteSize() for graph in graphs for tensor in graph.initializer)
     return Cost(max(1, nodes), max(0, form.body.ByteSize() - weights))
 
 
 def _written_earlier(site: Site) -> Cost:
-    """What the rounds before this one wrote into the model."""
+    """The cost of what earlier rounds wrote into the model."""
 
     def counted() -> Cost:
         written = [
@@ -119,8 +123,8 @@ def _written_earlier(site: Site) -> Cost:
             for _, top in scoping.owners(site.model.proto)
             for owner in scoping.graphs_below(top)
             for node in owner.node
-            if any(one.key == ITERATION_KEY for one in node.metadata_props)
+            if any(entry.key == ITERATION_KEY for entry in node.metadata_props)
         ]
         return Cost(len(written), sum(node.ByteSize() for node in written))
 
-    return site.memory.once("written earlier", counted)
+    return site.memory.once(_WRITTEN_EARLIER, counted)

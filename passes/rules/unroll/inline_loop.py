@@ -1,4 +1,4 @@
-"""The rule `inline-loop`: a loop that runs once, or never, is no loop."""
+"""The rule `inline-loop`: a loop that runs at most once is replaced by its iteration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.known_failure import refuse_known_failure
 from passes.analysis.safety.randomness import first_random
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.raise_loop.raise_loop import raise_loop
 from passes.rules.unroll.few_iterations import may_be_written_out, starts
+from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.trip_bounds import bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
@@ -38,16 +39,16 @@ def inline_loop(site: Site) -> Edit:
         y = Add (h, x_t)
         z = Unsqueeze (y, axes)
 
-    A loop that never runs hands on its initial values, and collects nothing. It is `unroll` for
+    A loop that never runs returns its initial values, and collects nothing. This is `unroll` for
     just these loops, with its guards: where scanned lengths may differ the new model fails as the
-    Scan does, unless inputs are taken for valid. In `optimize`, a Loop of a few iterations is
-    written out, too, where that is quicker than a Scan: see `few_iterations.py`.
+    Scan does, unless inputs are assumed to be valid. In `optimize`, a Loop of a few iterations is
+    written out, too, where that is faster than a Scan: see `few_iterations.py`.
 
     Refuses:
     - `unknown-rank-of-nothing`: no iteration runs, and the rank of a collected element is unknown
-    - `iteration-fails`: the iteration cannot run on what is known where it stands
-    - `opset-too-old`: no iteration runs, the size of a collected element is only known when the
-      model runs, and the opset is below 9
+    - `iteration-fails`: the iteration cannot run with the sizes and constants known there
+    - `opset-too-old`: no iteration runs, the size of a collected element is known only at run time,
+      and the opset is below 9
     """
     form = LoopForm.from_node(site.node, site.opset)
     trips = _trips(site, form)
@@ -57,7 +58,7 @@ def inline_loop(site: Site) -> Edit:
         if trips > 1 and starts(edit.nodes, trips) >= starts(_as_scan(site), trips):
             raise NothingToDo
         refuse_known_failure(site, edit)
-        return replace(edit, context=context_of(site))  # maybe it tells the trip count
+        return replace(edit, context=context_of(site))  # the trip count may follow from it
     except Refused as refused:
         if refused.code != "unknown-shape":
             raise
@@ -65,7 +66,7 @@ def inline_loop(site: Site) -> Edit:
 
 
 def _as_scan(site: Site) -> Sequence[NodeProto]:
-    """What the loop becomes where it is not written out.
+    """What the loop becomes if it is not written out.
 
     Raises:
         NothingToDo: its iterations fail.
@@ -83,26 +84,18 @@ class _Inlining(Unrolling):
 
 
 def _trips(site: Site, form: LoopForm) -> int:
-    """How many iterations are written out.
+    """The number of iterations to write out.
 
     Raises:
-        NothingToDo: the loop may run more often, or it is not known which.
+        NothingToDo: the loop may run more often, or its trip count is unknown.
     """
     try:
         bound = bound_of(site, form)
     except Refused:
         raise NothingToDo from None
     few = site.options.quicker and bound.exact and may_be_written_out(site, form, bound.size)
-    if bound.promised or not (bound.exact or _starts(site, form)):
+    if bound.promised or not (bound.exact or not TripCount(site, form).starts):
         raise NothingToDo
     if bound.size > 1 and (not few or first_random(site.model, form.body.node) is not None):
         raise NothingToDo
     return bound.size
-
-
-def _starts(site: Site, form: LoopForm) -> bool:
-    """Whether the first iteration takes place: what the body says counts for the second one."""
-    if form.condition is None or not form.condition.initial:
-        return True
-    initial = site.constant(form.condition.initial)
-    return initial is not None and initial.size == 1 and bool(initial.item())

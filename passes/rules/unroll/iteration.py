@@ -1,4 +1,4 @@
-"""One iteration of a loop, written out: the body's nodes with names of their own."""
+"""One iteration of a loop, written out: the body's nodes under new names."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _FREE_SYMBOLS: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Iteration:
-    """The nodes of one iteration, what the body's outputs are called, and types of its values.
+    """The nodes of one iteration, the names of the body's outputs, and types of its values.
 
-    `names` says what the values of the body are called in this iteration.
+    `names` maps the values of the body to their names in this iteration.
     """
 
     nodes: list[Draft]
@@ -39,18 +39,20 @@ def write_iteration(
     tag: str,
     symbols: frozenset[str] = _FREE_SYMBOLS,
 ) -> Iteration:
-    """Clone the body's nodes: `inputs` says what its inputs are called outside, `tag` (`it3`)
-    ends the new names. Of the symbolic dims, `symbols` are those that mean the same outside."""
+    """Clone the body's nodes: `inputs` maps its inputs to outer names, `tag` (`it3`)
+    ends the new names. `symbols` are the symbolic dims that mean the same outside."""
     mapping = dict(inputs)
     fresh = author.names.fresh
     nodes = [pattern.copied(mapping, fresh, tag) for pattern in body.patterns]
     outputs = [mapping.get(name, name) for name in scoping.output_names(body.graph)]
-    made = body.made
-    infos = [retyped(one, mapping, symbols) for one in body.graph.value_info if one.name in made]
+    defined = body.defined
+    infos = [
+        retyped(value, mapping, symbols) for value in body.graph.value_info if value.name in defined
+    ]
     annotations = [
-        scoping.renamed_annotation(one, mapping)
-        for one in body.graph.quantization_annotation
-        if one.tensor_name in made
+        scoping.renamed_annotation(annotation, mapping)
+        for annotation in body.graph.quantization_annotation
+        if annotation.tensor_name in defined
     ]
     return Iteration(nodes, outputs, infos, annotations, mapping)
 
@@ -58,7 +60,7 @@ def write_iteration(
 def retyped(
     value: ValueInfoProto, own: Mapping[str, str], symbols: frozenset[str]
 ) -> ValueInfoProto:
-    """The type under the new name; a symbol of the body may differ from iteration to iteration."""
+    """The type under the new name; a symbol of the body may differ between iterations."""
     copy = ValueInfoProto()
     copy.CopyFrom(value)
     copy.name = own[value.name]

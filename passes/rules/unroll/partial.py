@@ -1,13 +1,13 @@
-"""Writes a Loop that does several iterations at a time, and one that does the rest."""
+"""Writes a Loop that runs several iterations at a time, and one for the rest."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
-from passes.analysis.safety.unread import doubts_of
+from passes.analysis.bodies.liveness import doubts_of
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Site
@@ -18,12 +18,13 @@ from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.body_outputs import named, own, without_copies
+from passes.writing.branches import Branch, Results, either
 from passes.writing.tidy import Tidy
 
 
 @dataclass(frozen=True)
 class Interleaving:
-    """`rounds` and `rest` name how often both loops run, int64 scalars."""
+    """`rounds` and `rest` name the trip counts of both loops, int64 scalars."""
 
     author: Author
     factor: int
@@ -31,53 +32,55 @@ class Interleaving:
     rest: str
 
     def write(self, parts: Sequence[str], tail: str, kind: TypeProto, name: str) -> None:
-        """What the copies collected (`parts`), in the order of the iterations, then what the rest
-        did (`tail`), of type `kind`, as `name`.
+        """Write what the copies collected (`parts`), in the order of the iterations, then what the
+        rest collected (`tail`), of type `kind`, as `name`.
 
         A loop that did not run knows only some sizes of what it collected, so only what did run
-        is put together.
+        is concatenated.
         """
         author = self.author
         some = author.op("Less", author.int(0), self.rounds)
-        together = author.inside(f"{author.prefix}/ordered")
-        inside = self._joined(together, self._interleaved(together, parts), tail, kind)
-        alone = author.inside(f"{author.prefix}/alone")
-        only = alone.op("Identity", tail)
-        author.op(
-            "If",
-            some,
-            outputs=[name],
-            then_branch=together.graph("ordered", [], [helper.make_value_info(inside, kind)]),
-            else_branch=alone.graph("alone", [], [helper.make_value_info(only, kind)]),
-        )
+
+        def ordered(inner: Author) -> str:
+            return self._joined(inner, self._interleaved(inner, parts), tail, kind)
+
+        branches = {
+            "then_branch": _branch("ordered", ordered),
+            "else_branch": _branch("alone", lambda inner: inner.op("Identity", tail)),
+        }
+        either(author, some, branches, [name], [kind])
 
     def _interleaved(self, author: Author, parts: Sequence[str]) -> str:
         """Row r of copy c becomes row r * factor + c."""
         count = author.int(self.factor)
         vector = spelling.unsqueeze(author, self.rounds, 0)
-        at = spelling.arange(author, author.op("Mul", vector, author.ints(self.factor)))
-        row = author.op("Div", at, count)
-        copy = author.op("Sub", at, author.op("Mul", row, count))
+        position = spelling.arange(author, author.op("Mul", vector, author.ints(self.factor)))
+        row = author.op("Div", position, count)
+        copy = author.op("Sub", position, author.op("Mul", row, count))
         index = author.op("Add", author.op("Mul", copy, self.rounds), row)
         return author.op("Gather", author.op("Concat", *parts, axis=0), index, axis=0)
 
     def _joined(self, author: Author, rows: str, tail: str, kind: TypeProto) -> str:
-        both, first = author.inside(f"{author.prefix}/both"), author.inside(f"{author.prefix}/one")
-        all_rows, same = both.op("Concat", rows, tail, axis=0), first.op("Identity", rows)
-        return author.op(
-            "If",
-            self.author.op("Less", self.author.int(0), self.rest),
-            then_branch=both.graph("both", [], [helper.make_value_info(all_rows, kind)]),
-            else_branch=first.graph("one", [], [helper.make_value_info(same, kind)]),
-        )
+        condition = self.author.op("Less", self.author.int(0), self.rest)
+        joined = author.fresh("if")
+        branches = {
+            "then_branch": _branch("both", lambda inner: inner.op("Concat", rows, tail, axis=0)),
+            "else_branch": _branch("one", lambda inner: inner.op("Identity", rows)),
+        }
+        either(author, condition, branches, [joined], [kind])
+        return joined
 
 
-#: The metadata of loops that are unrolled in part: with which factor.
+def _branch(label: str, write: Callable[[Author], str]) -> Branch:
+    return Branch(label, lambda inner: Results([write(inner)]), name=label)
+
+
+#: The metadata key of loops that are unrolled in part; its value is the factor.
 PARTIAL_KEY = "passes.factor"
 
 
 class Partial:
-    """Writes both loops in the place of a site's node."""
+    """Writes both loops in place of a site's node."""
 
     def __init__(self, site: Site, form: LoopForm, factor: int) -> None:
         self.site = site
@@ -85,7 +88,7 @@ class Partial:
         self.author = Author(site.target, site.names, site.node.name or "loop")
         self.body = SharedBody.of(form.body, self.author, site.is_visible)
         self.form = replace(form, body=self.body.graph, constant_inputs=())
-        self.doubts: set[str] = set()  # what may fail, as the iterations of a round call it
+        self.doubts: set[str] = set()  # what may fail, by its names in a round
         self._doubts = doubts_of(site, form)
         self.true = spelling.true(self.author, form.condition_rank)
 
@@ -100,9 +103,9 @@ class Partial:
         states, rows = self._rounds(rounds)
         last = self._rest(rest, done, states)
         ordered = Interleaving(author, self.factor, rounds, rest)
-        for one, parts, tail in zip(self.form.collected, rows, last, strict=True):
-            if one.tensor:
-                ordered.write(parts, tail, self._rows_type(one), one.tensor)
+        for collected, parts, tail in zip(self.form.collected, rows, last, strict=True):
+            if collected.tensor:
+                ordered.write(parts, tail, self._rows_type(collected), collected.tensor)
         return Edit(
             tuple(author.nodes),
             tuple(author.constants),
@@ -111,33 +114,33 @@ class Partial:
         )
 
     def _scalar(self, trips: str) -> str:
-        """The trip count, which may be a vector of one, and negative for none."""
+        """The trip count as a scalar of 0 or more; it may be a vector of one element, or
+        negative."""
         author = self.author
-        if dims_of(self.site.type_of(trips)) != ():
-            trips = author.op("Reshape", trips, author.ints())
+        trips = spelling.scalar(author, trips, self.site.type_of(trips))
         zero = author.int(0)
         return author.op("Where", author.op("Less", zero, trips), trips, zero)
 
     def _rounds(self, rounds: str) -> tuple[list[str], list[list[str]]]:
         """The loop over rounds: its final states; for each collected value its parts by copy."""
         form, fresh = self.form, self.author.fresh
-        states = [fresh(f"{one.body_output}/rounds") for one in form.carried]
+        states = [fresh(f"{carried.body_output}/rounds") for carried in form.carried]
         rows = [
-            [fresh(f"{one.body_output}/it{copy}/rows") for copy in range(self.factor)]
-            for one in form.collected
+            [fresh(f"{collected.body_output}/it{copy}/rows") for copy in range(self.factor)]
+            for collected in form.collected
         ]
         body, names = self._round()
         count = 1 + len(states)
         carried = [
-            Carried(one.initial, inside, outside, final)
-            for one, inside, outside, final in zip(
+            Carried(carried.initial, inside, outside, final)
+            for carried, inside, outside, final in zip(
                 form.carried, scoping.input_names(body)[2:], names[1:count], states, strict=True
             )
         ]
         flat = [name for parts in rows for name in parts]
         collected = tuple(map(Collected, names[count:], flat))
         inputs = scoping.input_names(body)
-        made = LoopForm(
+        loop = LoopForm(
             Kind.LOOP,
             body,
             tuple(carried),
@@ -146,27 +149,27 @@ class Partial:
             condition=Condition("", inputs[1], names[0]),
             iteration=inputs[0],
         )
-        self._adopt(made.to_node(), "rounds")
+        self._adopt(loop.to_node(), "rounds")
         return states, rows
 
     def _round(self) -> tuple[GraphProto, list[str]]:
-        """The body of that loop, and what its outputs are called."""
+        """The body of that loop, and the names of its outputs."""
         inner = self.author.inside(f"{self.author.prefix}/round")
         number, go = inner.fresh("number"), inner.fresh("go")
         inputs = [
             *map(helper.make_value_info, (number, go), self.form.head_types),
-            *(named(one, inner.fresh(one.name)) for one in self.body.graph.input[2:]),
+            *(named(value, inner.fresh(value.name)) for value in self.body.graph.input[2:]),
         ]
         first = inner.op("Mul", number, inner.int(self.factor))
         states, collected, types_inside = self._copies(
-            inner, first, [one.name for one in inputs[2:]]
+            inner, first, [value.name for value in inputs[2:]]
         )
         results = [go, *states, *collected]
         declared = list(self.body.graph.output)
         types = [inputs[1], *declared[1 : 1 + len(states)]]
         for value in declared[1 + len(states) :]:
             types += [value] * self.factor
-        names = [own(inner, one, value) for one, value in zip(results, types, strict=True)]
+        names = [own(inner, result, value) for result, value in zip(results, types, strict=True)]
         nodes, constants = Tidy(
             inner,
             frozenset(names),
@@ -176,16 +179,16 @@ class Partial:
             doubts=self.doubts,
         ).clean()
         nodes, names = without_copies(nodes, names)
-        outputs = [named(one, name) for one, name in zip(types, names, strict=True)]
-        made = {name for node in nodes for name in node.output}.difference(names)
+        outputs = [named(value, name) for value, name in zip(types, names, strict=True)]
+        defined = {name for node in nodes for name in node.output}.difference(names)
         plain = f"{self.body.graph.name or 'body'}_rounds"
-        known = [one for one in types_inside if one.name in made]
+        known = [value for value in types_inside if value.name in defined]
         return helper.make_graph(nodes, plain, inputs, outputs, constants, value_info=known), names
 
     def _copies(
         self, inner: Author, first: str, states: Sequence[str]
     ) -> tuple[list[str], list[str], list[ValueInfoProto]]:
-        """The iterations of a round: the states behind it, what each collected, by value, and
+        """The iterations of a round: the states after it, what each collected, by value, and
         the types that the body declares."""
         names = scoping.input_names(self.body.graph)
         current = list(states)
@@ -208,11 +211,13 @@ class Partial:
         return written
 
     def _rest(self, rest: str, done: str, states: Sequence[str]) -> list[str]:
-        """The loop over what remains: answers with what it collected."""
+        """Write the loop over the remaining iterations; returns what it collected."""
         inner = self.author.inside(f"{self.author.prefix}/rest")
         graph = remaining_body(inner, self.form, self.body, "rest", first=done, counted=True)
-        rows = [self.author.fresh(f"{one.body_output}/rest") for one in self.form.collected]
-        finals = [one.final or self.author.fresh("unused") for one in self.form.carried]
+        rows = [
+            self.author.fresh(f"{collected.body_output}/rest") for collected in self.form.collected
+        ]
+        finals = [carried.final or self.author.fresh("unused") for carried in self.form.carried]
         node = helper.make_node("Loop", [rest, "", *states], [*finals, *rows], body=graph)
         self._adopt(node, "rest")
         return rows
@@ -227,9 +232,9 @@ class Partial:
         node.metadata_props.add(key=PARTIAL_KEY, value=f"{self.factor}")
         self.author.adopt([node])
 
-    def _rows_type(self, one: Collected) -> TypeProto:
-        """The type of collected rows; sizes are not known in both branches."""
-        known = self.site.body_type_of("body", one.body_output)
+    def _rows_type(self, collected: Collected) -> TypeProto:
+        """The type of collected rows; its sizes are not known in both branches."""
+        known = self.site.body_type_of("body", collected.body_output)
         dims = dims_of(known)
         rank = None if dims is None else (None, *(None for _ in dims))
         return tensor_type(elem_type_of(known), rank)

@@ -1,4 +1,4 @@
-"""A body prepared for being written out many times: what never changes stands outside, once."""
+"""A body prepared for being written out many times: its constants stand outside, once."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from passes.writing.draft import Pattern
 class SharedBody:
     """A body whose weights, at every depth, stand outside, where all iterations read them.
 
-    `constants` are its initializers and Constant nodes, `nodes` the Constant nodes that are no
-    dense tensors: sparse ones, and attributes of the function around. `annotations` tell how
-    the constants are quantized.
+    `constants` are its initializers and Constant nodes, `nodes` the Constant nodes that are not
+    dense tensors: sparse ones, and attributes of the surrounding function. `annotations` are the
+    quantization annotations of the constants.
     """
 
     graph: GraphProto
@@ -30,20 +30,20 @@ class SharedBody:
 
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
-        """The nodes of the graph, to be written again and again."""
+        """The nodes of the graph, as patterns to copy."""
         return tuple(map(Pattern.of, self.graph.node))
 
     @cached_property
-    def made(self) -> frozenset[str]:
-        """What these nodes define."""
-        return frozenset(name for one in self.patterns for name in one.outputs if name)
+    def defined(self) -> frozenset[str]:
+        """The values that these nodes define."""
+        return frozenset(name for pattern in self.patterns for name in pattern.outputs if name)
 
     @classmethod
     def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:
-        """Move what is constant out of a copy of `body`.
+        """Move the constants out of a copy of `body`.
 
-        `visible` says what means something where the body's nodes will stand: what the bodies
-        nested in it call so is renamed, for it would hide that.
+        `visible` says which names mean something where the body's nodes will stand: definitions of
+        these names in nested bodies are renamed, since they would shadow the outer values.
         """
         graph = GraphProto()
         graph.CopyFrom(body)
@@ -79,7 +79,7 @@ class _Pool:
         return copy.name
 
     def node(self, node: NodeProto) -> str:
-        """Take a Constant that is no dense tensor."""
+        """Take a Constant that is not a dense tensor."""
         copy = NodeProto()
         copy.CopyFrom(node)
         copy.output[0] = self.author.fresh(node.output[0])

@@ -7,16 +7,16 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.safety.known_failure import refuse_known_failure
 from passes.analysis.safety.randomness import first_random
-from passes.analysis.safety.selectable import objection
 from passes.ir.operators import op_of
-from passes.ir.versions import WHERE_SINCE
+from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.unroll.bounded import Masked
 from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
 from passes.rules.unroll.budget import allow
+from passes.rules.unroll.known_failure import refuse_known_failure
+from passes.rules.unroll.selectable import objection
 from passes.rules.unroll.trip_bounds import Bound, bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
@@ -45,32 +45,32 @@ def unroll(site: Site) -> Edit:
         y = Add ("t/it0", "x_t/it1")
         z = Concat (...)
 
-    Weights of the body are shared by all iterations; nodes say in their metadata which iteration
-    they were written for. Innermost loops go first. What the iteration number, known shapes and
-    known conditions decide is folded, in these nodes only. Scanned lengths and state shapes that
-    may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
+    All iterations share the weights of the body; the metadata of nodes says which iteration
+    they were written for. Innermost loops go first. What follows from the iteration number, known
+    shapes and known conditions is folded, in these nodes only. Scanned lengths and state shapes
+    that may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
 
-    A Loop that may end before its trip count M, or before the `--max-trips N` that a user says, is
-    written out that often. Where its body may run on (`--bounded select`), each state is selected
-    from before and behind the iteration; else (`--bounded if`) each iteration stands in an If.
-    Collected outputs are cut to the iterations that took place. If the loop would run more than N
-    times, the new model fails as a whole, or, with `--check-output NAME`, says so in one more
-    output, a bool; `--assume valid-inputs` leaves that out. A while that counts from a number to a
-    number has a trip count, and so has a loop whose M follows from sizes that are known.
+    A Loop that may end before its trip count M, or before the `--max-trips N` that a user promises,
+    is written out that often. Where its body may run on (`--bounded select`), each state is
+    selected from before and after the iteration; else (`--bounded if`) each iteration stands in an
+    If. Collected outputs are cut to the iterations that took place. If the loop would run more than
+    N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one more
+    output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from one
+    constant to another has a trip count, and so has a loop whose M follows from known sizes.
 
     Refuses:
-    - `trip-count-not-static`: how often the loop runs is only known when the model runs
+    - `trip-count-not-static`: the trip count is known only at run time
     - `too-many-nodes`: the iterations would take more nodes or bytes than are allowed
     - `random`: the body draws random numbers, and every copy would draw the same ones
-    - `unknown-shape`: it may be that no iteration runs, and a collected element has no known rank
+    - `unknown-shape`: possibly no iteration runs, and the rank of a collected element is unknown
     - `not-speculatable`: `--bounded select`: the body may fail where the loop has ended
     - `not-a-tensor`: a sequence or optional is carried, for which there is no If or no guard
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
-    - `iteration-fails`: an iteration cannot run on what is known where it stands
-    - `inner-check`: `--check-output`: the loop stands in a body, whose values are no outputs
+    - `iteration-fails`: an iteration cannot run with the sizes and constants known there
+    - `inner-check`: `--check-output`: the loop stands in a body, whose values cannot be outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
-      and would collect elements of a size that is only known when the model runs
+      and would collect elements of a size that is known only at run time
     """
     form = LoopForm.from_node(site.node, site.opset)
     bound = bound_of(site, form)
@@ -82,26 +82,26 @@ def unroll(site: Site) -> Edit:
     if not bound.exact:
         return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
     edit = refuse_known_failure(site, Unrolling(site, form, bound.size).edit(note))
-    return replace(edit, context=context_of(site))  # maybe it tells the trip count
+    return replace(edit, context=context_of(site))  # the trip count may follow from it
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
     """Write out a loop that may end earlier."""
-    if site.target < WHERE_SINCE:
+    if site.target < HAS_CONSTANT_OF_SHAPE:
         raise Refused(
             "opset-too-old",
             f"the loop may end before its bound, but opset {site.target} has no Where and no "
-            f"ConstantOfShape, which came with opset {WHERE_SINCE}",
+            f"ConstantOfShape, which came with opset {HAS_CONSTANT_OF_SHAPE}",
             [site.path],
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
         raise Refused("inner-check", "the loop stands in a body or function", [site.path])
-    wanted = site.options.bounded
+    mode = site.options.bounded
     reason = objection(site, form)
-    if wanted == "select" and reason is not None:
+    if mode == "select" and reason is not None:
         raise reason
-    if wanted == "select" or (wanted == "auto" and reason is None):
+    if mode == "select" or (mode == "auto" and reason is None):
         return Masked(site, form, bound).edit(f"{note}, by select")
     refuse_what_no_branch_returns(site, form, bound)
     return Branched(site, form, bound).edit(f"{note}, by If")

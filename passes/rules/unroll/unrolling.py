@@ -8,66 +8,69 @@ from dataclasses import replace
 import numpy as np
 from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
 
+from passes.analysis.bodies import body_facts
+from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.integers.folding import Array
-from passes.analysis.safety.unread import doubts_of
-from passes.analysis.sizes.element_sizes import shape_of_none, size_of
-from passes.analysis.trip_count import facts
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.ir.versions import WHERE_SINCE
+from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site
-from passes.rules.lower_scan.kept_state import kept_state
 from passes.rules.unroll.iteration import Iteration, write_iteration
 from passes.rules.unroll.shared_body import SharedBody
 from passes.types.value_types import Dim, dims_of, elem_type_of
-from passes.writing import spelling
+from passes.writing import guards, spelling
 from passes.writing.author import Author
+from passes.writing.branches import Cleaning
+from passes.writing.element_sizes import shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
 from passes.writing.tidy import Tidy, small
 
 
-def empty_rows(author: Author, site: Site, form: LoopForm, one: Collected) -> str:
-    """A collected output of no iterations, typed and shaped: 0 where a size is not known.
+def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected) -> str:
+    """A collected output of no iterations, typed and shaped: 0 where a size is unknown.
 
     Raises:
-        Refused: `unknown-shape` where the rank is not known, `opset-too-old` where a size is only
-            known when the model runs, and the opset makes no tensor of such a size.
+        Refused: `unknown-shape` where the rank is unknown, `opset-too-old` where a size is known
+            only at run time, and the opset cannot create a tensor of such a size.
     """
-    known = site.body_type_of("body", one.body_output)
+    known = site.body_type_of("body", collected.body_output)
     dims = dims_of(known)
     if dims is None or not elem_type_of(known):
         raise Refused(
             "unknown-shape",
-            f"no iteration runs, and the rank of {one.body_output!r} is not known",
-            [site.path, one.body_output],
+            f"no iteration runs, and the rank of {collected.body_output!r} is unknown",
+            [site.path, collected.body_output],
         )
-    if any(isinstance(dim, str) for dim in dims):
-        if author.opset < WHERE_SINCE:
-            raise _too_old(author, site, one, dims)
-        sizes = [size_of(author, site, form, dim) for dim in dims]
-        return spelling.zeros(author, shape_of_none(author, sizes, one.axis), elem_type_of(known))
+    if author.opset >= HAS_CONSTANT_OF_SHAPE:
+        sizes = sizes_of(author, site, form, collected.body_output, dims)
+        if any(sizes[axis] for axis, dim in enumerate(dims) if not isinstance(dim, int)):
+            sizes = [size or author.ints(0) for size in sizes]
+            none = shape_of_none(author, sizes, collected.axis)
+            return spelling.zeros(author, none, elem_type_of(known))
+    elif any(isinstance(dim, str) for dim in dims):
+        raise _too_old(author, site, collected, dims)
     shape = [dim if isinstance(dim, int) else 0 for dim in dims]
-    shape.insert(one.axis % (len(shape) + 1), 0)
+    shape.insert(collected.axis % (len(shape) + 1), 0)
     if elem_type_of(known) == TensorProto.STRING:
         return author.strings([], tuple(shape))
     dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
     return author.constant(np.zeros(shape, dtype), "empty")
 
 
-def _too_old(author: Author, site: Site, one: Collected, dims: Sequence[Dim]) -> Refused:
+def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Dim]) -> Refused:
     return Refused(
         "opset-too-old",
-        f"no iteration runs, and opset {author.opset} makes no rows of {one.body_output!r} of "
-        f"shape {list(dims)}; opset {WHERE_SINCE} does",
-        [site.path, one.body_output],
+        f"no iteration runs, and opset {author.opset} cannot create rows of "
+        f"{collected.body_output!r} of shape {list(dims)}; opset {HAS_CONSTANT_OF_SHAPE} can",
+        [site.path, collected.body_output],
     )
 
 
 class Unrolling:
-    """Writes `trips` iterations of a loop in the place of its node.
+    """Writes `trips` iterations of a loop in place of its node.
 
-    `careful`: sizes are equal where they are known, not where they are called alike. A Scan fails
+    `careful`: only known sizes are equal, not those of one symbol. A Scan fails
     where a state changes its shape: unless all of these are known, writing it out is careful, and
     checks each state.
     """
@@ -84,16 +87,16 @@ class Unrolling:
         self.value_info: list[ValueInfoProto] = []
         self.annotations: list[TensorAnnotation] = list(self.body.annotations)
         self.collected: list[list[str]] = [[] for _ in form.collected]
-        self.doubts: set[str] = set()  # what may fail, as iterations call it
+        self.doubts: set[str] = set()  # what may fail, by its names in the iterations
         self._doubts = doubts_of(site, form)
         graphs = scoping.graphs_below(self.form.body)
         self._shapes = any(op_of(node) == "Shape" for graph in graphs for node in graph.node)
-        self._origin: dict[str, str] = {}  # values of an iteration, as the body calls them
+        self._origin: dict[str, str] = {}  # names in the body of the values of iterations
         read = scoping.all_reads(self.form.body.node)
         self._counts = form.iteration in read.union(scoping.output_names(self.form.body))
-        self._stable = facts.keeps_shape(site, form, symbols=False)
+        self._stable = body_facts.keeps_shape(site, form, symbols=False)
         self._guards = form.kind is Kind.SCAN and not self._valid_inputs
-        known = facts.keeps_shape(site, form, symbols=not self.careful)
+        known = body_facts.keeps_shape(site, form, symbols=not self.careful)
         self._typed = all(known.values())
         self.careful = self.careful or (self._guards and not all(self._stable.values()))
         self._symbols = frozenset(
@@ -103,23 +106,23 @@ class Unrolling:
         ) - {""}
 
     def edit(self, note: str) -> Edit:
-        """Write the iterations, then what they hand on and collected; clean what was written."""
+        """Write the iterations, the final states and what was collected; clean what was written."""
         author, form = self.author, self.form
         author.adopt(self.body.nodes, self.body.constants)
         agree = self._lengths_agree()
-        elements = [self._elements(one) for one in form.scanned]
-        states = [one.initial for one in form.carried]
+        elements = [self._elements(scanned) for scanned in form.scanned]
+        states = [carried.initial for carried in form.carried]
         for index in range(self.trips):
-            states = self._iteration(index, states, [one[index] for one in elements])
+            states = self._iteration(index, states, [element[index] for element in elements])
         for carried, state in zip(form.carried, states, strict=True):
             self._hand_on(state, carried.final, agree)
-        for one, rows in zip(form.collected, self.collected, strict=True):
-            if one.tensor:
-                self._hand_on(self._stacked(one, rows), one.tensor, agree)
+        for collected, rows in zip(form.collected, self.collected, strict=True):
+            if collected.tensor:
+                self._hand_on(self._stacked(collected, rows), collected.tensor, agree)
         return self._cleaned(note)
 
     def _cleaned(self, note: str, also: Collection[str] = ()) -> Edit:
-        """What was written, cleaned; `also` are names to keep beside the node's outputs."""
+        """What was written, cleaned; `also` are names to keep besides the node's outputs."""
         keep = frozenset(filter(None, (*self.site.node.output, *also)))
         nodes, constants = Tidy(
             self.author,
@@ -130,24 +133,27 @@ class Unrolling:
             doubts=self.doubts,
         ).clean()
         described = self.value_info or self.annotations
-        made = {name for node in nodes for name in node.output} - keep if described else set()
-        named = made | {one.name for one in constants}
-        annotations = [one for one in self.annotations if one.tensor_name in named]
+        defined = {name for node in nodes for name in node.output} - keep if described else set()
+        named = defined | {constant.name for constant in constants}
+        annotations = [
+            annotation for annotation in self.annotations if annotation.tensor_name in named
+        ]
         scales = {
-            entry.value for one in annotations for entry in one.quant_parameter_tensor_names
+            entry.value
+            for annotation in annotations
+            for entry in annotation.quant_parameter_tensor_names
         } - named
         return Edit(
             tuple(nodes),
-            (*constants, *(one for one in self.author.constants if one.name in scales)),
-            tuple(one for one in self.value_info if one.name in made),
+            (*constants, *(tensor for tensor in self.author.constants if tensor.name in scales)),
+            tuple(value for value in self.value_info if value.name in defined),
             note=note,
-            tidies=True,
             annotations=tuple(annotations),
             extras=self.author.extras(nodes),
         )
 
     def _iteration(self, index: int, states: list[str], elements: list[str]) -> list[str]:
-        """Write one; answers with its states."""
+        """Write one iteration; returns its states."""
         written = self._written(self.author, f"it{index}", self._number(index), states, elements)
         self.value_info += written.value_info
         self.annotations += written.annotations
@@ -189,14 +195,19 @@ class Unrolling:
         carried = self.form.carried[position]
         if self._stable[carried.body_input] or not self._guards or new == old:
             return new
-        return kept_state(author, self.site, carried, new, old)
+        return guards.kept_state(author, self.site, carried, new, old)
+
+    @property
+    def _cleaning(self) -> Cleaning:
+        """What is known for the branches that iterations stand in."""
+        return Cleaning(self._known, self._type_of, self.doubts)
 
     @property
     def _valid_inputs(self) -> bool:
         return self.site.assumes("valid-inputs")
 
     def _number(self, index: int) -> str:
-        """The number of an iteration; "" where nobody asks for it."""
+        """The number of an iteration; "" where nothing uses it."""
         return self.author.int(index) if self._counts else ""
 
     def _lengths_agree(self) -> str:
@@ -206,32 +217,34 @@ class Unrolling:
             return ""
         with author.serving(self.guards):
             sizes = [
-                spelling.squeeze(author, spelling.size_of_axis(author, one.tensor, one.axis), 0)
-                for one in self.form.scanned
-                if self._length(one) != self.trips
+                spelling.squeeze(
+                    author, spelling.size_of_axis(author, scanned.tensor, scanned.axis), 0
+                )
+                for scanned in self.form.scanned
+                if self._length(scanned) != self.trips
             ]
             checks = [author.op("Equal", size, author.int(self.trips)) for size in sizes]
             return spelling.both(author, checks) if checks else ""
 
-    def _length(self, one: Scanned) -> object:
-        dims = dims_of(self.site.type_of(one.tensor))
-        return None if dims is None else dims[one.axis]
+    def _length(self, scanned: Scanned) -> object:
+        dims = dims_of(self.site.type_of(scanned.tensor))
+        return None if dims is None else dims[scanned.axis]
 
-    def _elements(self, one: Scanned) -> list[str]:
+    def _elements(self, scanned: Scanned) -> list[str]:
         """The slices of a scanned tensor, in the order in which they are read."""
         author, count = self.author, self.trips
-        hints = [f"{one.body_input}/it{index}" for index in range(count)]
-        if one.reversed:
+        hints = [f"{scanned.body_input}/it{index}" for index in range(count)]
+        if scanned.reversed:
             hints.reverse()
-        parts = [one.tensor]
+        parts = [scanned.tensor]
         if count > 1:
             parts = [author.names.fresh(f"{hint}/part") for hint in hints]
-            spelling.split(author, one.tensor, one.axis, parts)
+            spelling.split(author, scanned.tensor, scanned.axis, parts)
         read = [
-            spelling.squeeze(author, part, one.axis, [author.names.fresh(hint)])
+            spelling.squeeze(author, part, scanned.axis, [author.names.fresh(hint)])
             for part, hint in zip(parts, hints, strict=False)
         ]
-        return read[::-1] if one.reversed else read
+        return read[::-1] if scanned.reversed else read
 
     def _hand_on(self, value: str, name: str, agree: str) -> None:
         if not name:
@@ -239,23 +252,25 @@ class Unrolling:
         if agree:
             elem_type = elem_type_of(self.site.type_of(name))
             with self.author.serving(self.guards):
-                spelling.guarded(self.author, value, agree, elem_type, [name])
+                guards.guarded(self.author, value, agree, elem_type, [name])
         else:
             self.author.op("Identity", value, outputs=[name])
 
-    def _stacked(self, one: Collected, rows: Sequence[str]) -> str:
+    def _stacked(self, collected: Collected, rows: Sequence[str]) -> str:
         if not rows:
-            return self._nothing(self.author, one)
-        ordered = reversed(rows) if one.reversed else rows
-        lifted = [spelling.unsqueeze(self.author, row, one.axis) for row in ordered]
-        return self.author.op("Concat", *lifted, axis=one.axis) if len(lifted) > 1 else lifted[0]
+            return self._nothing(self.author, collected)
+        ordered = reversed(rows) if collected.reversed else rows
+        lifted = [spelling.unsqueeze(self.author, row, collected.axis) for row in ordered]
+        return (
+            self.author.op("Concat", *lifted, axis=collected.axis) if len(lifted) > 1 else lifted[0]
+        )
 
-    def _nothing(self, author: Author, one: Collected) -> str:
+    def _nothing(self, author: Author, collected: Collected) -> str:
         """A collected output of no iterations."""
-        return empty_rows(author, self.site, self.form, one)
+        return empty_rows(author, self.site, self.form, collected)
 
     def _type_of(self, name: str) -> TypeProto | None:
-        """The type of a value, None where iterations may differ in it."""
+        """The type of a value; None where it may differ between iterations."""
         if name not in self._origin:
             return self.site.type_of(name)
         if not self._typed:
@@ -263,6 +278,6 @@ class Unrolling:
         return self.site.body_type_of("body", self._origin[name])
 
     def _known(self, name: str) -> Array | None:
-        """A constant, of the surroundings or written here, as seen from a branch."""
+        """A constant, from outside or written here, as seen from a branch."""
         tensor = self.author.tensor(name)
         return self.site.constant(name) if tensor is None else small(tensor)

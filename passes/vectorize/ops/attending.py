@@ -13,39 +13,39 @@ _MASK_RANK = 4  # batch, heads, queries, keys
 
 
 @batched("Attention")
-def attention(node: NodeProto, at: Vectorizer) -> None:
+def attention(node: NodeProto, ctx: Vectorizer) -> None:
     """Each element of the batch attends by itself; a mask may be shared, by heads or by all."""
-    merging = Merging.like(at, node.input[0])
+    merging = Merging.like(ctx, node.input[0])
     inputs = [
         _mask(node, merging, name) if place == _MASK and name else merging.merged(name)
         for place, name in enumerate(node.input)
     ]
-    outputs = [at.author.fresh("attention") if name else "" for name in node.output]
-    at.again(node, inputs, outputs)
+    outputs = [ctx.author.fresh("attention") if name else "" for name in node.output]
+    ctx.again(node, inputs, outputs)
     for value, output in zip(outputs, node.output, strict=True):
         merging.split(value, output)
 
 
 def _mask(node: NodeProto, merging: Merging, name: str) -> str:
     """A mask that is not one for all has the merged axis in front."""
-    at = merging.at
-    dims = at.dims(name)
+    ctx = merging.ctx
+    dims = ctx.dims(name)
     by_batch = len(dims) == _MASK_RANK and dims[0] != 1
-    known = dims[0] is not None and dims[0] == at.dims(node.input[0])[0]
+    known = dims[0] is not None and dims[0] == ctx.dims(node.input[0])[0]
     if by_batch and known:
         return merging.merged(name)
-    if by_batch or (at.carries(name) and merging.rows != 1):
-        at.refuse("batched-operand", f"the mask {name!r} may not be one for each element", name)
-    if not at.carries(name):
+    if by_batch or (ctx.carries(name) and merging.rows != 1):
+        ctx.refuse("batched-operand", f"the mask {name!r} may not be one for each element", name)
+    if not ctx.carries(name):
         return name
     if len(dims) == _MASK_RANK:
         return merging.merged(name)
     missing = _MASK_RANK - 1 - len(dims)
-    return spelling.unsqueeze_axes(at.author, name, range(1, 1 + missing)) if missing else name
+    return spelling.unsqueeze_axes(ctx.author, name, range(1, 1 + missing)) if missing else name
 
 
 @batched("RotaryEmbedding")
-def rotary_embedding(node: NodeProto, at: Vectorizer) -> None:
+def rotary_embedding(node: NodeProto, ctx: Vectorizer) -> None:
     """The caches are looked up by position, or have a batch axis where there are no positions."""
     by_position = len(node.input) > _MASK and bool(node.input[_MASK])
-    over_batch(node, at, {0, _MASK} if by_position else {0, 1, 2})
+    over_batch(node, ctx, {0, _MASK} if by_position else {0, 1, 2})

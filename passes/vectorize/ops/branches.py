@@ -10,52 +10,52 @@ from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("If")
-def branch(node: NodeProto, at: Vectorizer) -> set[str] | None:
+def branch(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
     """All rows take one branch where the condition is one for all; else each takes its own."""
-    if at.carries(node.input[0]):
-        _by_row(node, at)
+    if ctx.carries(node.input[0]):
+        _by_row(node, ctx)
         return None
-    return _together(node, at)
+    return _together(node, ctx)
 
 
-def _together(node: NodeProto, at: Vectorizer) -> set[str]:
+def _together(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """Outputs that carry the axis in one branch are spread in the other."""
     bodies = dict(scoping.subgraphs(node))
-    found = {name: at.body(graph, (), ()) for name, graph in bodies.items()}
-    wanted = [any(flags) for flags in zip(*(one.carrying for one in found.values()), strict=True)]
+    found = {name: ctx.body(graph, (), ()) for name, graph in bodies.items()}
+    wanted = [any(flags) for flags in zip(*(body.carrying for body in found.values()), strict=True)]
     for name, graph in bodies.items():
         if list(found[name].carrying) != wanted:
             outputs = zip(scoping.output_names(graph), wanted, strict=True)
-            found[name] = at.body(graph, (), {output for output, carries in outputs if carries})
+            found[name] = ctx.body(graph, (), {output for output, carries in outputs if carries})
     copy = NodeProto()
     copy.CopyFrom(node)
     for attribute in copy.attribute:
         if attribute.type == AttributeProto.GRAPH:
             attribute.g.CopyFrom(found[attribute.name].graph)
-    at.author.adopt([copy])
+    ctx.author.adopt([copy])
     outputs = zip(node.output, wanted, strict=False)
     return {name for name, carries in outputs if name and not carries}
 
 
-def _by_row(node: NodeProto, at: Vectorizer) -> None:
+def _by_row(node: NodeProto, ctx: Vectorizer) -> None:
     """Both branches run for all rows, out in the open, and each row takes what is its own."""
     branches = dict(scoping.subgraphs(node))
     then, otherwise = branches["then_branch"], branches["else_branch"]
-    may_run_for_all(at, node, [then, otherwise])
-    mask = flat(at, node.input[0], at.rank(node.input[0]))
+    may_run_for_all(ctx, node, [then, otherwise])
+    mask = flat(ctx, node.input[0], ctx.rank(node.input[0]))
     for graph in (then, otherwise):
-        _open(graph, at)
+        _open(graph, ctx)
     ends = zip(scoping.output_names(then), scoping.output_names(otherwise), strict=True)
     for output, (new, old) in zip(node.output, ends, strict=False):
         if output:
-            one_shape(at, node, new, old)
-            at.name_as(chosen(at, mask, new, old, new), output)
+            one_shape(ctx, node, new, old)
+            ctx.name_as(chosen(ctx, mask, new, old, new), output)
 
 
-def _open(graph: GraphProto, at: Vectorizer) -> None:
+def _open(graph: GraphProto, ctx: Vectorizer) -> None:
     """Write the nodes of a branch where the If stands; names are unique at every depth."""
-    at.author.adopt([], graph.initializer)
+    ctx.author.adopt([], graph.initializer)
     for sparse in graph.sparse_initializer:
         constant = helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)
-        at.author.adopt([constant])
-    at.nodes(graph.node)
+        ctx.author.adopt([constant])
+    ctx.nodes(graph.node)

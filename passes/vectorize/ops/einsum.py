@@ -11,7 +11,7 @@ from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("Einsum")
-def einsum(node: NodeProto, at: Vectorizer) -> None:
+def einsum(node: NodeProto, ctx: Vectorizer) -> None:
     """A letter that is not used yet leads the operands that carry the axis, and the result."""
     equation = text(node, "equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -19,12 +19,12 @@ def einsum(node: NodeProto, at: Vectorizer) -> None:
         right = _implied(left)
     free = [letter for letter in ascii_letters if letter not in equation]
     if not free:
-        at.refuse("no-batching-rule", "an Einsum that uses every letter", *node.output)
+        ctx.refuse("no-batching-rule", "an Einsum that uses every letter", *node.output)
     terms = [
-        free[0] + term if at.carries(name) else term
+        free[0] + term if ctx.carries(name) else term
         for term, name in zip(left.split(","), node.input, strict=True)
     ]
-    at.again(node, equation=f"{','.join(terms)}->{free[0]}{right}")
+    ctx.again(node, equation=f"{','.join(terms)}->{free[0]}{right}")
 
 
 def _implied(left: str) -> str:

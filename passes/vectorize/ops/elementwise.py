@@ -16,9 +16,9 @@ _TRAINING = 2  # the input of Dropout that says whether it is random
     *("Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus"),
     *("Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu", "BitCast"),
 )
-def unary(node: NodeProto, at: Vectorizer) -> None:
+def unary(node: NodeProto, ctx: Vectorizer) -> None:
     """One operand, element by element: the same op on all rows."""
-    at.again(node)
+    ctx.again(node)
 
 
 @batched(
@@ -26,52 +26,52 @@ def unary(node: NodeProto, at: Vectorizer) -> None:
     *("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul"),
     *("Or", "Pow", "Sub", "Sum", "Where", "Xor"),
 )
-def broadcasting(node: NodeProto, at: Vectorizer) -> None:
+def broadcasting(node: NodeProto, ctx: Vectorizer) -> None:
     """Operands that broadcast: those with the axis get its rank up to that of the result.
 
     Without that, the axis would line up with an axis of a row.
     """
-    rank = max(at.rank(name) for name in node.input)
-    at.again(node, [at.raised(name, rank) for name in node.input])
+    rank = max(ctx.rank(name) for name in node.input)
+    ctx.again(node, [ctx.raised(name, rank) for name in node.input])
 
 
 @batched("PRelu")
-def prelu(node: NodeProto, at: Vectorizer) -> None:
+def prelu(node: NodeProto, ctx: Vectorizer) -> None:
     """The slope broadcasts to the data, never the data to the slope."""
     x, slope = node.input
-    rank = at.rank(x)
-    at.again(node, [at.raised(at.spread(x), rank), at.raised(slope, rank)])
+    rank = ctx.rank(x)
+    ctx.again(node, [ctx.raised(ctx.spread(x), rank), ctx.raised(slope, rank)])
 
 
 @batched("CastLike")
-def cast_like(node: NodeProto, at: Vectorizer) -> set[str] | None:
+def cast_like(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
     """The second input only gives a type."""
-    at.again(node)
-    return None if at.carries(node.input[0]) else set(node.output)
+    ctx.again(node)
+    return None if ctx.carries(node.input[0]) else set(node.output)
 
 
 @batched("Clip")
-def clip(node: NodeProto, at: Vectorizer) -> None:
+def clip(node: NodeProto, ctx: Vectorizer) -> None:
     """Bounds are scalars; where they come from each row, Max and Min take them."""
     x, low, high = [*node.input, "", ""][:3]
-    if not (at.carries(low) or at.carries(high)):
-        at.again(node)
+    if not (ctx.carries(low) or ctx.carries(high)):
+        ctx.again(node)
         return
-    rank = at.rank(x)
-    value = at.raised(at.spread(x), rank)
+    rank = ctx.rank(x)
+    value = ctx.raised(ctx.spread(x), rank)
     if low:
-        value = at.op("Max", value, at.raised(low, rank))
+        value = ctx.op("Max", value, ctx.raised(low, rank))
     if high:
-        value = at.op("Min", value, at.raised(high, rank))
-    at.name_as(value, node.output[0])
+        value = ctx.op("Min", value, ctx.raised(high, rank))
+    ctx.name_as(value, node.output[0])
 
 
 @batched("Dropout")
-def dropout(node: NodeProto, at: Vectorizer) -> None:
+def dropout(node: NodeProto, ctx: Vectorizer) -> None:
     """Out of training it hands its input on; in training rows would share one draw."""
     if len(node.input) > _TRAINING and node.input[_TRAINING]:
-        training = at.constant(node.input[_TRAINING])
+        training = ctx.constant(node.input[_TRAINING])
         if training is None or bool(training.ravel()[0]):
-            at.refuse("random", "Dropout in training draws anew for each row", *node.output)
-    at.only_rows(node, 1, 2)
-    at.again(node)
+            ctx.refuse("random", "Dropout in training draws anew for each row", *node.output)
+    ctx.only_rows(node, 1, 2)
+    ctx.again(node)

@@ -15,76 +15,76 @@ from passes.writing import spelling
     *("AveragePool", "Conv", "ConvInteger", "ConvTranspose", "GlobalAveragePool"),
     *("GlobalLpPool", "GlobalMaxPool", "InstanceNormalization", "LRN", "LpPool", "QLinearConv"),
 )
-def image(node: NodeProto, at: Vectorizer) -> None:
+def image(node: NodeProto, ctx: Vectorizer) -> None:
     """One image an N, and weights that all share."""
-    over_batch(node, at)
+    over_batch(node, ctx)
 
 
 @batched("GroupNormalization")
-def group_normalization(node: NodeProto, at: Vectorizer) -> None:
+def group_normalization(node: NodeProto, ctx: Vectorizer) -> None:
     """Each image is normalised by itself.
 
-    Inference of onnx does not tell the output's shape. The op is defined by nodes that fail on
+    onnx's inference does not find the output's shape. The op is defined by nodes that fail on
     no images at all.
     """
-    if not at.has_rows():
-        at.refuse("may-be-empty", "GroupNormalization needs an image", *node.output)
-    at.note(node.output[0], at.elem_type(node.input[0]), at.dims(node.input[0]))
-    over_batch(node, at)
+    if not ctx.has_rows():
+        ctx.refuse("may-be-empty", "GroupNormalization needs an image", *node.output)
+    ctx.note(node.output[0], ctx.elem_type(node.input[0]), ctx.dims(node.input[0]))
+    over_batch(node, ctx)
 
 
 @batched("BatchNormalization")
-def batch_normalization(node: NodeProto, at: Vectorizer) -> None:
+def batch_normalization(node: NodeProto, ctx: Vectorizer) -> None:
     """Out of training each image is normalised by itself, with given mean and variance."""
     if attribute(node, "training_mode", 0):
-        at.refuse(
+        ctx.refuse(
             "no-batching-rule",
             "BatchNormalization in training takes mean and variance over the images of one row",
             *node.output,
         )
-    over_batch(node, at)
+    over_batch(node, ctx)
 
 
 @batched("GridSample")
-def grid_sample(node: NodeProto, at: Vectorizer) -> None:
+def grid_sample(node: NodeProto, ctx: Vectorizer) -> None:
     """Each image has its own grid."""
-    over_batch(node, at, {0, 1})
+    over_batch(node, ctx, {0, 1})
 
 
 @batched("DeformConv")
-def deform_conv(node: NodeProto, at: Vectorizer) -> None:
+def deform_conv(node: NodeProto, ctx: Vectorizer) -> None:
     """Each image has its own offsets and mask; weights and bias are shared."""
-    over_batch(node, at, {0, 2, 4})
+    over_batch(node, ctx, {0, 2, 4})
 
 
 @batched("MaxPool")
-def max_pool(node: NodeProto, at: Vectorizer) -> None:
+def max_pool(node: NodeProto, ctx: Vectorizer) -> None:
     """The places of the maxima count through all images, so those of earlier rows come off."""
     if len(node.output) < 2 or not node.output[1]:
-        over_batch(node, at)
+        over_batch(node, ctx)
         return
-    merging = Merging.like(at, node.input[0])
-    values, places = at.author.fresh("maxima"), at.author.fresh("places")
-    at.again(node, [merging.merged(node.input[0])], [values, places])
+    merging = Merging.like(ctx, node.input[0])
+    values, places = ctx.author.fresh("maxima"), ctx.author.fresh("places")
+    ctx.again(node, [merging.merged(node.input[0])], [values, places])
     merging.split(values, node.output[0])
-    apart = at.author.fresh("places")
+    apart = ctx.author.fresh("places")
     merging.split(places, node.output[1], named=apart)
-    before = at.op("Mul", _row_numbers(at), _row_size(at, node.input[0]))
-    ones = range(1, 1 + at.rank(node.output[1]))
-    earlier = spelling.unsqueeze_axes(at.author, before, ones)
-    at.author.op("Sub", apart, earlier, outputs=[node.output[1]])
+    before = ctx.op("Mul", _row_numbers(ctx), _row_size(ctx, node.input[0]))
+    ones = range(1, 1 + ctx.rank(node.output[1]))
+    earlier = spelling.unsqueeze_axes(ctx.author, before, ones)
+    ctx.author.op("Sub", apart, earlier, outputs=[node.output[1]])
 
 
-def _row_numbers(at: Vectorizer) -> str:
+def _row_numbers(ctx: Vectorizer) -> str:
     """0, 1, ... for the rows, int64 [B]."""
-    if at.axis.static is not None:
-        return at.author.constant(np.arange(at.axis.static), "rows")
-    return spelling.arange(at.author, at.axis.size)
+    if ctx.axis.static is not None:
+        return ctx.author.constant(np.arange(ctx.axis.static), "rows")
+    return spelling.arange(ctx.author, ctx.axis.size)
 
 
-def _row_size(at: Vectorizer, name: str) -> str:
+def _row_size(ctx: Vectorizer, name: str) -> str:
     """How many elements one row of a carrying value has, int64 scalar or [1]."""
-    dims = at.dims(name)
+    dims = ctx.dims(name)
     if all(isinstance(dim, int) for dim in dims):
-        return at.author.int(int(np.prod([int(dim or 0) for dim in dims])))
-    return at.op("ReduceProd", spelling.rest_of_shape(at.author, name, 1), keepdims=1)
+        return ctx.author.int(int(np.prod([int(dim or 0) for dim in dims])))
+    return ctx.op("ReduceProd", spelling.rest_of_shape(ctx.author, name, 1), keepdims=1)

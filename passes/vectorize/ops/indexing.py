@@ -11,128 +11,128 @@ from passes.writing import spelling
 
 
 @batched("Gather")
-def gather(node: NodeProto, at: Vectorizer) -> None:
+def gather(node: NodeProto, ctx: Vectorizer) -> None:
     """Each row looks up in its own data, or all in the same."""
     data, indices = node.input
     axis = attribute(node, "axis", 0)
-    at.name_as(taken(at, data, indices, axis), node.output[0])
+    ctx.name_as(taken(ctx, data, indices, axis), node.output[0])
 
 
-def taken(at: Vectorizer, data: str, indices: str, axis: int) -> str:
+def taken(ctx: Vectorizer, data: str, indices: str, axis: int) -> str:
     """Gather along an axis of a row; at least one of `data` and `indices` carries the axis."""
-    rank = at.rank(data)
+    rank = ctx.rank(data)
     axis = axis + rank if axis < 0 else axis
-    if not at.carries(indices):
-        return at.op("Gather", data, indices, axis=axis + 1)
-    count = at.rank(indices)
-    if not at.carries(data):
-        found = at.op("Gather", data, indices, axis=axis)
-        return _moved(at, found, axis, 0, rank + count)  # [before, B, indices, behind]
-    wanted = spelling.unsqueeze(at.author, _int64(at, indices), -1)
-    places = _moved(at, data, axis + 1, 1, rank + 1)
-    found = at.op("GatherND", places, wanted, batch_dims=1)  # [B, indices, before, behind]
+    if not ctx.carries(indices):
+        return ctx.op("Gather", data, indices, axis=axis + 1)
+    count = ctx.rank(indices)
+    if not ctx.carries(data):
+        found = ctx.op("Gather", data, indices, axis=axis)
+        return _moved(ctx, found, axis, 0, rank + count)  # [before, B, indices, behind]
+    index = spelling.unsqueeze(ctx.author, _int64(ctx, indices), -1)
+    places = _moved(ctx, data, axis + 1, 1, rank + 1)
+    found = ctx.op("GatherND", places, index, batch_dims=1)  # [B, indices, before, behind]
     if not (axis and count):
         return found
     behind = 1 + count + axis
     perm = [0, *range(1 + count, behind), *range(1, 1 + count), *range(behind, rank + count)]
-    return at.op("Transpose", found, perm=perm)
+    return ctx.op("Transpose", found, perm=perm)
 
 
-def _int64(at: Vectorizer, indices: str) -> str:
-    if at.elem_type(indices) == TensorProto.INT64:
+def _int64(ctx: Vectorizer, indices: str) -> str:
+    if ctx.elem_type(indices) == TensorProto.INT64:
         return indices
-    return at.op("Cast", indices, to=TensorProto.INT64)
+    return ctx.op("Cast", indices, to=TensorProto.INT64)
 
 
-def _moved(at: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
+def _moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
     """`value` with one of its axes at another place."""
     if source == target:
         return value
     perm = [axis for axis in range(rank) if axis != source]
     perm.insert(target, source)
-    return at.op("Transpose", value, perm=perm)
+    return ctx.op("Transpose", value, perm=perm)
 
 
 @batched("GatherElements")
-def gather_elements(node: NodeProto, at: Vectorizer) -> None:
+def gather_elements(node: NodeProto, ctx: Vectorizer) -> None:
     """Data and indices have one rank and do not broadcast."""
     data, indices = node.input
     axis = attribute(node, "axis", 0)
-    if at.rank(data) == 1 and not at.carries(data):
-        at.op("Gather", data, indices, outputs=list(node.output), axis=0)
+    if ctx.rank(data) == 1 and not ctx.carries(data):
+        ctx.op("Gather", data, indices, outputs=list(node.output), axis=0)
     else:
-        at.again(node, [at.spread(data), at.spread(indices)], axis=shifted(axis))
+        ctx.again(node, [ctx.spread(data), ctx.spread(indices)], axis=shifted(axis))
 
 
 @batched("GatherND")
-def gather_nd(node: NodeProto, at: Vectorizer) -> None:
+def gather_nd(node: NodeProto, ctx: Vectorizer) -> None:
     """The new axis is one more batch axis of the op."""
     data, indices = node.input
     batch = attribute(node, "batch_dims", 0)
-    if at.carries(data) or batch:
-        at.again(node, [at.spread(data), at.spread(indices)], batch_dims=batch + 1)
+    if ctx.carries(data) or batch:
+        ctx.again(node, [ctx.spread(data), ctx.spread(indices)], batch_dims=batch + 1)
     else:
-        at.again(node)
+        ctx.again(node)
 
 
 @batched("ScatterElements")
-def scatter_elements(node: NodeProto, at: Vectorizer) -> None:
+def scatter_elements(node: NodeProto, ctx: Vectorizer) -> None:
     """All operands have one rank and do not broadcast."""
     axis = shifted(attribute(node, "axis", 0))
-    at.again(node, [at.spread(name) for name in node.input], axis=axis)
+    ctx.again(node, [ctx.spread(name) for name in node.input], axis=axis)
 
 
 @batched("ScatterND")
-def scatter_nd(node: NodeProto, at: Vectorizer) -> None:
+def scatter_nd(node: NodeProto, ctx: Vectorizer) -> None:
     """Places get the number of their row in front."""
-    data, indices, updates = (at.spread(name) for name in node.input)
-    at.again(node, [data, _with_row(at, indices, at.rank(node.input[1])), updates])
+    data, indices, updates = (ctx.spread(name) for name in node.input)
+    ctx.again(node, [data, _with_row(ctx, indices, ctx.rank(node.input[1])), updates])
 
 
-def _with_row(at: Vectorizer, indices: str, rank: int) -> str:
+def _with_row(ctx: Vectorizer, indices: str, rank: int) -> str:
     """[B, ..., K] to [B, ..., 1 + K]: the row in front of each place; `rank` is that of a row."""
-    numbers = spelling.arange(at.author, at.axis.size)
-    numbers = spelling.unsqueeze_axes(at.author, numbers, range(1, rank + 1))
-    lead = at.op("Slice", at.op("Shape", indices), at.author.ints(0), at.author.ints(-1))
-    shape = at.op("Concat", lead, at.author.ints(1), axis=0)
-    return at.op("Concat", at.op("Expand", numbers, shape), indices, axis=-1)
+    numbers = spelling.arange(ctx.author, ctx.axis.size)
+    numbers = spelling.unsqueeze_axes(ctx.author, numbers, range(1, rank + 1))
+    lead = ctx.op("Slice", ctx.op("Shape", indices), ctx.author.ints(0), ctx.author.ints(-1))
+    shape = ctx.op("Concat", lead, ctx.author.ints(1), axis=0)
+    return ctx.op("Concat", ctx.op("Expand", numbers, shape), indices, axis=-1)
 
 
 @batched("OneHot")
-def one_hot(node: NodeProto, at: Vectorizer) -> None:
+def one_hot(node: NodeProto, ctx: Vectorizer) -> None:
     """Values of each row are looked up where the shared op says 1 or 0."""
-    at.only_rows(node, 1)
+    ctx.only_rows(node, 1)
     indices, depth, values = node.input
     axis = attribute(node, "axis", -1)
-    there = shifted(axis) if at.carries(indices) else axis
-    if not at.carries(values):
-        at.again(node, axis=there)
+    there = shifted(axis) if ctx.carries(indices) else axis
+    if not ctx.carries(values):
+        ctx.again(node, axis=there)
         return
-    wanted = [_int64(at, indices), _int64(at, depth)]
-    bits = at.author.constant(np.array([0, 1], np.int64), "bits")
-    hot = at.op("OneHot", *wanted, bits, axis=there)
-    dims = at.dims(node.output[0])
-    at.note(hot, TensorProto.INT64, dims, carries=at.carries(indices))
-    at.name_as(taken(at, values, hot, 0), node.output[0])
+    inputs = [_int64(ctx, indices), _int64(ctx, depth)]
+    bits = ctx.author.constant(np.array([0, 1], np.int64), "bits")
+    hot = ctx.op("OneHot", *inputs, bits, axis=there)
+    dims = ctx.dims(node.output[0])
+    ctx.note(hot, TensorProto.INT64, dims, carries=ctx.carries(indices))
+    ctx.name_as(taken(ctx, values, hot, 0), node.output[0])
 
 
 @batched("Compress")
-def compress(node: NodeProto, at: Vectorizer) -> None:
+def compress(node: NodeProto, ctx: Vectorizer) -> None:
     """The condition must be shared; without an axis the elements of a row are one list."""
-    at.only_rows(node, 1)
+    ctx.only_rows(node, 1)
     x, condition = node.input
-    axis = next((one.i for one in node.attribute if one.name == "axis"), None)
+    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
     if axis is None:
-        at.again(node, [at.op("Flatten", x, axis=1), condition], axis=1)
+        ctx.again(node, [ctx.op("Flatten", x, axis=1), condition], axis=1)
     else:
-        at.again(node, axis=shifted(axis))
+        ctx.again(node, axis=shifted(axis))
 
 
 @batched("NonZero", "Unique")
-def counted(node: NodeProto, at: Vectorizer) -> None:
+def counted(node: NodeProto, ctx: Vectorizer) -> None:
     """How much comes out depends on the values of a row.
 
     Raises:
         Refused: `batched-operand`, always.
     """
-    at.only_rows(node, 0)
+    ctx.only_rows(node, 0)

@@ -9,13 +9,13 @@ from passes.vectorize.vectorizer import Vectorizer, batched
 
 
 @batched("Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike")
-def random(node: NodeProto, at: Vectorizer) -> None:
+def random(node: NodeProto, ctx: Vectorizer) -> None:
     """The number of draws and their order would change.
 
     Raises:
         Refused: `random`, always.
     """
-    at.refuse(
+    ctx.refuse(
         "random",
         f"{op_of(node)} {list(node.output)} draws anew for each row",
         *node.output,

@@ -16,7 +16,7 @@ _BATCHED_OUTPUTS = ((2, 1, 1), (0, 0, 0))
 
 
 @batched("RNN", "GRU", "LSTM")
-def recurrent(node: NodeProto, at: Vectorizer) -> None:
+def recurrent(node: NodeProto, ctx: Vectorizer) -> None:
     """One sequence an element of the batch; the weights are shared.
 
     X is [time, batch, ...] or, with layout 1, [batch, time, ...]; states are [directions,
@@ -24,14 +24,14 @@ def recurrent(node: NodeProto, at: Vectorizer) -> None:
     """
     layout = attribute(node, "layout", 0)
     axes = _BATCHED_INPUTS[layout]
-    at.only_rows(node, *(place for place in range(len(node.input)) if place not in axes))
-    merging = Merging.like(at, node.input[0], axes[0])
+    ctx.only_rows(node, *(place for place in range(len(node.input)) if place not in axes))
+    merging = Merging.like(ctx, node.input[0], axes[0])
     inputs = [
         merging.merged(name, axes[place]) if place in axes else name
         for place, name in enumerate(node.input)
     ]
-    outputs = [at.author.fresh(op_of(node).lower()) if name else "" for name in node.output]
-    at.again(node, inputs, outputs)
+    outputs = [ctx.author.fresh(op_of(node).lower()) if name else "" for name in node.output]
+    ctx.again(node, inputs, outputs)
     ends = zip(outputs, node.output, _BATCHED_OUTPUTS[layout], strict=False)
     for value, output, axis in ends:
         merging.split(value, output, axis)

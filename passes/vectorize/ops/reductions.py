@@ -23,82 +23,82 @@ _AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18
     *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean"),
     *("ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"),
 )
-def reduce(node: NodeProto, at: Vectorizer) -> None:
+def reduce(node: NodeProto, ctx: Vectorizer) -> None:
     """Axes move by one; where none are given, all axes of a row are meant."""
-    by_input = at.author.opset >= _AXES_ARE_INPUTS.get(op_of(node), 18)
-    at.only_rows(node, 1)
+    by_input = ctx.author.opset >= _AXES_ARE_INPUTS.get(op_of(node), 18)
+    ctx.only_rows(node, 1)
     x = node.input[0]
     axes_input = node.input[1] if by_input and len(node.input) > 1 else ""
-    if axes_input and _is_empty(at, axes_input):
+    if axes_input and _is_empty(ctx, axes_input):
         axes_input = ""
     if axes_input:
-        at.again(node, [x, shifted_input(at, axes_input, x)])
+        ctx.again(node, [x, shifted_input(ctx, axes_input, x)])
         return
-    given = attributes(node, "axes")
-    if given:
-        at.again(node, axes=[reduced(at, x, axis) for axis in given])
+    declared = attributes(node, "axes")
+    if declared:
+        ctx.again(node, axes=[reduced(ctx, x, axis) for axis in declared])
     elif attribute(node, "noop_with_empty_axes", 0):
-        at.again(node)
+        ctx.again(node)
     else:
-        _reduce_rows(node, at, by_input)
+        _reduce_rows(node, ctx, by_input)
 
 
-def _is_empty(at: Vectorizer, axes: str) -> bool:
-    """Whether no axes are given, which the run alone may tell: then it must be known."""
-    dims = at.dims(axes)
+def _is_empty(ctx: Vectorizer, axes: str) -> bool:
+    """Whether no axes are given; where only the run shows that, it is refused."""
+    dims = ctx.dims(axes)
     if not isinstance(dims[0], int):
-        at.refuse("not-constant", f"how many axes {axes!r} holds is not known", axes)
+        ctx.refuse("not-constant", f"how many axes {axes!r} holds is not known", axes)
     return dims[0] == 0
 
 
-def _reduce_rows(node: NodeProto, at: Vectorizer, by_input: bool) -> None:
+def _reduce_rows(node: NodeProto, ctx: Vectorizer, by_input: bool) -> None:
     """Reduce all of each row. A scalar row gets an axis first: one element is reduced, too."""
     x = node.input[0]
-    rank = at.rank(x)
+    rank = ctx.rank(x)
     keep = attribute(node, "keepdims", 1) if rank else 0
     if not rank:
-        x = at.op("Unsqueeze", x, at.author.ints(1))
+        x = ctx.op("Unsqueeze", x, ctx.author.ints(1))
     axes = list(all_axes(max(rank, 1)))
     if by_input:
-        at.again(node, [x, at.author.ints(*axes)], keepdims=keep)
+        ctx.again(node, [x, ctx.author.ints(*axes)], keepdims=keep)
     else:
-        at.again(node, [x], axes=axes, keepdims=keep)
+        ctx.again(node, [x], axes=axes, keepdims=keep)
 
 
 @batched("ArgMax", "ArgMin")
-def arg_reduce(node: NodeProto, at: Vectorizer) -> None:
+def arg_reduce(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis, 0 by default, moves by one."""
-    at.again(node, axis=reduced(at, node.input[0], attribute(node, "axis", 0)))
+    ctx.again(node, axis=reduced(ctx, node.input[0], attribute(node, "axis", 0)))
 
 
 @batched("Softmax", "LogSoftmax", "Hardmax", "LpNormalization")
-def along_axis(node: NodeProto, at: Vectorizer) -> None:
+def along_axis(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis, -1 by default, moves by one where it counts from the front."""
-    at.again(node, axis=shifted(attribute(node, "axis", -1)))
+    ctx.again(node, axis=shifted(attribute(node, "axis", -1)))
 
 
 @batched("MeanVarianceNormalization")
-def mean_variance_normalization(node: NodeProto, at: Vectorizer) -> None:
+def mean_variance_normalization(node: NodeProto, ctx: Vectorizer) -> None:
     """The axes, 0, 2 and 3 by default, move by one."""
     axes = attributes(node, "axes") if has(node, "axes") else [0, 2, 3]
-    at.again(node, axes=[shifted(axis) for axis in axes or []])
+    ctx.again(node, axes=[shifted(axis) for axis in axes or []])
 
 
 @batched("CumSum", "CumProd")
-def running(node: NodeProto, at: Vectorizer) -> None:
+def running(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis is a scalar input."""
-    at.only_rows(node, 1)
-    at.again(node, [node.input[0], shifted_input(at, node.input[1])])
+    ctx.only_rows(node, 1)
+    ctx.again(node, [node.input[0], shifted_input(ctx, node.input[1])])
 
 
 @batched("TopK")
-def top_k(node: NodeProto, at: Vectorizer) -> None:
+def top_k(node: NodeProto, ctx: Vectorizer) -> None:
     """The axis moves; k is the same for all rows."""
-    at.only_rows(node, 1)
-    at.again(node, axis=shifted(attribute(node, "axis", -1)))
+    ctx.only_rows(node, 1)
+    ctx.again(node, axis=shifted(attribute(node, "axis", -1)))
 
 
 @batched("Det")
-def det(node: NodeProto, at: Vectorizer) -> None:
+def det(node: NodeProto, ctx: Vectorizer) -> None:
     """The last two axes are the matrix."""
-    at.again(node)
+    ctx.again(node)

@@ -16,87 +16,87 @@ _INFERRED = -1
 
 
 @batched("Reshape")
-def reshape(node: NodeProto, at: Vectorizer) -> None:
+def reshape(node: NodeProto, ctx: Vectorizer) -> None:
     """The new axis comes first, and stays as it was."""
-    at.only_rows(node, 1)
+    ctx.only_rows(node, 1)
     x, shape = node.input
-    fixed = _fixed(node, at)
-    if fixed is not None and (_INFERRED not in fixed or at.has_rows()):
-        _to_constant(node, at, fixed)
-    elif at.has_rows():
+    fixed = _fixed(node, ctx)
+    if fixed is not None and (_INFERRED not in fixed or ctx.has_rows()):
+        _to_constant(node, ctx, fixed)
+    elif ctx.has_rows():
         exact = attribute(node, "allowzero", 0)
-        lead = at.axis.size if exact else at.author.ints(0)
-        at.again(node, [x, at.op("Concat", lead, shape, axis=0)])
+        lead = ctx.axis.size if exact else ctx.author.ints(0)
+        ctx.again(node, [x, ctx.op("Concat", lead, shape, axis=0)])
     else:
-        _to_computed(node, at)
+        _to_computed(node, ctx)
 
 
-def _fixed(node: NodeProto, at: Vectorizer) -> list[int] | None:
-    """The shape where it is constant, with -1 only where inference cannot tell the size."""
-    known = at.constant(node.input[1])
+def _fixed(node: NodeProto, ctx: Vectorizer) -> list[int] | None:
+    """The shape where it is constant, with -1 only where inference cannot find the size."""
+    known = ctx.constant(node.input[1])
     if known is None:
         return None
     sizes = [int(size) for size in known]
-    if _INFERRED in sizes and (at.axis.unguarded or not at.axis.nonempty):
-        told = at.dims(node.output[0])[sizes.index(_INFERRED)]
-        if isinstance(told, int) and told > 0:
-            sizes[sizes.index(_INFERRED)] = told
+    if _INFERRED in sizes and (ctx.axis.unguarded or not ctx.axis.nonempty):
+        found = ctx.dims(node.output[0])[sizes.index(_INFERRED)]
+        if isinstance(found, int) and found > 0:
+            sizes[sizes.index(_INFERRED)] = found
     return sizes
 
 
-def _to_constant(node: NodeProto, at: Vectorizer, sizes: Sequence[int]) -> None:
+def _to_constant(node: NodeProto, ctx: Vectorizer, sizes: Sequence[int]) -> None:
     """A 0 copies the dim at its place, so that it does for the new axis, too."""
     x = node.input[0]
     if attribute(node, "allowzero", 0) and 0 in sizes:
-        at.again(node, [x, at.op("Concat", at.axis.size, at.author.ints(*sizes), axis=0)])
-    elif at.author.opset < ZERO_IS_A_SIZE:
-        at.again(node, [x, at.author.ints(0, *sizes)])
+        ctx.again(node, [x, ctx.op("Concat", ctx.axis.size, ctx.author.ints(*sizes), axis=0)])
+    elif ctx.author.opset < ZERO_IS_A_SIZE:
+        ctx.again(node, [x, ctx.author.ints(0, *sizes)])
     else:
-        at.again(node, [x, at.author.ints(0, *sizes)], allowzero=None)
+        ctx.again(node, [x, ctx.author.ints(0, *sizes)], allowzero=None)
 
 
-def _to_computed(node: NodeProto, at: Vectorizer) -> None:
+def _to_computed(node: NodeProto, ctx: Vectorizer) -> None:
     """What is left is computed where there are no rows, and cannot be inferred from them.
 
     Where there are rows the -1 stays, and fails where it fails in a row.
     """
     x, shape = node.input
-    if at.author.opset < ZERO_IS_A_SIZE and not _has_elements(at, x):
-        at.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", x)
-    row = row_shape(at, x)
-    sizes = shape if attribute(node, "allowzero", 0) else _without_zeros(at, x, shape, row)
-    inferred = at.op("Equal", sizes, at.author.ints(_INFERRED))
-    others = at.op("Where", inferred, at.author.ints(1), sizes)
-    left = at.op("Div", _total(at, row), at.op("Max", _total(at, others), at.author.ints(1)))
-    empty = at.op("Equal", at.axis.size, at.author.ints(0))
-    resolved = at.op("Where", at.op("And", empty, inferred), left, sizes)
-    inputs = [x, at.op("Concat", at.axis.size, resolved, axis=0)]
-    if at.author.opset < ZERO_IS_A_SIZE:
+    if ctx.author.opset < ZERO_IS_A_SIZE and not _has_elements(ctx, x):
+        ctx.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", x)
+    row = row_shape(ctx, x)
+    sizes = shape if attribute(node, "allowzero", 0) else _without_zeros(ctx, x, shape, row)
+    inferred = ctx.op("Equal", sizes, ctx.author.ints(_INFERRED))
+    others = ctx.op("Where", inferred, ctx.author.ints(1), sizes)
+    left = ctx.op("Div", _total(ctx, row), ctx.op("Max", _total(ctx, others), ctx.author.ints(1)))
+    empty = ctx.op("Equal", ctx.axis.size, ctx.author.ints(0))
+    resolved = ctx.op("Where", ctx.op("And", empty, inferred), left, sizes)
+    inputs = [x, ctx.op("Concat", ctx.axis.size, resolved, axis=0)]
+    if ctx.author.opset < ZERO_IS_A_SIZE:
         # The axis itself may be 0 there: it is copied.
-        at.again(node, [x, at.op("Concat", at.author.ints(0), resolved, axis=0)])
+        ctx.again(node, [x, ctx.op("Concat", ctx.author.ints(0), resolved, axis=0)])
     else:
-        at.again(node, inputs, allowzero=1)
+        ctx.again(node, inputs, allowzero=1)
 
 
-def _has_elements(at: Vectorizer, name: str) -> bool:
-    return all(isinstance(dim, int) and dim > 0 for dim in at.dims(name))
+def _has_elements(ctx: Vectorizer, name: str) -> bool:
+    return all(isinstance(dim, int) and dim > 0 for dim in ctx.dims(name))
 
 
-def _without_zeros(at: Vectorizer, x: str, shape: str, row: str) -> str:
+def _without_zeros(ctx: Vectorizer, x: str, shape: str, row: str) -> str:
     """The shape with the dims of the row at the places where it says 0."""
-    (length,) = at.dims(shape)
+    (length,) = ctx.dims(shape)
     if not isinstance(length, int):
-        at.refuse("unknown-rank", f"the rank that {shape!r} asks for is not known", shape)
-    missing = length - at.rank(x)
+        ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is not known", shape)
+    missing = length - ctx.rank(x)
     if missing > 0:
-        ones = at.author.constant(np.ones(missing, np.int64), "ones")
-        row = at.op("Concat", row, ones, axis=0)
+        ones = ctx.author.constant(np.ones(missing, np.int64), "ones")
+        row = ctx.op("Concat", row, ones, axis=0)
     elif missing < 0:
-        row = at.op("Slice", row, at.author.ints(0), at.author.ints(length))
-    return at.op("Where", at.op("Equal", shape, at.author.ints(0)), row, shape)
+        row = ctx.op("Slice", row, ctx.author.ints(0), ctx.author.ints(length))
+    return ctx.op("Where", ctx.op("Equal", shape, ctx.author.ints(0)), row, shape)
 
 
-def _total(at: Vectorizer, sizes: str) -> str:
+def _total(ctx: Vectorizer, sizes: str) -> str:
     """The product of sizes, int64 [1]; 1 for none."""
-    one = at.author.ints(1)
-    return at.op("ReduceProd", at.op("Concat", one, sizes, axis=0), keepdims=1)
+    one = ctx.author.ints(1)
+    return ctx.op("ReduceProd", ctx.op("Concat", one, sizes, axis=0), keepdims=1)

@@ -12,9 +12,9 @@ from passes.vectorize.vectorizer import Vectorizer, batched
     *("ConcatFromSequence", "Optional", "SequenceAt", "SequenceConstruct", "SequenceErase"),
     *("SequenceInsert", "SequenceLength", "SequenceMap", "SplitToSequence"),
 )
-def sequence(node: NodeProto, at: Vectorizer) -> None:
+def sequence(node: NodeProto, ctx: Vectorizer) -> None:
     """Rows may disagree on how many elements there are, and where."""
-    at.refuse(
+    ctx.refuse(
         "no-batching-rule",
         f"{op_of(node)} {list(node.output)} would keep the rows in a sequence or optional, "
         "which has no axes",
@@ -23,13 +23,13 @@ def sequence(node: NodeProto, at: Vectorizer) -> None:
 
 
 @batched("OptionalGetElement")
-def get_element(node: NodeProto, at: Vectorizer) -> None:
+def get_element(node: NodeProto, ctx: Vectorizer) -> None:
     """A value that carries the axis is a tensor, which gives itself."""
-    at.name_as(node.input[0], node.output[0])
+    ctx.name_as(node.input[0], node.output[0])
 
 
 @batched("OptionalHasElement")
-def has_element(node: NodeProto, at: Vectorizer) -> set[str]:
+def has_element(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """A tensor is there, in all rows."""
-    at.again(node)
+    ctx.again(node)
     return set(node.output)

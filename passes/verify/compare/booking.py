@@ -25,7 +25,7 @@ _STRINGS_LOST = "it loses strings in the original's loops, too"
 _NAN_ALONE = "every element is NaN"
 _NOTHING_TO_RUN = "fails on a Scan over nothing; on the original's it gives no certain answer"
 _SIZES_OF_NOTHING = "is not certain of the sizes of what no iteration made"
-#: How it is said that an executor loads the original, but not the rewritten model.
+#: The sentence for an executor that loads the original, but not the rewritten model.
 NOT_LOADED = "the rewritten model does not load there"
 _OUT_OF_MEMORY = ("Failed to allocate memory", "bad_alloc", "Unable to allocate")
 _MISSING_KERNEL = re.compile(r"implementation for \S+?\((\d+)\)")
@@ -49,7 +49,7 @@ class _Agreement:
 class Booking:
     """Books trials: those of the reference executor as they are, those of another one where it
     is not known to be at fault itself. `non_empty`: the user promised that Scans have something
-    to scan; inputs do not tell of inner ones. `newer`: the rewritten model is of a newer opset or
+    to scan; inputs do not show inner ones. `newer`: the rewritten model is of a newer opset or
     IR version, which an executor need not know. `case_timeout`: seconds that one run may take."""
 
     judge: Judge
@@ -68,7 +68,7 @@ class Booking:
             return trial
 
     def book(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
-        """Book a trial, in the light of what the reference executor said of the case: its trial
+        """Record a trial, in the light of the reference executor's result on the case: its trial
         is one that is settled."""
         self.bounds.start(case, reference.before.outcome)
         try:
@@ -90,8 +90,8 @@ class Booking:
                 self._book_broken(name, case, trial, _RESIZED)
                 return
             if self._is_idle(name, original, trial, reference):
-                said = trial.after.failed or trial.after.unable
-                self.ledger.note(f"{name} {_NOTHING_TO_RUN}", said)
+                declared = trial.after.failed or trial.after.unable
+                self.ledger.note(f"{name} {_NOTHING_TO_RUN}", declared)
                 trial = replace(trial, status="not run", sentence=_NOTHING_TO_RUN)
                 self.ledger.add(name, case, trial)
                 return
@@ -185,25 +185,29 @@ class Booking:
 
     def _check_executors(self, name: str, case: Case, trial: Trial, reference: Trial) -> None:
         """Note where two executors disagree on the original: one of them is wrong."""
-        one, other = reference.before.outcome, trial.before.outcome
-        if one is None or other is None:
+        expected, actual = reference.before.outcome, trial.before.outcome
+        if expected is None or actual is None:
             return
         sides = (f"in {AUTHORITY}", f"in {name}")
         if case.kind == "special":  # where executors differ, op by op, and nothing rests on it
-            comparison = compare(one, other, NEAR_ACROSS, sides=sides)
+            comparison = compare(expected, actual, NEAR_ACROSS, sides=sides)
         else:
-            comparison = self._agreement(name, case, one, other, NEAR_ACROSS, sides).comparison
+            comparison = self._agreement(
+                name, case, expected, actual, NEAR_ACROSS, sides
+            ).comparison
         if not comparison.agree:
             self.ledger.disagreement(name, case, comparison.differences)
 
     def _where_rounding_decides(self, name: str, case: Case, trial: Trial) -> Trial:
         """A mismatch is none where it is one of values that the original rounds to anything."""
-        one, other = trial.before.outcome, trial.after.outcome
-        if trial.status != "mismatch" or one is None or other is None:
+        expected, actual = trial.before.outcome, trial.after.outcome
+        if trial.status != "mismatch" or expected is None or actual is None:
             return trial
-        if not self.judge.may_round(case, one):
+        if not self.judge.may_round(case, expected):
             return trial
-        found = self._agreement(name, case, one, other, self.judge.tolerance(name, case, one))
+        found = self._agreement(
+            name, case, expected, actual, self.judge.tolerance(name, case, expected)
+        )
         return self._but_for(name, "compared", trial, found)
 
     def _agreement(
@@ -240,11 +244,11 @@ class Booking:
     def _without_rounding(self, name: str, case: Case, trial: Trial, reference: Trial) -> Trial:
         """A mismatch of bits is none where the reference executor found the bits equal and
         this one only rounds differently."""
-        one, other = trial.before.outcome, trial.after.outcome
+        expected, actual = trial.before.outcome, trial.after.outcome
         agreed = self.judge.exact and reference.status == "compared"
-        if trial.status != "mismatch" or not agreed or one is None or other is None:
+        if trial.status != "mismatch" or not agreed or expected is None or actual is None:
             return trial
-        found = self._agreement(name, case, one, other, NEAR_ELSEWHERE)
+        found = self._agreement(name, case, expected, actual, NEAR_ELSEWHERE)
         if found.comparison.agree and not found.undecided:
             self.ledger.note(f"{name} rounds differently before and after", trial.sentence)
         return self._but_for(name, "compared", trial, found)
@@ -274,7 +278,7 @@ class Booking:
         if not differing <= _outputs(before, right):
             return trial
         found = _outputs(self._agreement(name, case, right, after, NEAR_ACROSS).comparison, right)
-        if any(not _holds_strings(right.outputs[one]) for one in differing & found):
+        if any(not _holds_strings(right.outputs[name]) for name in differing & found):
             return trial
         what = "after, too" if differing & found else "right after"
         self.ledger.note(f"{name} is wrong on the original, {what}", trial.sentence)
@@ -291,15 +295,19 @@ class Booking:
         """A mismatch is none in elements that are NaN in the reference executor, before and after,
         and a number on one side or both in this one: its LSTM and GRU take a NaN that they read for
         a number, and ordinary numbers make NaN, too."""
-        right, one, other = reference.before.outcome, trial.before.outcome, trial.after.outcome
+        right, expected, actual = (
+            reference.before.outcome,
+            trial.before.outcome,
+            trial.after.outcome,
+        )
         settled = trial.status == "mismatch" and reference.status == "compared"
-        if not settled or right is None or one is None or other is None:
+        if not settled or right is None or expected is None or actual is None:
             return trial
-        outcome, count = with_nan(right, one, other)
+        outcome, count = with_nan(right, expected, actual)
         if not count:
             return trial
         self.ledger.note(f"{name} makes numbers of NaN", trial.sentence)
-        comparison = compare(one, outcome, self.judge.tolerance(name, case, one))
+        comparison = compare(expected, outcome, self.judge.tolerance(name, case, expected))
         if not comparison.agree:
             sentence = comparison.differences[0].sentence
             return replace(trial, sentence=sentence, comparison=comparison, after=Ran(outcome))
@@ -335,9 +343,11 @@ def _is_behind(why: str) -> bool:
 
 def _outputs(comparison: Comparison, of: Outcome) -> set[str]:
     """The outputs in which a comparison found a difference."""
-    named = {one.output for one in comparison.differences}
+    named = {difference.output for difference in comparison.differences}
     return {
-        name for name in of.outputs if any(at == name or at.startswith(f"{name}[") for at in named)
+        name
+        for name in of.outputs
+        if any(position == name or position.startswith(f"{name}[") for position in named)
     }
 
 

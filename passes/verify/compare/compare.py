@@ -106,7 +106,7 @@ def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcom
     outputs, count = dict(actual.outputs), 0
     for name, value in actual.outputs.items():
         values = right.outputs.get(name), expected.outputs.get(name), value
-        arrays = [one for one in values if isinstance(one, np.ndarray)]
+        arrays = [value for value in values if isinstance(value, np.ndarray)]
         if len(arrays) == len(values) and _are_alike(arrays):
             nan, before, after = map(np.isnan, arrays)
             lost = nan & ~(before & after) & (arrays[1] != arrays[2])
@@ -117,7 +117,7 @@ def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcom
 
 def _are_alike(arrays: Sequence[Array]) -> bool:
     """Whether arrays are of one shape and one float type."""
-    kinds = {(one.dtype, one.shape) for one in arrays}
+    kinds = {(array.dtype, array.shape) for array in arrays}
     return len(kinds) == 1 and is_float(arrays[0].dtype)
 
 
@@ -129,11 +129,11 @@ class _How:
     guessed: bool
     sides: tuple[str, str]
 
-    def both(self, one: Any, other: Any) -> str:
-        return f"{one} {self.sides[0]} and {other} {self.sides[1]}"
+    def both(self, left: Any, right: Any) -> str:
+        return f"{left} {self.sides[0]} and {right} {self.sides[1]}"
 
-    def differ(self, output: str, subject: str, verb: str, one: Any, other: Any) -> Comparison:
-        return Comparison((Difference(output, f"{subject} {verb} {self.both(one, other)}"),))
+    def differ(self, output: str, subject: str, verb: str, left: Any, right: Any) -> Comparison:
+        return Comparison((Difference(output, f"{subject} {verb} {self.both(left, right)}"),))
 
 
 def _compare_values(name: str, expected: Value, actual: Value, how: _How) -> Comparison:
@@ -145,8 +145,8 @@ def _compare_values(name: str, expected: Value, actual: Value, how: _How) -> Com
         if len(expected) != len(actual):
             return how.differ(name, f"the length of {name}", "is", len(expected), len(actual))
         result = Comparison(elements=1)
-        for index, (one, other) in enumerate(zip(expected, actual, strict=True)):
-            result |= _compare_values(f"{name}[{index}]", one, other, how)
+        for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
+            result |= _compare_values(f"{name}[{index}]", left, right, how)
         return result
     return _compare_arrays(name, np.asarray(expected), np.asarray(actual), how)
 
@@ -183,18 +183,18 @@ def _elements(
     how: _How,
     errors: Errors = NO_ERRORS,
 ) -> Comparison:
-    """The comparison of two arrays of one shape, told where they differ too much."""
+    """The comparison of two arrays of one shape, described where they differ too much."""
     count = int(np.count_nonzero(wrong))
     if not count:
         return Comparison(errors=errors, elements=expected.size)
-    at = _worst(expected, actual, wrong)
-    one, other = expected[at], actual[at]
-    where = f"[{', '.join(map(str, at))}]" if at else ""
+    worst = _worst(expected, actual, wrong)
+    left, right = expected[worst], actual[worst]
+    where = f"[{', '.join(map(str, worst))}]" if worst else ""
     sentence = (
-        f"{name}{where} is {how.both(_show(one), _show(other))} "
+        f"{name}{where} is {how.both(_show(left), _show(right))} "
         f"({count} of {expected.size} elements differ)"
     )
-    found = Difference(name, sentence, at, one, other)
+    found = Difference(name, sentence, worst, left, right)
     return Comparison((found,), errors, expected.size, count)
 
 
@@ -239,12 +239,12 @@ def _strings(array: Array) -> Array:
     return result.reshape(array.shape)
 
 
-def _both_are_nothing(one: Array, other: Array) -> bool:
+def _both_are_nothing(left: Array, right: Array) -> bool:
     """Whether shapes are equal where neither dim is 0, and no element is but zeros, if any is."""
     return (
-        one.ndim == other.ndim
-        and all(a == b or 0 in (a, b) for a, b in zip(one.shape, other.shape, strict=True))
-        and not any(bool(element) for element in (*one.flat, *other.flat))
+        left.ndim == right.ndim
+        and all(a == b or 0 in (a, b) for a, b in zip(left.shape, right.shape, strict=True))
+        and not any(bool(element) for element in (*left.flat, *right.flat))
     )
 
 

@@ -11,11 +11,12 @@ from typing import get_args
 import numpy as np
 from onnx import ModelProto
 
-from passes.analysis.trip_count.facts import Trip, condition_always_true, trip_count
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.engine.site import Site
 from passes.errors import ChosenByCaller
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.places import Key, Place, is_loop, scopes, walk
 from passes.ir.scope import free_names
@@ -80,16 +81,16 @@ def _varies(model: Model, place: Place) -> bool:
     pending = [(place.scope, place.node.input[0])]
     seen: set[tuple[Key, str]] = set()
     while pending:
-        at, name = pending.pop()
-        scope = next((one for one in at.chain() if model.defines(one.owner, name)), None)
+        start, name = pending.pop()
+        scope = model.home(start, name)
         if scope is None or (scope.key, name) in seen:
             continue
         seen.add((scope.key, name))
-        if name in model.input_names(scope.owner):
+        if name in model.index(scope.owner).inputs:
             return True
         node = model.producer(scope.owner, name)
-        if node is not None and op_of(node) not in ("Shape", "Size"):
-            pending += [(scope, one) for one in free_names(node)]
+        if node is not None and traits_of(node).values is not Values.SIZES:
+            pending += [(scope, free) for free in free_names(node)]
     return False
 
 
@@ -101,9 +102,10 @@ def _possible(model: Model, place: Place) -> tuple[Did, ...]:
         form = LoopForm.from_node(place.node, opset)
     except ChosenByCaller:
         return _TRIPS
-    if trip_count(site, form).known is Trip.STATIC:
+    count = TripCount(site, form)
+    if count.constant is not None:
         return ()
-    ends = form.kind is Kind.LOOP and not condition_always_true(site, form)
+    ends = form.kind is Kind.LOOP and count.conditional
     return _TRIPS if ends else _TRIPS[:-1]
 
 
@@ -115,8 +117,8 @@ def sentence(did: Did, path: str) -> str:
 def nearby(base: Case, numbers: Sequence[float]) -> Iterator[Case]:
     """Cases beside one, that differ in one input or in all of a kind: flags both ways, numbers and
     tensors set to constants of the model or scaled."""
-    arrays = {name: one for name, one in base.feeds.items() if isinstance(one, np.ndarray)}
-    names = [name for name, one in arrays.items() if one.size][:_MOST_INPUTS]
+    arrays = {name: value for name, value in base.feeds.items() if isinstance(value, np.ndarray)}
+    names = [name for name, array in arrays.items() if array.size][:_MOST_INPUTS]
     turns = [_turned(arrays[name], numbers) for name in names]
     for step in itertools.zip_longest(*turns):
         for name, value in zip(names, step, strict=True):
@@ -127,26 +129,28 @@ def nearby(base: Case, numbers: Sequence[float]) -> Iterator[Case]:
         yield _with(base, {name: _times(arrays[name], factor) for name in floats})
 
 
-def _with(base: Case, told: dict[str, Array]) -> Case:
-    label = f"{', '.join(told)} turned"
-    return replace(base, feeds={**base.feeds, **told}, kind="edge", exact=False, label=label)
+def _with(base: Case, turned: dict[str, Array]) -> Case:
+    label = f"{', '.join(turned)} turned"
+    return replace(base, feeds={**base.feeds, **turned}, kind="edge", exact=False, label=label)
 
 
 def _turned(value: Array, numbers: Sequence[float]) -> Iterator[Array]:
     if value.dtype.kind == "b":
         yield from (np.full_like(value, flag) for flag in (True, False))
     elif value.dtype.kind in "iu":
-        whole = [int(one) for one in numbers if one == int(one)]
+        whole = [int(number) for number in numbers if number == int(number)]
         info = np.iinfo(value.dtype)
-        near = [one + step for step in (0, 1, -1) for one in whole] if value.size == 1 else whole
+        near = (
+            [number + step for step in (0, 1, -1) for number in whole] if value.size == 1 else whole
+        )
         for integer in dict.fromkeys((*near, 0, 1, 2, -1)):
             if info.min <= integer <= info.max and (value.ndim > 1 or integer <= _LARGEST_SIZE):
                 yield np.full_like(value, integer)
     elif _scales(value):
         yield from (_times(value, factor) for factor in _FACTORS)
-        for one in numbers[:_MOST_NUMBERS]:
+        for number in numbers[:_MOST_NUMBERS]:
             with np.errstate(all="ignore"):
-                yield np.full_like(value, one)
+                yield np.full_like(value, number)
 
 
 def _scales(value: Array) -> bool:

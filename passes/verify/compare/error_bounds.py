@@ -98,7 +98,7 @@ class ErrorBounds:
             runs.extend_to(count, self.deadline)
             result = _settle(expected, actual, runs, near)
             left = compare(expected, result.outcome, near)
-            total = sum(one.size for one in _arrays(list(expected.outputs.values())))
+            total = sum(array.size for array in _arrays(list(expected.outputs.values())))
             if left.agree or left.wrong > max(1, _FEW[count] * total):
                 break
         return result
@@ -151,19 +151,19 @@ class _Runs:
 def _overflows(case: Case) -> bool:
     """Whether what is not finite may come of numbers that are too large: in sums that are regrouped
     their infinities meet otherwise. Elsewhere numbers are small, or not finite from the start."""
-    floats = [one for one in _arrays(list(case.feeds.values())) if is_float(one.dtype)]
-    return case.kind == "special" and all(np.isfinite(one).all() for one in floats)
+    floats = [array for array in _arrays(list(case.feeds.values())) if is_float(array.dtype)]
+    return case.kind == "special" and all(np.isfinite(array).all() for array in floats)
 
 
 def _with_overflows(expected: Mapping[str, Value], actual: Mapping[str, Value]) -> dict[str, Value]:
     """What was expected in place of elements that are not finite, be they others."""
     result = dict(actual)
     for name, value in actual.items():
-        one = expected.get(name)
-        if not isinstance(one, np.ndarray) or not isinstance(value, np.ndarray):
+        own = expected.get(name)
+        if not isinstance(own, np.ndarray) or not isinstance(value, np.ndarray):
             continue
-        if one.shape == value.shape and one.dtype == value.dtype and is_float(one.dtype):
-            result[name] = np.where(~np.isfinite(one) & ~np.isfinite(value), one, value)
+        if own.shape == value.shape and own.dtype == value.dtype and is_float(own.dtype):
+            result[name] = np.where(~np.isfinite(own) & ~np.isfinite(value), own, value)
     return result
 
 
@@ -172,7 +172,7 @@ def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) ->
     count = 0
     for name, value in actual.outputs.items():
         plain = None if runs.plain is None else runs.plain.outputs.get(name)
-        others = [one.outputs.get(name) for one in runs.perturbed]
+        others = [run.outputs.get(name) for run in runs.perturbed]
         outputs[name], loose = _settled(expected.outputs.get(name), value, plain, others, near)
         count += loose
     return Settled(replace(actual, outputs=outputs), count)
@@ -183,26 +183,36 @@ def _settled(
 ) -> tuple[Value, int]:
     """A value with what rounding explains as expected, and how many elements prove nothing."""
     if isinstance(expected, list) and isinstance(actual, list) and isinstance(plain, list):
-        lists = [one for one in perturbed if isinstance(one, list) and len(one) == len(expected)]
+        lists = [
+            value for value in perturbed if isinstance(value, list) and len(value) == len(expected)
+        ]
         if not len(expected) == len(actual) == len(plain):
             return actual, 0
         items = [
-            _settled(one, actual[at], plain[at], [other[at] for other in lists], near)
-            for at, one in enumerate(expected)
+            _settled(
+                value,
+                actual[position],
+                plain[position],
+                [values[position] for values in lists],
+                near,
+            )
+            for position, value in enumerate(expected)
         ]
         return [item for item, _ in items], sum(count for _, count in items)
-    if not all(isinstance(one, np.ndarray) for one in (expected, actual, plain)):
+    if not all(isinstance(value, np.ndarray) for value in (expected, actual, plain)):
         return actual, 0
     assert isinstance(expected, np.ndarray)
     assert isinstance(actual, np.ndarray)
     assert isinstance(plain, np.ndarray)
-    kinds = {(one.shape, one.dtype) for one in (expected, actual, plain)}
-    like = [one for one in perturbed if isinstance(one, np.ndarray) and one.shape == plain.shape]
+    kinds = {(array.shape, array.dtype) for array in (expected, actual, plain)}
+    like = [
+        value for value in perturbed if isinstance(value, np.ndarray) and value.shape == plain.shape
+    ]
     if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
         return actual, 0  # how far complex numbers move is not measured
     if not is_float(expected.dtype):
         wrong = np.asarray(expected != actual)
-        moved = np.logical_or.reduce([np.asarray(one != plain) for one in like])
+        moved = np.logical_or.reduce([np.asarray(array != plain) for array in like])
         explained = wrong & moved
         return np.where(explained, expected, actual), int(np.count_nonzero(explained))
     with np.errstate(all="ignore"):
@@ -217,8 +227,8 @@ def _explained(
 ) -> tuple[Array, Array]:
     """bool arrays: where roundings explain a float, and where they could make it anything."""
     wide = plain.astype(np.float64)
-    moves = np.abs(np.stack([one.astype(np.float64) for one in perturbed]) - wide)
-    jumps = np.logical_or.reduce([np.isfinite(one) != np.isfinite(plain) for one in perturbed])
+    moves = np.abs(np.stack([array.astype(np.float64) for array in perturbed]) - wide)
+    jumps = np.logical_or.reduce([np.isfinite(array) != np.isfinite(plain) for array in perturbed])
     furthest = np.where(np.isfinite(moves), moves, 0.0).max(axis=0)
     errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
     explained = (errors <= _FACTOR * furthest + near.allowed(expected)) | jumps

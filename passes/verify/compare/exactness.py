@@ -14,6 +14,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_help
 
 from passes.ir import scope
 from passes.ir.constant_nodes import constant_tensor
+from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import called_key, function_key, op_of
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.arrays import is_float
@@ -23,23 +24,6 @@ _FLOATS = frozenset(
     for name, kind in TensorProto.DataType.items()
     if name.startswith(("FLOAT", "BFLOAT", "DOUBLE", "COMPLEX"))
 )
-#: Float arithmetic that does not round small dyadic numbers; everything that only moves,
-#: selects or compares is in `_MOVES`.
-_EXACT = (
-    "Abs Add Conv CumSum Einsum Gemm MatMul Mul Neg ReduceL1 ReduceProd ReduceSum "
-    "ReduceSumSquare Relu Sub Sum"
-)
-_MOVES = (
-    "And ArgMax ArgMin Ceil Clip Compress Concat ConcatFromSequence Constant ConstantOfShape "
-    "DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
-    "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop Max MaxPool Min "
-    "NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad Range ReduceMax "
-    "ReduceMin Reshape ReverseSequence Round Scan Scatter ScatterElements ScatterND SequenceAt "
-    "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
-    "Shape Sign Size Slice SpaceToDepth Split SplitToSequence Squeeze Tile TopK Transpose Trilu "
-    "Unique Unsqueeze Where Xor Cast CastLike"
-)
-_KNOWN = frozenset(f"{_EXACT} {_MOVES}".split())
 #: Constants beyond this many elements are taken for rounding ones, unread.
 _READ_AT_MOST = 1 << 20
 
@@ -50,7 +34,7 @@ def rounds(model: ModelProto) -> bool:
     own = set(map(function_key, model.functions))
     for place in scope.walk_model(model):
         node = place.node
-        known = op_of(node) in _KNOWN
+        known = traits_of(node).values in (Values.SIZES, Values.EXACT)
         if not known and called_key(node) not in own:
             return True
         if any(_attribute_rounds(attribute) for attribute in node.attribute):
@@ -140,5 +124,5 @@ def _numbers_in(tensor: TensorProto) -> list[float]:
     values = numpy_helper.to_array(tensor)
     if values.dtype.kind in "bcOSU":
         return []
-    numbers = [float(one) for one in values.astype(np.float64).ravel()]
-    return [one for one in numbers if np.isfinite(one)]
+    numbers = [float(value) for value in values.astype(np.float64).ravel()]
+    return [number for number in numbers if np.isfinite(number)]

@@ -1,4 +1,4 @@
-"""Books of a verification: what each case said, added up to a verdict."""
+"""The ledger of a verification: the results of its cases, added up to a verdict."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ledger:
     _examples: dict[str, str] = field(default_factory=dict)
 
     def add(self, executor: str, case: Case, trial: Trial) -> None:
-        """Book what a case said in an executor."""
+        """Record the result of a case in an executor."""
         self._statuses[executor, trial.status] += 1
         self.timed_out |= trial.before.endless or trial.after.endless
         if trial.status in ("compared", "crossed"):
@@ -74,7 +74,7 @@ class Ledger:
             self.note(f"{executor}, rewritten, against the reference on special values", sentence)
         else:
             failure = Failure(executor, case, sentence, expected, trial.after.outcome)
-            self.doubts.append((failure, [one.output for one in differences]))
+            self.doubts.append((failure, [difference.output for difference in differences]))
 
     def reason(self, sentence: str) -> None:
         """Book why a case was not compared; sentences that differ in numbers count as one."""
@@ -84,14 +84,14 @@ class Ledger:
     def disagreement(self, executor: str, case: Case, differences: Sequence[Difference]) -> None:
         """Book that an executor and the reference executor disagree on the original."""
         if case.kind != "special":
-            for one in differences:
-                self.disagreements.setdefault((executor, one.output), case)
+            for difference in differences:
+                self.disagreements.setdefault((executor, difference.output), case)
         what = " on special values" if case.kind == "special" else ""
         sentence = differences[0].sentence
         self.note(f"{executor} and the reference executor disagree on the original{what}", sentence)
 
     def note(self, sentence: str, example: str = "") -> None:
-        """Book what is odd without being a mismatch; the first example is told."""
+        """Record what is odd without being a mismatch; the first example is shown."""
         self.notes[sentence] += 1
         self._examples.setdefault(sentence, example)
 
@@ -129,10 +129,10 @@ class Ledger:
         """A doubt is a mismatch, unless the executors are known to disagree on all of its outputs
         in the original, too."""
         for doubt, outputs in self.doubts:
-            cases = [self.disagreements.get((doubt.executor, one)) for one in outputs]
+            cases = [self.disagreements.get((doubt.executor, output)) for output in outputs]
             if all(cases):
                 what = f"{doubt.executor}, rewritten, against the reference executor's original"
-                known = ", ".join(dict.fromkeys(one.label for one in cases if one))
+                known = ", ".join(dict.fromkeys(case.label for case in cases if case))
                 self.note(f"{what}, as on the original ({known})", doubt.sentence)
             elif self.failure is None:
                 self.failure = doubt
@@ -143,8 +143,8 @@ class Ledger:
             return "mismatch", f"{where}: {self.failure.sentence}"
         counts = {name: self._agreed(name) for name in self.executors}
         if sum(counts.values()) and self.total.elements:
-            told = ", ".join(f"{count} in {name}" for name, count in counts.items())
-            return "verified", f"before and after agree in every compared case ({told})"
+            known = ", ".join(f"{count} in {name}" for name, count in counts.items())
+            return "verified", f"before and after agree in every compared case ({known})"
         return "not-compared", self._why_not(bool(sum(counts.values())), cut)
 
     def _agreed(self, executor: str) -> int:

@@ -1,4 +1,4 @@
-"""What a user promised of the inputs, and how a broken promise is told from a wrong rewrite."""
+"""What a user promised of the inputs, and how a broken promise differs from a wrong rewrite."""
 
 from __future__ import annotations
 

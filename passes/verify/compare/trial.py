@@ -231,15 +231,19 @@ def try_case(
     only where the original does not run. A mismatch counts only where the original agrees with
     itself when it runs again.
     """
-    one = before.run(case.feeds, deadline, like)
-    if one.unable and not after_alone:
-        return Trial("not run", f"the original: {one.unable}", before=one)
-    other = after.run(case.feeds, deadline, "" if one.outcome is not None else like)
-    trial = judge.judge(before.executor.name, case, one, other)
-    trial = replace(trial, before=one, after=other)
-    if trial.status == "mismatch" and one.outcome is not None and other.outcome is not None:
+    original = before.run(case.feeds, deadline, like)
+    if original.unable and not after_alone:
+        return Trial("not run", f"the original: {original.unable}", before=original)
+    rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
+    trial = judge.judge(before.executor.name, case, original, rewritten)
+    trial = replace(trial, before=original, after=rewritten)
+    if (
+        trial.status == "mismatch"
+        and original.outcome is not None
+        and rewritten.outcome is not None
+    ):
         again = before.run(case.feeds, deadline)
-        if again.outcome is None or not compare(one.outcome, again.outcome).agree:
+        if again.outcome is None or not compare(original.outcome, again.outcome).agree:
             why = "the original gives different answers on the same inputs"
             return replace(trial, status="not run", sentence=why, comparison=NOTHING)
     return trial

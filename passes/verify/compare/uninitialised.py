@@ -54,6 +54,10 @@ def _places(node: NodeProto, body: GraphProto) -> list[int]:
     if op_of(node) == "Loop":
         numbers = scoping.input_names(body)[:1]
         first = max(0, len(node.input) - 2) + _COLLECTED_BY_A_LOOP
-        return [at for at, name in enumerate(names) if at >= first and name in numbers]
+        return [
+            position for position, name in enumerate(names) if position >= first and name in numbers
+        ]
     taken = set(scoping.input_names(body))
-    return [at for at, name in enumerate(names) if name in taken or name in names[:at]]
+    return [
+        position for position, name in enumerate(names) if name in taken or name in names[:position]
+    ]

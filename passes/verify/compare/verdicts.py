@@ -44,9 +44,9 @@ class Verification:
     """The verdict of executing a model before and after a rewrite.
 
     `reason` is one sentence. `tallies` counts cases per executor, `elements` the compared
-    elements, `reasons` why cases were not compared, and how often. `errors` are the worst
+    elements, `reasons` why cases were not compared, with counts. `errors` are the worst
     float errors of compared cases, `reduction` the length of sums that the tolerance allowed
-    for. `notes` tell what is odd without being a mismatch. Where `budget_exhausted`, `cut`
+    for. `notes` say what is odd without being a mismatch. Where `budget_exhausted`, `cut`
     names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
     ways in which time changes the result.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they

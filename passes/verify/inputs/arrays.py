@@ -131,9 +131,9 @@ def _ints(
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     values = _plain_ints(rng, shape, manner)
-    whole = [int(one) for one in manner.numbers if one == int(one)]
+    whole = [int(number) for number in manner.numbers if number == int(number)]
     if manner.style == "mentioned" and manner.ints == "small" and whole:
-        near = [one + step for one in whole for step in (-1, 0, 1)]
+        near = [number + step for number in whole for step in (-1, 0, 1)]
         values = rng.choice(np.array(near, object), shape)  # one past int64 would make all floats
     if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
         values = _mixed(

@@ -51,7 +51,7 @@ def declared(type_: TypeProto) -> Declared | None:
 def resolve(
     inputs: Sequence[ValueInfoProto], hints: Mapping[str, Declared], plan: Plan, attempt: Attempt
 ) -> Dims:
-    """Names and sizes per axis: declared, completed by the hints, made up where neither tells."""
+    """Names and sizes per axis: declared, completed by the hints, made up where neither knows."""
     of: dict[str, tuple[str | int, ...]] = {}
     unnamed: dict[str, int] = {}
     for value in inputs:
@@ -66,15 +66,17 @@ def resolve(
     return Dims(of, unnamed)
 
 
-def _known(said: Declared | None, hint: Declared | None, plan: Plan, attempt: Attempt) -> Declared:
-    if said is None:
+def _known(
+    declared: Declared | None, hint: Declared | None, plan: Plan, attempt: Attempt
+) -> Declared:
+    if declared is None:
         if hint is not None:
             return hint
         turn = attempt.rank + zlib.crc32(plan.label.encode())
         return (None,) * RANKS[turn % len(RANKS)]
-    if hint is None or len(hint) != len(said):
-        return said
-    return tuple(own if given is None else given for own, given in zip(said, hint, strict=True))
+    if hint is None or len(hint) != len(declared):
+        return declared
+    return tuple(own if given is None else given for own, given in zip(declared, hint, strict=True))
 
 
 def sizes(

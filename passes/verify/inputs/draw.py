@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,11 +18,61 @@ from onnx import TensorProto, TypeProto, ValueInfoProto
 from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs import arrays as draw_arrays
 from passes.verify.inputs import dims as draw_dims
-from passes.verify.inputs.arrays import INT_STYLES, Manner
+from passes.verify.inputs.arrays import INT_STYLES, Manner, is_float, specials
 from passes.verify.inputs.dims import Dims
-from passes.verify.inputs.lengths import fill_behind, lengths
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
+
+#: Larger than any dim that is drawn.
+_NO_INDEX = 1_000_000
+
+
+def lengths(rng: np.random.Generator, mode: Lengths, rows: int, longest: int) -> Array:
+    """int64 (rows,): a length from 0 to `longest` for each row; invalid ones where asked.
+
+    Ragged lengths hold 0 and `longest` in one batch, wherever there are two rows.
+    """
+    drawn = rng.integers(0, longest + 1, rows)
+    match mode:
+        case "full":
+            return np.full(rows, longest, np.int64)
+        case "empty":
+            return np.zeros(rows, np.int64)
+        case "positive":
+            drawn = np.maximum(drawn, min(1, longest))
+            return _with(rng, drawn, [longest])
+        case "too long":
+            return _with(rng, drawn, [longest + 1])
+        case "negative":
+            return _with(rng, drawn, [-1])
+    return _with(rng, drawn, [0, longest] if rows > 1 else [])
+
+
+def _with(rng: np.random.Generator, values: Array, wanted: Sequence[int]) -> Array:
+    """`values` with the wanted ones at random places, as many as fit."""
+    places = rng.permutation(len(values))[: len(wanted)]
+    result = values.astype(np.int64)
+    result[places] = wanted[: len(places)]
+    return result
+
+
+def fill_behind(array: Array, row_axis: int, time_axis: int, ends: Array) -> Array:
+    """A copy with what must not be read behind the end of each row: NaN and infinities, or
+    integers that are no index and no divisor."""
+    if is_float(array.dtype):
+        odd = np.resize(specials(array.dtype, extremes=False)[:3], array.shape)
+    elif array.dtype in (np.int32, np.int64):
+        odd = np.resize(np.array([_NO_INDEX, 0, -_NO_INDEX]), array.shape)
+    else:
+        return array
+    time = _along(np.arange(array.shape[time_axis]), time_axis, array.ndim)
+    behind = time >= _along(ends, row_axis, array.ndim)
+    return np.where(behind, odd, array).astype(array.dtype)
+
+
+def _along(vector: Array, axis: int, rank: int) -> Array:
+    return vector.reshape([-1 if position == axis else 1 for position in range(rank)])
+
 
 #: Elements of the largest input that is drawn: 2 GB of floats.
 _MOST_ELEMENTS = 1 << 29
@@ -83,6 +133,7 @@ class Drawer:
             ),
             shared=self._shared(dims),
             numbers=self.numbers,
+            unnamed=dims.unnamed,
         )
 
     def symbols(self) -> list[str]:
@@ -90,7 +141,7 @@ class Drawer:
         return self.free(self._dims(Plan("ordinary", ""), ATTEMPTS[0]))
 
     def unranked(self) -> list[str]:
-        """The inputs of which nothing tells the rank."""
+        """The inputs of unknown rank."""
         return [
             value.name
             for value in self.inputs
@@ -99,11 +150,15 @@ class Drawer:
 
     def free(self, dims: Dims) -> list[str]:
         """The symbols whose sizes do not follow from others."""
-        return [one for one in dims.symbols() if self.needs is None or one not in self.needs.ties]
+        return [
+            symbol
+            for symbol in dims.symbols()
+            if self.needs is None or symbol not in self.needs.ties
+        ]
 
     def _shared(self, dims: Dims) -> list[str]:
         """The symbols on which hints make several inputs agree that are not declared to."""
-        return [one for one in dims.symbols() if self._skewed(one, dims)]
+        return [symbol for symbol in dims.symbols() if self._skewed(symbol, dims)]
 
     def _skewed(self, symbol: str, dims: Dims) -> list[str]:
         """The inputs that disagree on a symbol where some do: the last one that is declared
@@ -113,10 +168,12 @@ class Drawer:
             for value in self.inputs
             if symbol in dims.of[value.name]
         }
-        *_, last = ("", *(one for one in bearers if bearers[one] != symbol))
+        *_, last = ("", *(name for name in bearers if bearers[name] != symbol))
         if not last or not self._hint(last).chosen:
             return []
-        alike = [one for one in bearers if one == last or bearers[one] == bearers[last] is not None]
+        alike = [
+            name for name in bearers if name == last or bearers[name] == bearers[last] is not None
+        ]
         return alike if len(alike) < len(bearers) else []
 
     def observed(self) -> int:
@@ -133,8 +190,8 @@ class Drawer:
         """The inputs of a plan. Raises CannotDraw, naming the input."""
         if self.needs is not None and not attempt:
             return self._case(plan, Attempt(ints=self.needs.ints), {})
-        other = replace(self, needs=None)
-        return other._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
+        unneeded = replace(self, needs=None)
+        return unneeded._case(plan, ATTEMPTS[attempt % len(ATTEMPTS)], {}, attempt)
 
     def _case(self, plan: Plan, attempt: Attempt, fixed: Feeds, salt: int = 0) -> Case:
         rng = np.random.default_rng([self.seed, zlib.crc32(plan.label.encode()), salt])
@@ -189,7 +246,7 @@ class Drawer:
         return _draw(rng, value.type, shape, manner, plan, loose)
 
     def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
-        """The feeds with NaN and infinities behind the lengths, where dims tell rows and time."""
+        """The feeds with NaN and infinities behind the lengths, where dims show rows and time."""
         padded = dict(feeds)
         for name, hint in self.hints.items():
             ends, row = feeds.get(name), dims.of.get(name, ())
@@ -201,20 +258,6 @@ class Drawer:
                     place = axes.index(row[0]), axes.index(hint.length_of)
                     padded[other] = fill_behind(value, *place, ends)
         return padded
-
-
-def draw(
-    inputs: Sequence[ValueInfoProto], *, seed: int = 0, hints: Mapping[str, Hint] | None = None
-) -> Iterator[Case]:
-    """The cases for these typed inputs, observed ones first, then the most telling.
-
-    Deterministic per seed. Raises CannotDraw where a declared type does not say enough.
-    """
-    drawer = Drawer(tuple(inputs), seed, hints or {})
-    for index in range(drawer.observed()):
-        yield drawer.natural(index)
-    for plan in drawer.plans():
-        yield drawer.case(plan)
 
 
 def _declared_as(value: ValueInfoProto, axis: int) -> str | int | None:
@@ -272,7 +315,7 @@ def _draw(
                 tuple(size + (item if free else 0) for size, free in zip(shape, loose, strict=True))
                 for item in range(plan.items)
             ]
-            return [_draw(rng, inner, one, manner, plan, loose) for one in shapes]
+            return [_draw(rng, inner, shape, manner, plan, loose) for shape in shapes]
         case "optional_type":
             inner = type_.optional_type.elem_type
             return _draw(rng, inner, shape, manner, plan, loose) if plan.present else None

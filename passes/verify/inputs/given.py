@@ -129,11 +129,11 @@ def _read(file: Path, number: int, allowed: Sequence[ValueInfoProto]) -> tuple[s
     by_name = {value.name: value for value in allowed}
     if number >= len(allowed):
         raise BadInputs(f"{file}: the model has {len(allowed)} inputs: {_names(by_name)}")
-    data, at = file.read_bytes(), allowed[number]
+    data, position = file.read_bytes(), allowed[number]
     try:
-        name, value = value_files.from_bytes(data, at.type)
-        named = by_name.get(name, at)
-        if named is not at:  # a sequence reads otherwise than a tensor
+        name, value = value_files.from_bytes(data, position.type)
+        named = by_name.get(name, position)
+        if named is not position:  # a sequence reads otherwise than a tensor
             _, value = value_files.from_bytes(data, named.type)
     except (DecodeError, ValueError, TypeError, KeyError) as error:
         raise BadInputs(f"{file}: it cannot be read: {error}") from error

@@ -30,7 +30,7 @@ def hints_for(
     lengths, time = _lengths(node, opset, dims)
     hints = {}
     for value in inputs:
-        natural = tuple(one[value.name] for one in seen if value.name in one)
+        natural = tuple(feeds[value.name] for feeds in seen if value.name in feeds)
         hint = Hint(
             dims=tuple(dims[value.name]) if value.name in dims else None,
             length_of=time if value.name == lengths else None,
@@ -61,7 +61,7 @@ def model_hints(model: Model) -> dict[str, Hint]:
 
 def _reads_of(model: Model, place: Place) -> list[str]:
     """The inputs of a node that no body around it defines, in their order."""
-    inner = [at.owner for at in place.scope.chain() if at.outer is not None]
+    inner = [around.owner for around in place.scope.chain() if around.outer is not None]
     names = dict.fromkeys(filter(None, place.node.input))
     return [name for name in names if not any(model.defines(owner, name) for owner in inner)]
 
@@ -82,15 +82,15 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
     declared = {value.name: dims_of(value.type) for value in inputs}
     dims: dict[str, list[Dim]] = {name: list(known) for name, known in declared.items() if known}
     batched = form.kind is Kind.SCAN_8
-    for name, told in _told_by_body(form).items():
+    for name, found in _told_by_body(form).items():
         if name in declared and declared[name] is None:
-            dims[name] = told
-    tensors = [one.tensor for one in form.scanned]
-    states = [one.initial for one in form.carried] if batched else []
+            dims[name] = found
+    tensors = [scanned.tensor for scanned in form.scanned]
+    states = [carried.initial for carried in form.carried] if batched else []
     lengths = [form.lengths] if form.lengths else []
     if batched:
         _unify(dims, [(name, 0) for name in (*tensors, *states, *lengths)], _BATCH)
-    _unify(dims, [(one.tensor, one.axis) for one in form.scanned], _TIME)
+    _unify(dims, [(scanned.tensor, scanned.axis) for scanned in form.scanned], _TIME)
     if not batched:
         _take_sizes_of_body(dims, form)
     return dims
@@ -99,14 +99,16 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
 def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
     """Sizes that the body declares and inference outside of it does not know.
 
-    A Scan of no iterations would take other ones, too, but nobody means them. A Loop takes others
+    A Scan of no iterations would take other ones, too, but none are meant. A Loop takes others
     anyway, so there a symbol outside stands for any size, unless inference made it up.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
-    rows = [(one.initial, declared.get(one.body_input), -1) for one in form.carried]
-    for one in form.scanned:
-        rank = len(dims.get(one.tensor, ()))
-        rows.append((one.tensor, declared.get(one.body_input), one.axis % rank if rank else -1))
+    rows = [(carried.initial, declared.get(carried.body_input), -1) for carried in form.carried]
+    for scanned in form.scanned:
+        rank = len(dims.get(scanned.tensor, ()))
+        rows.append(
+            (scanned.tensor, declared.get(scanned.body_input), scanned.axis % rank if rank else -1)
+        )
     for name, row, time in rows:
         places = [place for place in range(len(dims.get(name, ()))) if place != time]
         if row is None or len(row) != len(places):
@@ -126,18 +128,18 @@ def _told_by_body(form: LoopForm) -> dict[str, list[Dim]]:
     """The dims of what is fed, as far as the body declares the rank of its inputs."""
     inside = {value.name: dims_of(value.type) for value in form.body.input}
     batch: list[Dim] = [None] if form.kind is Kind.SCAN_8 else []
-    told: dict[str, list[Dim]] = {}
+    known: dict[str, list[Dim]] = {}
     for carried in form.carried:
         dims = inside.get(carried.body_input)
         if dims is not None:
-            told[carried.initial] = [*batch, *dims]
+            known[carried.initial] = [*batch, *dims]
     for scanned in form.scanned:
         dims = inside.get(scanned.body_input)
         if dims is not None:
             rows = [*batch, *dims]
             rows.insert(scanned.axis % (len(rows) + 1), None)
-            told[scanned.tensor] = rows
-    return told
+            known[scanned.tensor] = rows
+    return known
 
 
 def _unify(dims: dict[str, list[Dim]], axes: Sequence[tuple[str, int]], default: str) -> None:

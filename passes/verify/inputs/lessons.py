@@ -1,6 +1,6 @@
 """Learns from a model's failures what inputs it takes.
 
-The model runs on drawn inputs. The node at which it fails tells what it wants of the sizes of
+The model runs on drawn inputs. The node at which it fails shows what it wants of the sizes of
 its operands; how these depend on the sizes of the inputs shows when one of them changes. So the
 sizes that the node wants are solved for, one node after the other, until the model runs.
 """
@@ -31,7 +31,7 @@ _MOST_RUNS, _MOST_LESSONS = 240, 24
 #: Ranks that are tried where none is declared, and inputs whose ranks are tried together.
 _RANKS, _TOGETHER, _MOST_RANKS = (2, 1, 3, 4, 0, 5), 2, 8
 _INTS: tuple[IntStyle, ...] = ("small", "below", "sizes", "zeros", "ones", "permutation")
-#: Sizes that are tried where nothing tells what a node wants.
+#: Sizes that are tried where it is unknown what a node wants.
 _LARGER = (16, 64, 256, 512, 1)
 #: Steps in which a size is solved for.
 _STEPS = 24
@@ -43,7 +43,7 @@ _PLAN = Plan("ordinary", "exact values")
 
 @dataclass
 class Lessons:
-    """What is to be learned of a model; it is learned once, when it is asked for."""
+    """What is to be learned of a model; it is learned once, on first use."""
 
     model: ModelProto
     drawer: Drawer
@@ -91,7 +91,7 @@ class Lessons:
                 name: rank for group, rank in zip(groups, choice, strict=True) for name in group
             }
             found.append((self.run(Needs(ranks, ints=ints)).position, ranks))
-        found.sort(key=lambda one: one[0], reverse=True)
+        found.sort(key=lambda pair: pair[0], reverse=True)
         return [ranks for _, ranks in found[:_MOST_RANKS]]
 
     def _solved(self, needs: Needs) -> Needs | None:
@@ -205,7 +205,7 @@ class _Solving:
         return self._known[key]
 
     def _gap_with(self, needs: Needs, sizes: Mapping[str, int]) -> float | None:
-        """The gap with some needs, where every free size is as planned, or as said."""
+        """The gap with some needs, where every free size is as planned, or as given."""
         for symbol, size in {**self.sizes, **sizes}.items():
             if symbol not in needs.ties:
                 needs = needs.tied(symbol, Tie(size))
@@ -239,8 +239,10 @@ class _Solving:
                 continue
             number = self.sizes[symbol] - here * slopes[symbol]
             number -= sum(times * self.sizes[other] for other, times in rest.items())
-            ties.append((symbol, Tie(int(number), {one: int(n) for one, n in rest.items()})))
-        ties.sort(key=lambda one: sum(times < 0 for times in one[1].times.values()))
+            ties.append(
+                (symbol, Tie(int(number), {symbol_: int(n) for symbol_, n in rest.items()}))
+            )
+        ties.sort(key=lambda tie: sum(times < 0 for times in tie[1].times.values()))
         for symbol, tie in ties:
             needs = self.needs.tied(symbol, tie)
             tries = [{}, *({other: self.sizes[other] + 1} for other in tie.times)]
@@ -275,8 +277,8 @@ class _Solving:
 
 def _guess(seen: Mapping[int, float]) -> int:
     """Where a gap may be closed, by the gaps seen at other sizes."""
-    below = max((one for one in seen if seen[one] < 0), default=None)
-    above = min((one for one in seen if seen[one] > 0), default=None)
+    below = max((value for value in seen if seen[value] < 0), default=None)
+    above = min((value for value in seen if seen[value] > 0), default=None)
     if below is not None and above is not None:
         part = seen[below] / (seen[below] - seen[above])
         inside = round(below + part * (above - below))

@@ -53,7 +53,7 @@ def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Want]:
     """What a node that failed wants, as far as its operands have it not."""
     reading = _Reading(node, operands)
     found = _WANTS.get(op_of(node), _broadcast)(reading)
-    return [one for one in found if one.gap(operands)]
+    return [want for want in found if want.gap(operands)]
 
 
 @dataclass(frozen=True)
@@ -63,23 +63,26 @@ class _Reading:
     node: NodeProto
     operands: Sequence[Value]
 
-    def array(self, at: int) -> Array | None:
-        value = self.operands[at] if at < len(self.operands) else None
+    def array(self, argument: int) -> Array | None:
+        value = self.operands[argument] if argument < len(self.operands) else None
         return value if isinstance(value, np.ndarray) else None
 
-    def shape(self, at: int) -> tuple[int, ...]:
-        array = self.array(at)
+    def shape(self, argument: int) -> tuple[int, ...]:
+        array = self.array(argument)
         return () if array is None else array.shape
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        return {one.name: helper.get_attribute_value(one) for one in self.node.attribute}
+        return {
+            attribute.name: helper.get_attribute_value(attribute)
+            for attribute in self.node.attribute
+        }
 
-    def ints(self, name: str, at: int) -> list[int] | None:
+    def ints(self, name: str, argument: int) -> list[int] | None:
         """Whole numbers that are an attribute in old versions, and an operand in newer ones."""
-        array = self.array(at)
+        array = self.array(argument)
         if array is not None and array.dtype.kind in "iu":
-            return [int(one) for one in array.flat]
+            return [int(item) for item in array.flat]
         given = self.attributes.get(name)
         return None if given is None else list(given)
 
@@ -87,11 +90,13 @@ class _Reading:
 def _broadcast(reading: _Reading) -> Iterator[Want]:
     """Sizes that stand below each other are equal, or 1: so most operators with several operands
     have it, and nothing else is known of those without an entry."""
-    there = [at for at in range(len(reading.operands)) if reading.array(at) is not None]
-    for one, other in combinations(there, 2):
-        for axis in range(1, 1 + min(len(reading.shape(one)), len(reading.shape(other)))):
-            if 1 not in (reading.shape(one)[-axis], reading.shape(other)[-axis]):
-                yield Want(Size(one, -axis), "equal", Size(other, -axis))
+    there = [
+        argument for argument in range(len(reading.operands)) if reading.array(argument) is not None
+    ]
+    for first, second in combinations(there, 2):
+        for axis in range(1, 1 + min(len(reading.shape(first)), len(reading.shape(second)))):
+            if 1 not in (reading.shape(first)[-axis], reading.shape(second)[-axis]):
+                yield Want(Size(first, -axis), "equal", Size(second, -axis))
 
 
 def _conv(reading: _Reading) -> Iterator[Want]:
@@ -136,11 +141,11 @@ def _pad(reading: _Reading) -> Iterator[Want]:
 
 
 def _matmul(reading: _Reading) -> Iterator[Want]:
-    one, other = reading.shape(0), reading.shape(1)
-    if one and other:
-        yield Want(Size(0, -1), "equal", Size(1, -2 if len(other) > 1 else -1))
-    for axis in range(3, 1 + min(len(one), len(other))):
-        if 1 not in (one[-axis], other[-axis]):
+    left, right = reading.shape(0), reading.shape(1)
+    if left and right:
+        yield Want(Size(0, -1), "equal", Size(1, -2 if len(right) > 1 else -1))
+    for axis in range(3, 1 + min(len(left), len(right))):
+        if 1 not in (left[-axis], right[-axis]):
             yield Want(Size(0, -axis), "equal", Size(1, -axis))
 
 
@@ -159,10 +164,10 @@ def _gemm(reading: _Reading) -> Iterator[Want]:
 def _concat(reading: _Reading) -> Iterator[Want]:
     axis = reading.attributes.get("axis", 1)
     rank = len(reading.shape(0))
-    for at in range(1, len(reading.operands)):
+    for argument in range(1, len(reading.operands)):
         for place in range(rank):
             if place != axis % max(1, rank):
-                yield Want(Size(at, place), "equal", Size(0, place))
+                yield Want(Size(argument, place), "equal", Size(0, place))
 
 
 def _split(reading: _Reading) -> Iterator[Want]:
@@ -182,7 +187,8 @@ def _reshape(reading: _Reading) -> Iterator[Want]:
     target = reading.ints("shape", 1) or []
     if not reading.attributes.get("allowzero"):
         kept = [
-            shape[at] if not size and at < len(shape) else size for at, size in enumerate(target)
+            shape[argument] if not size and argument < len(shape) else size
+            for argument, size in enumerate(target)
         ]
     else:
         kept = target
@@ -227,8 +233,8 @@ def _top(reading: _Reading) -> Iterator[Want]:
 
 
 def _normalization(reading: _Reading) -> Iterator[Want]:
-    for at in range(1, len(reading.operands)):
-        yield Want(Size(0, 1), "equal", Size(at, 0))
+    for argument in range(1, len(reading.operands)):
+        yield Want(Size(0, 1), "equal", Size(argument, 0))
 
 
 def _stft(reading: _Reading) -> Iterator[Want]:
@@ -250,14 +256,14 @@ def _blocks(reading: _Reading) -> Iterator[Want]:
 def _einsum(reading: _Reading) -> Iterator[Want]:
     equation = reading.attributes.get("equation", b"").decode().replace(" ", "")
     first: dict[str, Size] = {}
-    for at, term in enumerate(equation.split("->")[0].split(",")):
+    for position, term in enumerate(equation.split("->")[0].split(",")):
         before, dots, behind = term.partition("...")
         places = [(letter, axis) for axis, letter in enumerate(before)]
         places += [
             (letter, axis - len(behind)) for axis, letter in enumerate(behind if dots else "")
         ]
         for letter, axis in places:
-            size = Size(at, axis)
+            size = Size(position, axis)
             if first.setdefault(letter, size) != size:
                 yield Want(size, "equal", first[letter])
 
@@ -268,8 +274,8 @@ def _scan(reading: _Reading) -> Iterator[Want]:
     count = given.get("num_scan_inputs", 1)
     first = len(reading.operands) - count
     axes = given.get("scan_input_axes", [0] * count)
-    for at in range(1, count):
-        yield Want(Size(first + at, axes[at]), "equal", Size(first, axes[0]))
+    for argument in range(1, count):
+        yield Want(Size(first + argument, axes[argument]), "equal", Size(first, axes[0]))
 
 
 _WANTS: Mapping[str, Callable[[_Reading], Iterator[Want]]] = {

@@ -6,7 +6,7 @@ of the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
@@ -24,7 +24,7 @@ NEAR_17 = (17, 19, 13, 23, 11, 29)
 BLOCKS = (8, 16, 12, 24, 4, 32)
 #: One size that no block holds.
 _LONG = 67
-#: Pairs of symbols that are tried equal, and one as twice the other.
+#: Pairs of symbols that are tried equal, also both 0, and one as twice the other.
 _PAIRS = 6
 #: Numbers of the model beyond which sizes are tried, and the largest such number.
 _THRESHOLDS, _LARGEST_THRESHOLD = 4, 64
@@ -97,12 +97,13 @@ def plans(
     containers: bool,
     shared: Sequence[str] = (),
     numbers: Sequence[float] = (),
+    unnamed: Collection[str] = (),
 ) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
     an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
-    that the models mention.
+    that the models mention; `unnamed` are symbols of dims without a name, which may be fixed.
     """
     result = [
         Plan("ordinary", "exact values"),
@@ -119,7 +120,7 @@ def plans(
         Plan("special", "special values", style="special", lengths="positive"),
     ]
     if symbols:
-        result += _sizes(symbols)
+        result += _sizes(symbols, unnamed)
         thresholds = sorted(
             {int(n) for n in numbers if 3 < n <= _LARGEST_THRESHOLD and n == int(n)}
         )
@@ -128,7 +129,7 @@ def plans(
             result.append(Plan("edge", f"sizes beyond {number}", sizes, style="moderate"))
     if lengths:
         result += _lengths()
-    result += [Plan("invalid", f"sizes of {one} differ", skew=one) for one in shared]
+    result += [Plan("invalid", f"sizes of {symbol} differ", skew=symbol) for symbol in shared]
     if containers:
         result.append(Plan("edge", "empty sequences", items=0))
         result.append(Plan("edge", "optionals without value", present=False, items=1))
@@ -144,39 +145,48 @@ def plans(
     return result
 
 
-def _sizes(symbols: Sequence[str]) -> list[Plan]:
+def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
     places = range(len(symbols))
     return [
         Plan("ordinary", "larger sizes", LARGER, lengths="positive"),
         Plan("ordinary", "sizes above 13", NEAR_17[2:], style="moderate"),
         Plan("special", "values of all magnitudes, ragged", NEAR_17[1:], style="wide"),
         Plan("edge", "all sizes 1", (1,), lengths="full"),
-        *(Plan("edge", f"{symbols[at]} = 0", fixed=((at, 0),)) for at in places),
+        *(Plan("edge", f"{symbols[position]} = 0", fixed=((position, 0),)) for position in places),
         Plan("ordinary", "larger sizes, moderate", LARGER[1:], style="moderate"),
-        *(Plan("edge", f"{symbols[at]} = 1", fixed=((at, 1),)) for at in places),
+        *(Plan("edge", f"{symbols[position]} = 1", fixed=((position, 1),)) for position in places),
         Plan("edge", "all sizes 2", (2,), style="moderate"),
-        *(Plan("edge", f"{symbols[at]} = 2", LARGER, fixed=((at, 2),)) for at in places),
+        *(
+            Plan("edge", f"{symbols[position]} = 2", LARGER, fixed=((position, 2),))
+            for position in places
+        ),
         Plan("edge", "all sizes 0", (0,)),
-        *_pairs(symbols),
-        *(Plan("edge", f"{symbols[at]} = {_LONG}", fixed=((at, _LONG),)) for at in places[:3]),
+        *_pairs(symbols, unnamed),
+        *(
+            Plan("edge", f"{symbols[position]} = {_LONG}", fixed=((position, _LONG),))
+            for position in places[:3]
+        ),
     ]
 
 
-def _pairs(symbols: Sequence[str]) -> list[Plan]:
+def _pairs(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
     """Sizes that are equal, or multiples, where a rewrite may take one for the other."""
     result = []
-    for one, other in list(combinations(range(len(symbols)), 2))[:_PAIRS]:
-        a, b = symbols[one], symbols[other]
+    for first, second in list(combinations(range(len(symbols)), 2))[:_PAIRS]:
+        a, b = symbols[first], symbols[second]
         equal, half, twice = (
-            ((one, 6), (other, 6)),
-            ((one, 5), (other, 10)),
-            ((one, 10), (other, 5)),
+            ((first, 6), (second, 6)),
+            ((first, 5), (second, 10)),
+            ((first, 10), (second, 5)),
         )
         result += [
             Plan("edge", f"{a} = {b}", fixed=equal, style="moderate"),
             Plan("edge", f"{b} = 2 {a}", fixed=half),
             Plan("edge", f"{a} = 2 {b}", fixed=twice),
         ]
+        # of two symbols, both are 0 where all sizes are
+        if len(symbols) > 2 and a not in unnamed and b not in unnamed:
+            result.append(Plan("edge", f"{a} = {b} = 0", fixed=((first, 0), (second, 0))))
     return result
 
 

@@ -25,10 +25,10 @@ _HALVINGS = 8
 
 @dataclass(frozen=True)
 class Counts:
-    """A Loop of the main graph, the `at`th node, which may run `most` times, or `more` often."""
+    """A Loop of the main graph, node `position`, which may run `most` times or `more` often."""
 
     model: ModelProto
-    at: int
+    position: int
     most: int
     more: bool
 
@@ -124,12 +124,12 @@ def _counting(counts: Counts) -> ModelProto:
     may be."""
     made = ModelProto()
     made.CopyFrom(counts.model)
-    loop = made.graph.node[counts.at]
-    body = next(one.g for one in loop.attribute if one.name == "body")
+    loop = made.graph.node[counts.position]
+    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
     _collect(body)
     loop.output.append(_COUNTED)
     rest = [*_capped(loop, counts.most + 2), loop]
-    del made.graph.node[counts.at :]
+    del made.graph.node[counts.position :]
     made.graph.node.extend(rest)
     del made.graph.output[:]
     made.graph.output.append(helper.make_tensor_value_info(_COUNTED, TensorProto.INT64, [None]))
@@ -160,22 +160,28 @@ def _bases(drawer: Drawer) -> Iterator[Case]:
     try:
         bases = [drawer.natural(index) for index in range(drawer.observed())]
         plans = drawer.plans()[:2]
-        bases += [drawer.case(plan, at) for at in range(len(ATTEMPTS) // 2) for plan in plans]
+        bases += [
+            drawer.case(plan, position) for position in range(len(ATTEMPTS) // 2) for plan in plans
+        ]
     except CannotDraw:
         return
     for base in bases:
-        arrays = {name: one for name, one in base.feeds.items() if isinstance(one, np.ndarray)}
-        flags = [name for name, one in arrays.items() if one.size == 1 and one.dtype.kind == "b"]
+        arrays = {
+            name: value for name, value in base.feeds.items() if isinstance(value, np.ndarray)
+        }
+        flags = [
+            name for name, array in arrays.items() if array.size == 1 and array.dtype.kind == "b"
+        ]
         for flag in (True, False) if flags else ():
-            told = {name: np.full_like(arrays[name], flag) for name in flags}
-            yield replace(base, feeds={**base.feeds, **told})
+            known = {name: np.full_like(arrays[name], flag) for name in flags}
+            yield replace(base, feeds={**base.feeds, **known})
         if not flags:
             yield base
 
 
 def _may_begin(case: Case) -> bool:
-    flags = (one for one in case.feeds.values() if isinstance(one, np.ndarray))
-    return all(bool(one.all()) for one in flags if one.dtype.kind == "b")
+    flags = (value for value in case.feeds.values() if isinstance(value, np.ndarray))
+    return all(bool(flag.all()) for flag in flags if flag.dtype.kind == "b")
 
 
 @dataclass(frozen=True)
@@ -203,17 +209,17 @@ class Dial:
 
 def _turned(base: Case, dial: Dial, place: float) -> Case:
     values = {name: np.asarray(base.feeds[name]) for name in dial.names}
-    told = {name: dial.turned(value, place) for name, value in values.items()}
-    return replace(base, feeds={**base.feeds, **told}, exact=False)
+    known = {name: dial.turned(value, place) for name, value in values.items()}
+    return replace(base, feeds={**base.feeds, **known}, exact=False)
 
 
 def _dials(feeds: Feeds, scales: bool) -> Iterator[Dial]:
     """Every number by itself, and all; or every tensor of floats by itself."""
-    arrays = {name: one for name, one in feeds.items() if isinstance(one, np.ndarray)}
+    arrays = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
     if scales:
-        names = [name for name, one in arrays.items() if is_float(one.dtype) and one.size]
+        names = [name for name, array in arrays.items() if is_float(array.dtype) and array.size]
     else:
-        names = [name for name, one in arrays.items() if one.size == 1 and _is_number(one)]
+        names = [name for name, array in arrays.items() if array.size == 1 and _is_number(array)]
     for name in names:
         yield Dial((name,), scales)
     if len(names) > 1 and not scales:

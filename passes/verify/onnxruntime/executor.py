@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from pathlib import Path
-from types import TracebackType
 from typing import cast
 
 from onnx import ModelProto
@@ -46,12 +45,7 @@ class OnnxRuntimeExecutor:
     def __enter__(self) -> OnnxRuntimeExecutor:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import re
+import signal
 import sys
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -103,7 +104,7 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 def _answer(sessions: OrderedDict[str, Any], job: Job) -> tuple[Any, ...]:
     if job.timeout is not None:  # the parent kills sooner, if it is still there
-        faulthandler.dump_traceback_later(job.timeout + _GRACE, exit=True)
+        _end_after(job.timeout + _GRACE)
     try:
         if job.key not in sessions:
             if job.model is None:
@@ -118,11 +119,23 @@ def _answer(sessions: OrderedDict[str, Any], job: Job) -> tuple[Any, ...]:
     except CannotRun as error:
         return ("cannot", str(error))
     finally:
+        _end_after(0)
+
+
+def _end_after(seconds: float) -> None:
+    """End the process after some time, whatever onnxruntime is at then; not at all after 0."""
+    if hasattr(signal, "setitimer"):  # a thread for each job would cost a third of most
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    elif seconds:
+        faulthandler.dump_traceback_later(seconds, exit=True)
+    else:
         faulthandler.cancel_dump_traceback_later()
 
 
 def main() -> None:
     """Keep the pipe for messages: what onnxruntime prints must not get into it."""
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it may be ignored where this was started
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     try:

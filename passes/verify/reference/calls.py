@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnx import AttributeProto, FunctionProto, NodeProto, defs
 
 from passes.ir.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
-from passes.verify.reference.kernels import Kernel
 from passes.verify.reference.library import call_attributes, specialise
-from passes.verify.reference.machine import Frame
+from passes.verify.reference.machine import Frame, Kernel, Machine
 from passes.verify.reference.value_types import type_of
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
-    from passes.verify.reference.machine import Machine
 
 
 def function_call(
@@ -52,8 +48,6 @@ def function_call(
 def _evaluator(
     machine: Machine, function: FunctionProto, given: dict[str, AttributeProto]
 ) -> Evaluator:
-    from passes.verify.reference.evaluator import Evaluator
-
     spelled = sorted((name, value.SerializeToString()) for name, value in given.items())
     key = (id(function), tuple(spelled))
     if key not in machine.function_evaluators:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import NodeProto
@@ -11,10 +11,7 @@ from onnx.reference.op_run import OpRun
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Value
-from passes.verify.reference.machine import Frame
-
-if TYPE_CHECKING:
-    from passes.verify.reference.machine import Machine
+from passes.verify.reference.machine import Frame, Machine
 
 #: Dropout draws when it trains.
 RANDOM = frozenset(
@@ -47,7 +44,7 @@ def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], 
         setattr(kernel, "seed", machine.draws)  # noqa: B010 (not declared by onnx)
         like = operands[0] if operands else None
         if isinstance(like, np.ndarray) and like.ndim == 0:  # onnx's kernels draw no scalars
-            return [np.reshape(one, ()) for one in run(like.reshape(1), *operands[1:])]
+            return [np.reshape(value, ()) for value in run(like.reshape(1), *operands[1:])]
         return run(*operands)
 
     return draw

@@ -16,8 +16,7 @@ from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
 from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
-from passes.verify.reference.kernels import Kernel, kernel_for
-from passes.verify.reference.machine import Frame, Machine, opset_versions
+from passes.verify.reference.machine import Frame, Kernel, Machine, opset_versions
 from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
@@ -31,6 +30,7 @@ class Step:
 
     node: NodeProto
     name: str
+    op: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     kernel: Kernel
@@ -69,7 +69,7 @@ class Evaluator(ReferenceEvaluator):
             initial_values(graph, self.machine.base_dir) if is_graph else {}
         )
         self.rt_nodes_ = []
-        kernels = [kernel_for(node, self) for node in graph.node]
+        kernels = [self.machine.kernel_for(node, self) for node in graph.node]
         self.steps = list(_steps(graph.node, kernels, self._kept()))
 
     def _kept(self) -> set[str]:
@@ -90,7 +90,7 @@ class Evaluator(ReferenceEvaluator):
 
     @cached_property
     def key(self) -> Key | None:
-        """What tells the graph from others of its model; None in a function of a schema."""
+        """What identifies the graph in its model; None in a function of a schema."""
         if self.around is None or self.held is None:
             if isinstance(self.proto_, FunctionProto):
                 return self.machine.library.key_of(self.proto_)
@@ -100,12 +100,12 @@ class Evaluator(ReferenceEvaluator):
         return outside and (*outside, name)
 
     def key_of(self, node: NodeProto) -> Key | None:
-        """What tells a node of this very graph from others of its model."""
+        """What identifies a node of this very graph in its model."""
         if self.key is None:
             return None
         outputs = list(node.output)
-        written = (list(one.output) == outputs for one in self.proto_.node)
-        return (*self.key, next(at for at, same in enumerate(written) if same))
+        written = (list(node.output) == outputs for node in self.proto_.node)
+        return (*self.key, next(position for position, same in enumerate(written) if same))
 
     @cached_property
     def fixes(self) -> dict[str, bool]:
@@ -171,13 +171,13 @@ class Evaluator(ReferenceEvaluator):
     def execute(self, frame: Frame) -> list[Value]:
         """Runs every node in order and returns the outputs of the graph."""
         machine, values = self.machine, frame.values
-        watch, roundings = machine.watch, machine.roundings
+        watch, roundings, value_of = machine.watch, machine.roundings, values.__getitem__
         for step in self.steps:
             machine.tick()
             if step.name in watch:
                 machine.note(step.name, frame)
             try:
-                operands = [values[name] for name in step.inputs]
+                operands = list(map(value_of, step.inputs))
             except KeyError as error:
                 raise ModelFailed(
                     f"{described(step.node)} reads {error.args[0]!r}, "
@@ -193,7 +193,7 @@ class Evaluator(ReferenceEvaluator):
                 raise
             except RecursionError:
                 raise
-            except Exception as error:
+            except Exception as error:  # whatever a kernel may raise: `failure` says whose fault
                 ended = failure(step.node, error)
                 ended.trouble = self._trouble(step, operands, None)
                 raise ended from error
@@ -206,14 +206,14 @@ class Evaluator(ReferenceEvaluator):
                     values[name] = plain(value)
             for name in step.release:
                 values.pop(name, None)
-        missing = [name for name in self.output_names_ if name not in values]
-        if missing:
-            raise ModelFailed(f"nothing defines the output {missing[0]!r}")
-        return [values[name] for name in self.output_names_]
+        try:
+            return list(map(value_of, self.output_names_))
+        except KeyError as error:
+            raise ModelFailed(f"nothing defines the output {error.args[0]!r}") from error
 
     def _trouble(self, step: Step, operands: Sequence[Value], inner: Trouble | None) -> Trouble:
         """Where a run ended, as it is seen from this graph."""
-        here = next(at for at, one in enumerate(self.steps) if one is step)
+        here = next(position for position, candidate in enumerate(self.steps) if candidate is step)
         if inner is None:
             return Trouble(step.node, operands, (here,))
         return replace(inner, position=(here, *inner.position))
@@ -238,9 +238,9 @@ def _may_be(declared: Sequence[int | None] | None, shape: Sequence[int | None]) 
 def _perturbed(
     step: Step, operands: list[Value], frame: Frame, roundings: Roundings
 ) -> Sequence[Any]:
-    """What a node gives whose arithmetic is perturbed."""
-    moved = roundings.of_operands(step.node, operands)
-    return roundings.of_results(step.node, operands, step.kernel(moved, frame))
+    """The outputs of a node whose arithmetic is perturbed."""
+    moved = roundings.of_operands(step.op, operands)
+    return roundings.of_results(step.op, operands, step.kernel(moved, frame))
 
 
 def plain(value: Any) -> Value:
@@ -263,7 +263,8 @@ def _steps(
         release = tuple(name for name in touched if name not in done)
         done.update(release)
         outputs = tuple(_without_trailing_blanks(node.output))
-        steps.append(Step(node, node.name, tuple(node.input), outputs, kernel, release))
+        reads = tuple(node.input)
+        steps.append(Step(node, node.name, op_of(node), reads, outputs, kernel, release))
     steps.reverse()
     return steps
 

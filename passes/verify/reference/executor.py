@@ -13,6 +13,7 @@ from passes.ir import scope
 from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.evaluator import Evaluator, plain
+from passes.verify.reference.kernels import kernel_for
 from passes.verify.reference.library import Library
 from passes.verify.reference.machine import Frame, Machine
 from passes.verify.reference.roundings import Roundings
@@ -123,7 +124,9 @@ class ReferenceExecutor:
                 if known is model and folder == base_dir:
                     return evaluator
         imports = {entry.domain: entry.version for entry in model.opset_import}
-        machine = Machine(Library(model.functions), StaticSizes(model), base_dir, None, watch)
+        machine = Machine(
+            Library(model.functions), StaticSizes(model), kernel_for, base_dir, None, watch
+        )
         evaluator = _evaluator(model.graph, machine, imports)
         evaluator.is_main = True
         if not watch and self._keep:

@@ -9,7 +9,7 @@ from passes.verify.executor import CannotRun, ModelFailed
 
 #: What numpy and the kernels raise when operands do not fit: any runtime would refuse them.
 _MODEL = (ValueError, IndexError, AssertionError, ArithmeticError, RuntimeError)
-#: What onnx's kernels raise when nobody wrote the case, and when the machine is too small for it.
+#: What onnx's kernels raise for a case that is not implemented, or does not fit in memory.
 _EXECUTOR = (NotImplementedError, MemoryError)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, numpy_helper
@@ -13,28 +13,22 @@ from onnx.reference.ops import load_op
 
 from passes.ir.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
+from passes.verify.reference.calls import function_call, schema_call
+from passes.verify.reference.control_flow.table import CONTROL_FLOW
 from passes.verify.reference.draws import draws_anew, numbered
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described, failure
-from passes.verify.reference.machine import Frame
+from passes.verify.reference.machine import Frame, Kernel
 from passes.verify.reference.registry import Call, Function, onnx_kernel, override, short_cut
 from passes.verify.reference.weights import array_of, is_external
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
-
-#: Runs a node on its operands (None where omitted); the frame is what its bodies capture from.
-Kernel = Callable[[list[Value], Frame], Sequence[Any]]
 
 
 def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
     """The kernel of a node.
 
-    A node that nobody implements gets a kernel that raises `CannotRun` once it is reached: it
+    A node without an implementation gets a kernel that raises `CannotRun` once it is reached: it
     may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
     """
-    # Imported here: bodies and functions need evaluators, and evaluators need kernels.
-    from passes.verify.reference.calls import function_call
-
     function = evaluator.machine.library.find(node)
     if function is not None:
         return function_call(node, function, evaluator)
@@ -45,7 +39,7 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
         return _refusing(str(reason))
     except (ModelFailed, RecursionError):
         raise
-    except Exception as error:
+    except Exception as error:  # whatever onnx raises of a node that it cannot make a kernel of
         raise failure(node, error) from error
 
 
@@ -65,16 +59,13 @@ def _noting_the_mask(kernel: Kernel, node: NodeProto, evaluator: Evaluator) -> K
 
 
 def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
-    from passes.verify.reference.calls import schema_call
-    from passes.verify.reference.control_flow.table import CONTROL_FLOW
-
     domain, op, _ = called_key(node)
     if domain == "" and op in CONTROL_FLOW:
         return CONTROL_FLOW[op](node, evaluator)
     version = evaluator.versions.get(domain)
     if version is None:
         raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
-    own = override(op, version) if domain == "" else None
+    own = _override(op, version) if domain == "" else None
     if own is not None:
         return _calling(own, Call(_with_values_inside(node, evaluator), version))
     kernel_class = _kernel_class(domain, op, version)
@@ -85,6 +76,14 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
         return numbered(kernel, evaluator.machine)
     run: Callable[..., Sequence[Any]] = short_cut(kernel)
     return lambda operands, frame: run(*operands)
+
+
+def _override(op: str, version: int) -> Function | None:
+    """Our kernel of a standard operator; the modules that have them are loaded when one is asked
+    for, which takes 0.1 s."""
+    from passes.verify.reference import ops  # noqa: F401 (the kernels register themselves)
+
+    return override(op, version)
 
 
 @functools.lru_cache(maxsize=4096)

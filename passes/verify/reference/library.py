@@ -28,7 +28,7 @@ class Library:
         return self._functions.get(called_key(node))
 
     def key_of(self, function: FunctionProto) -> Key | None:
-        """What tells a function, or a copy of it, from others of its model; None if it has none."""
+        """What identifies a function, or a copy of it, in its model; None if nothing does."""
         for position, known in enumerate(self._functions, start=1):
             if known == function_key(function):
                 return (position,)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onnx import FunctionProto
+from onnx import FunctionProto, NodeProto
 
 from passes.verify.executor import Event, TookTooLong, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
@@ -45,12 +45,18 @@ class Frame:
         return found
 
 
+#: Runs a node on its operands (None where omitted); the frame is what its bodies capture from.
+Kernel = Callable[[list[Value], Frame], Sequence[Any]]
+
+
 @dataclass
 class Machine:
-    """The state of one run of one model."""
+    """The state of one run of one model. `kernel_for` finds the kernel of a node in the graph of an
+    evaluator."""
 
     library: Library
     static: StaticSizes
+    kernel_for: Callable[[NodeProto, Any], Kernel]
     base_dir: Path | None = None
     timeout: float | None = None
     watch: Watch = field(default_factory=dict)
@@ -108,7 +114,7 @@ class Machine:
 def opset_versions(imports: Mapping[str, int]) -> dict[str, int]:
     """Opset versions by domain, the standard domain under both of its spellings."""
     versions = dict(imports)
-    for one, other in (("", "ai.onnx"), ("ai.onnx", "")):
-        if one in versions and other not in versions:
-            versions[other] = versions[one]
+    for alias, domain in (("", "ai.onnx"), ("ai.onnx", "")):
+        if alias in versions and domain not in versions:
+            versions[domain] = versions[alias]
     return versions

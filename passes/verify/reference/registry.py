@@ -10,7 +10,13 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
-from onnx.reference.ops._op import OpRunBinary, OpRunBinaryNum, OpRunUnary, OpRunUnaryNum
+from onnx.reference.ops._op import (
+    OpRunBinary,
+    OpRunBinaryNum,
+    OpRunBinaryNumpy,
+    OpRunUnary,
+    OpRunUnaryNum,
+)
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Value
@@ -69,9 +75,6 @@ def implements(
 
 def override(op_type: str, version: int) -> Function | None:
     """Our kernel of a standard operator at an opset; None where onnx's own is right."""
-    # Imported here: the modules register themselves with the table above.
-    from passes.verify.reference import ops  # noqa: F401
-
     for since, until, function in _KERNELS.get(op_type, ()):
         if since <= version <= until:
             return function
@@ -80,8 +83,6 @@ def override(op_type: str, version: int) -> Function | None:
 
 def overridden() -> dict[str, list[tuple[int, int, Function]]]:
     """The whole table: per operator, ranges of opsets with their kernels."""
-    from passes.verify.reference import ops  # noqa: F401
-
     return {op_type: list(entries) for op_type, entries in sorted(_KERNELS.items())}
 
 
@@ -134,7 +135,7 @@ def short_cut(kernel: OpRun) -> Callable[..., Any]:
         return run
     binary, same_type = isinstance(kernel, OpRunBinary), _SAME_TYPE[around]
     names = kernel.attributes_names_ if around is OpRun.run else ()
-    compute: Callable[..., Any] = kernel._run
+    compute = _computing(kernel)
 
     def shorter(*operands: Any) -> Any:
         if operands and type(operands[0]) is not np.ndarray:
@@ -142,15 +143,27 @@ def short_cut(kernel: OpRun) -> Callable[..., Any]:
         if binary and not _are_alike(operands):
             return run(*operands)
         try:
-            results = compute(*operands, **{name: getattr(kernel, name) for name in names})
+            if names:
+                results = compute(*operands, **{name: getattr(kernel, name) for name in names})
+            else:
+                results = compute(*operands)
             results = _tuple_of(results)
-        except Exception:  # whatever it is, `run` tells it in its own words
+        except Exception:  # whatever it is, `run` reports it in its own words
             return run(*operands)
         if same_type and results[0].dtype != operands[0].dtype:
             return run(*operands)
         return results
 
     return shorter
+
+
+def _computing(kernel: OpRun) -> Callable[..., Any]:
+    """What computes the outputs of an onnx kernel: where that is one function of numpy, no more."""
+    compute: Callable[..., Any] = kernel._run
+    if type(kernel)._run is not OpRunBinaryNumpy._run:
+        return compute
+    function = vars(kernel)["numpy_fct"]
+    return lambda one, other: (function(one, other),)
 
 
 def _are_alike(operands: Sequence[Any]) -> bool:
@@ -182,19 +195,25 @@ def onnx_kernel(kernel_class: type[OpRun], node: NodeProto, opsets: Mapping[str,
 def _tuple_of(results: object) -> tuple[Any, ...]:
     if not isinstance(results, tuple):
         raise TypeError(f"a kernel returned no tuple, but {type(results).__name__}")
-    for one in results:
-        if type(one) is not np.ndarray:
-            break
-    else:
+    if len(results) == 1 and type(results[0]) is np.ndarray:
         return results
-    for one in results:
-        if not isinstance(one, np.ndarray | np.generic | list | dict | bool | int | float | str):
-            raise TypeError(f"a kernel returned a {type(one).__name__}, which is no value of ONNX")
-    return tuple(np.array(one) if np.isscalar(one) else one for one in results)
+    return tuple([one if type(one) is np.ndarray else _value_of(one) for one in results])
+
+
+def _value_of(result: object) -> Any:
+    """A result that is perhaps no array; scalars become one."""
+    if isinstance(result, _SCALARS):
+        return np.array(result)
+    if isinstance(result, np.ndarray | list | dict):
+        return result
+    raise TypeError(f"a kernel returned a {type(result).__name__}, which is no value of ONNX")
+
+
+_SCALARS = (np.generic, bool, int, float, str)
 
 
 def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
-    """What onnx's kernels want to be told; they hold no bodies here, so no evaluator."""
+    """What onnx's kernels expect as context; they hold no bodies here, so no evaluator."""
     return {
         "log": _no_log,
         "opsets": dict(opsets),
@@ -206,4 +225,4 @@ def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _no_log(*_: Any) -> None:
-    """onnx's kernels log every run; nobody listens."""
+    """onnx's kernels log every run; the log goes nowhere."""

@@ -13,9 +13,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import NodeProto
 
-from passes.ir.operators import op_of
 from passes.verify.executor import Value
 from passes.verify.inputs.arrays import is_float
 
@@ -63,28 +61,24 @@ class Roundings:
         self._steps: dict[np.dtype[Any], np.ndarray[Any, Any]] = {}
         self._place = 0
 
-    def of_operands(self, node: NodeProto, operands: Sequence[Value]) -> list[Value]:
-        """The operands of a node; moved where it adds them up."""
-        op = op_of(node)
+    def of_operands(self, op: str, operands: Sequence[Value]) -> list[Value]:
+        """The operands of an operator; moved where it adds them up."""
         if op in _EXACT or op in _ROUNDS_ONCE:
             return list(operands)
-        return [self.moved(one) for one in operands]
+        return [self.moved(operand) for operand in operands]
 
-    def of_results(
-        self, node: NodeProto, operands: Sequence[Value], results: Sequence[Any]
-    ) -> list[Any]:
-        """The results of a node; moved where it rounds them."""
-        op = op_of(node)
+    def of_results(self, op: str, operands: Sequence[Value], results: Sequence[Any]) -> list[Any]:
+        """The results of an operator; moved where it rounds them."""
         widens = op in ("Cast", "CastLike") and not _is_wider(operands[0], results[0])
         if op in _EXACT or widens:
             return list(results)
         least = _ABSOLUTE_UNITS if op in _APPROXIMATED else 0.0
-        return [self.moved(one, least) for one in results]
+        return [self.moved(result, least) for result in results]
 
     def moved(self, value: Value, least: float = 0.0) -> Value:
         """A value with every finite float a few units larger or smaller, and by `least` of 1."""
         if isinstance(value, list):
-            return [self.moved(one, least) for one in value]
+            return [self.moved(item, least) for item in value]
         if value is None or not isinstance(value, np.ndarray):
             return value
         if value.dtype.kind == "c":
@@ -98,8 +92,8 @@ class Roundings:
         if least:
             part = array.dtype.type(least / _UNITS[array.dtype.itemsize])
             moved = np.asarray(moved + steps * part)
-        overflows = ~np.isfinite(moved)
-        return np.where(overflows, array, moved) if overflows.any() else moved
+        finite = np.isfinite(moved)
+        return moved if finite.all() else np.where(finite, moved, array)
 
     def _steps_like(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The relative steps of an array's elements: of those drawn, from where others ended."""
@@ -116,9 +110,9 @@ class Roundings:
         return steps[self._place - size : self._place].reshape(array.shape)
 
 
-def _is_wider(one: Value, other: Value) -> bool:
+def _is_wider(left: Value, right: Value) -> bool:
     """Whether a float type has more bits in its fraction than another; other types have more."""
-    dtypes = [np.asarray(value).dtype for value in (one, other)]
+    dtypes = [np.asarray(value).dtype for value in (left, right)]
     if not is_float(dtypes[1]):
         return False
     if not is_float(dtypes[0]):

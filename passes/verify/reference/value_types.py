@@ -14,7 +14,8 @@ from passes.verify.executor import Array, Value
 def type_of(value: Value, *, shaped: bool = True) -> TypeProto:
     """The ONNX type of a value; an empty type for an omitted one.
 
-    `shaped=False` leaves the shape of tensors open. An empty sequence tells no element type.
+    `shaped=False` leaves the shape of tensors open. Elements of an empty sequence have no known
+    type.
     """
     if value is None:
         return TypeProto()
@@ -36,7 +37,7 @@ def known_shape(kind: TypeProto) -> list[int | None] | None:
 
 
 def known_dtype(kind: TypeProto) -> np.dtype[np.generic] | None:
-    """The numpy dtype of a tensor type, None where it tells none."""
+    """The numpy dtype of a tensor type, None if it is unknown."""
     elem_type = kind.tensor_type.elem_type
     if elem_type == TensorProto.UNDEFINED:
         return None

@@ -76,9 +76,9 @@ def _seen_enough(found: Seen, watch: Mapping[str, Sequence[str]]) -> bool:
     return len(found) == len(watch) and all(len(room) >= _PER_SITE for room in found.values())
 
 
-def key_of(one: Rewritten) -> Key:
-    """What tells a site from every other site of its model."""
-    return (*one.place.scope.key, one.place.index)
+def key_of(rewritten: Rewritten) -> Key:
+    """What identifies a site in its model."""
+    return (*rewritten.place.scope.key, rewritten.place.index)
 
 
 def node_at(model: ModelProto, key: Key) -> NodeProto:
@@ -104,7 +104,7 @@ def _feeds(
         return
     attempts = range(len(ATTEMPTS) if needs is None else 1)
     drawer = replace(drawer, needs=needs)
-    # on special values runtimes differ, and nothing tells later that these were such
+    # on special values runtimes differ, and later nothing shows that these were such
     plans = [plan for plan in drawer.plans() if plan.kind != "special"]
     for plan in plans[:_RUNS]:
         for attempt in attempts:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnx import ModelProto, TensorProto, helper
 
 from passes.engine.rounds import Rewritten, Round
+from passes.ir.scope import Key
 from passes.verify.compare.promise import Promise
 from passes.verify.inputs.draw import Case, Drawer, Hint
 from passes.verify.inputs.trip_counts import Counts, cases_by_count
@@ -21,8 +22,8 @@ _SHARE = 0.25
 
 
 def with_check(region: Region, rewritten: Rewritten) -> ModelProto:
-    """The region after the Edit, which tells as an output what it tells of the promise."""
-    limit = rewritten.edit.limit
+    """The region after the Edit, with whether the promise was kept as an output."""
+    limit = rewritten.limit
     if limit is None or not limit.check:
         return region.after
     after = ModelProto()
@@ -31,42 +32,58 @@ def with_check(region: Region, rewritten: Rewritten) -> ModelProto:
     return after
 
 
-def promise_of(region: Region, rewritten: Rewritten, assume: Sequence[str]) -> Promise | None:
-    """What was promised of a region's loop."""
-    limit = rewritten.edit.limit
-    if limit is None or limit.promised is None:
+def promised_in(rewritten: Rewritten, promised: Iterable[Rewritten]) -> list[Rewritten]:
+    """Those of the rewrites of `promised` loops that are the site's or in its bodies."""
+    own = key_of(rewritten)
+    return [one for one in promised if key_of(one)[: len(own)] == own]
+
+
+def promise_of(
+    region: Region, rewritten: Rewritten, inside: Sequence[Rewritten], assume: Sequence[str]
+) -> Promise | None:
+    """What was promised of a region's loop, and of those `inside` it."""
+    if not inside:
         return None
     original = ModelProto()
     original.CopyFrom(region.before)
-    original.graph.node[position_in_region(rewritten)].CopyFrom(limit.promised)
-    return Promise([original], limit.check, VALID_INPUTS in assume)
+    own, position = key_of(rewritten), position_in_region(rewritten)
+    _break(original, [((0, position, *key_of(one)[len(own) :]), one) for one in inside])
+    check = "" if rewritten.limit is None else rewritten.limit.check
+    return Promise([original], check, VALID_INPUTS in assume)
 
 
 def promise_of_model(rounds: Sequence[Round], check: str, assume: Sequence[str]) -> Promise | None:
-    """What was promised of all loops together; `check` is the output that tells."""
-    models = [_promised(one) for one in rounds if any(map(_is_promised, one.rewritten))]
+    """The promises of all loops; `check` is the output that says whether they were kept."""
+    models = [_promised(round_) for round_ in rounds if any(map(is_promised, round_.rewritten))]
     return Promise(models, check, VALID_INPUTS in assume) if models or check else None
 
 
-def _is_promised(rewritten: Rewritten) -> bool:
-    return rewritten.edit.limit is not None and rewritten.edit.limit.promised is not None
+def is_promised(rewritten: Rewritten) -> bool:
+    """Whether a rewrite relies on what a user promised of its loop."""
+    return rewritten.limit is not None and rewritten.limit.promised is not None
 
 
 def _promised(round_: Round) -> ModelProto:
     """The model as a round read it, its loops made to fail where they break a promise."""
     made = ModelProto()
     made.CopyFrom(round_.model.proto)
-    for one in round_.rewritten:  # innermost first, and outer ones hold what became of those
-        if one.edit.limit is not None and one.edit.limit.promised is not None:
-            node_at(made, key_of(one)).CopyFrom(one.edit.limit.promised)
+    _break(made, [(key_of(one), one) for one in round_.rewritten if is_promised(one)])
     return made
+
+
+def _break(model: ModelProto, loops: Iterable[tuple[Key, Rewritten]]) -> None:
+    """Let loops fail where they break a promise, in place."""
+    for key, rewritten in loops:  # innermost first, and outer ones hold what became of those
+        assert rewritten.limit is not None
+        assert rewritten.limit.promised is not None
+        node_at(model, key).CopyFrom(rewritten.limit.promised)
 
 
 def sought_for_region(
     region: Region, rewritten: Rewritten, seed: int, seconds: float, base_dir: Path | None
 ) -> list[Case]:
     """Cases in which the region's loop runs as often as is telling."""
-    if rewritten.edit.limit is None:
+    if rewritten.limit is None:
         return []
     return _sought(
         region.before,
@@ -90,7 +107,7 @@ def sought_for_model(
     loops = [
         one
         for one in (rounds[0].rewritten if rounds else ())
-        if one.edit.limit is not None and key_of(one)[0] == 0 and len(key_of(one)) == 2
+        if one.limit is not None and key_of(one)[0] == 0 and len(key_of(one)) == 2
     ]
     cases = []
     for one in loops:
@@ -102,16 +119,16 @@ def sought_for_model(
 
 def _sought(
     model: ModelProto,
-    at: int,
+    case: int,
     rewritten: Rewritten,
     hints: Mapping[str, Hint],
     seed: int,
     seconds: float,
     base_dir: Path | None,
 ) -> list[Case]:
-    limit = rewritten.edit.limit
+    limit = rewritten.limit
     assert limit is not None
-    counts = Counts(model, at, limit.most, limit.promised is not None)
+    counts = Counts(model, case, limit.most, limit.promised is not None)
     drawer = Drawer(tuple(inputs(model.graph)), seed, hints)
     return cases_by_count(counts, drawer, seconds=seconds, base_dir=base_dir)
 
@@ -119,4 +136,4 @@ def _sought(
 def position_in_region(rewritten: Rewritten) -> int:
     """Where the site's node stands in its region."""
     nodes = [*rewritten.context, *rewritten.replaced]
-    return next(at for at, node in enumerate(nodes) if node is rewritten.place.node)
+    return next(position for position, node in enumerate(nodes) if node is rewritten.place.node)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from onnx import (
-    GraphProto,
     ModelProto,
     NodeProto,
     OperatorSetIdProto,
@@ -21,11 +18,14 @@ from onnx import (
 
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
+from passes.ir.calls import called_functions
 from passes.ir.constants import Constants
+from passes.ir.names import Names
 from passes.ir.operators import plain_domain
-from passes.ir.scope import Owner, Scope
+from passes.ir.scope import Scope
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.types.value_types import INFERRED, is_known, tensor_type
+from passes.types.likeness import digest_up_to_names
+from passes.types.value_types import is_known, tensor_type
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 from passes.verify.inputs.hints import hints_for
@@ -50,13 +50,7 @@ class Region:
 
     def identity(self) -> bytes:
         """Equal for regions that differ in the names of values, nodes and symbolic dims at most."""
-        digest = hashlib.sha256()
-        for side in (self.before, self.after):
-            copy = ModelProto()
-            copy.CopyFrom(side)
-            _anonymize(copy)
-            digest.update(copy.SerializeToString(deterministic=True))
-        return digest.digest()
+        return b"".join(digest_up_to_names(side) for side in (self.before, self.after))
 
 
 def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]] = ()) -> Region:
@@ -69,8 +63,9 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
         CannotCut: a node refers to an attribute of the function it stands in.
     """
     place, edit = rewritten.place, rewritten.edit
-    before_it = [*rewritten.context, *rewritten.replaced]
-    after_it = [*rewritten.context, *edit.nodes]
+    context = _told_apart(rewritten)
+    before_it = [*context, *rewritten.replaced]
+    after_it = [*context, *edit.nodes]
     if any(_refers_to_attributes(node) for node in (*before_it, *edit.nodes)):
         raise CannotCut("it refers to attributes of the function around it")
     reads = rewritten.reads
@@ -91,6 +86,28 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
         hints_for(place.node, opset, inputs, seen),
         guessed=not all(one is not None and _has_shape(one) for one in known),
     )
+
+
+def _told_apart(rewritten: Rewritten) -> list[NodeProto]:
+    """The nodes in front of the site, which may stand in graphs around it: their bodies get new
+    names where they and the region, as one graph, define the same ones."""
+    nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
+    taken = {name for node in nodes for name in node.output}.union(rewritten.reads)
+    return [_renamed(node, nodes, taken) for node in rewritten.context]
+
+
+def _renamed(node: NodeProto, nodes: Sequence[NodeProto], taken: set[str]) -> NodeProto:
+    """A node, its bodies in new names where they define some that are taken in their region."""
+    bodies = [graph for _, graph in scoping.subgraphs(node)]
+    inner = [graph for body in bodies for graph in scoping.graphs_below(body)]
+    if all(taken.isdisjoint(scoping.defined(graph)) for graph in inner):
+        return node
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    names = Names({*taken, *scoping.all_names([helper.make_graph(nodes, "", [], [])])})
+    for _, graph in scoping.subgraphs(copy):
+        scoping.rename_all(graph, names.fresh)
+    return copy
 
 
 def _has_shape(known: TypeProto) -> bool:
@@ -170,68 +187,5 @@ def _model(
         list_initializers(graph)
     made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
     made.graph.CopyFrom(graph)
-    made.functions.extend(model.functions)
+    made.functions.extend(called_functions(model, [made.graph]))
     return made
-
-
-def _anonymize(model: ModelProto) -> None:
-    """Number all values and nodes, so that only structure, types and constants are left."""
-    counter = itertools.count()
-    graph = model.graph
-    # no file has such names: a body may define a v1 of its own
-
-    def fresh(_: str) -> str:
-        return f"\0{next(counter)}"
-
-    mapping = {name: fresh(name) for name in _in_order(graph)}
-    for node in graph.node:
-        scoping.rename_free(node, mapping)
-        for position, name in enumerate(node.output):
-            node.output[position] = mapping.get(name, name)
-        for _, inner in scoping.subgraphs(node):
-            scoping.rename_all(inner, fresh)
-    ends: list[ValueInfoProto] = [*graph.input, *graph.output]
-    for value in ends:
-        value.name = mapping[value.name]
-    for tensor in graph.initializer:
-        tensor.name = mapping[tensor.name]
-    symbols: dict[str, str] = {}
-    for owner in scoping.graphs_below(graph):
-        _drop_labels(owner)
-        if isinstance(owner, GraphProto):
-            for value in (*owner.input, *owner.output, *owner.value_info):
-                _number_symbols(value.type, symbols)
-
-
-def _number_symbols(kind: TypeProto, symbols: dict[str, str]) -> None:
-    """Number the symbolic dims of a type; those that inference made up stay apart, as the reference
-    executor takes them for unknown."""
-    for _, held in kind.ListFields():
-        if isinstance(held, TypeProto.Tensor | TypeProto.SparseTensor):
-            for dim in held.shape.dim:
-                symbol = str(dim.dim_param)  # bytes, where it is no UTF-8
-                if symbol:
-                    made_up = INFERRED if symbol.startswith(INFERRED) else ""
-                    fresh = f"{made_up}\0{len(symbols)}"
-                    dim.dim_param = symbols.setdefault(symbol, fresh)
-        elif isinstance(held, TypeProto.Sequence | TypeProto.Optional):
-            _number_symbols(held.elem_type, symbols)
-
-
-def _drop_labels(owner: Owner) -> None:
-    """Names, docs and metadata of a graph and its nodes: an Edit names them after its site."""
-    labelled: list[GraphProto | NodeProto] = [*owner.node]
-    if isinstance(owner, GraphProto):
-        labelled.append(owner)
-    for one in labelled:
-        one.ClearField("name")
-        one.ClearField("doc_string")
-        one.ClearField("metadata_props")
-
-
-def _in_order(graph: GraphProto) -> list[str]:
-    """The names of a region in an order that does not depend on them."""
-    names = scoping.input_names(graph) + [tensor.name for tensor in graph.initializer]
-    names += [name for node in graph.node for name in node.output if name]
-    names += [value.name for value in graph.output]
-    return list(dict.fromkeys(names))

@@ -36,7 +36,7 @@ class Use:
 
 
 def use_of(round_: Round, rewritten: Rewritten) -> Use | None:
-    """The use that a rewrite is; None where only the cut region tells.
+    """The use that a rewrite is; None where only the cut region shows it.
 
     That is where a body or more than the site's node is involved, or the type of an input is
     not known.
@@ -62,7 +62,7 @@ class Uses:
         uses = Uses()
         known: dict[tuple[object, ...], dict[Use, int]] = {}
         for rewritten in round_.rewritten:
-            if rewritten.edit.proof:
+            if rewritten.edit.claim.proof:
                 uses.positions.append(None)
                 continue
             use = use_of(round_, rewritten)
@@ -130,7 +130,7 @@ class _Reading:
         dims = dims_of(known)
         if known is None or dims is None:
             return b"" if known is None else known.SerializeToString(deterministic=True)
-        spelled = [self._number(f"dim {one}") if isinstance(one, str) else (one,) for one in dims]
+        spelled = [self._number(f"dim {dim}") if isinstance(dim, str) else (dim,) for dim in dims]
         return (elem_type_of(known), *spelled)
 
     def _constant(self, tensor: TensorProto) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.not_produced import Disagreement
 from passes.report import Checked
+from passes.rule import Limit
 from passes.verify.compare.booking import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
@@ -26,9 +27,11 @@ from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
 from passes.verify.rewrites.promises import (
+    is_promised,
     position_in_region,
     promise_of,
     promise_of_model,
+    promised_in,
     sought_for_model,
     sought_for_region,
     with_check,
@@ -53,7 +56,7 @@ _FEWEST_CASES = 6
 _OWN_WEIGHT = 8
 
 
-#: What was found on regions, by what tells them from others.
+#: What was found on regions, by their identity.
 Known = dict[tuple[object, ...], Verification]
 
 
@@ -93,7 +96,7 @@ def verify_rounds(
     given = _given(verifying, model)
     with executors(verifying.executor) as chosen:
         uses = [Uses.of(round_) for round_ in rounds]
-        shown = [one for at in uses for one in at.shown]
+        shown = [one for use in uses for one in use.shown]
         task = _Task(model, verifying, chosen, given, shown, known)
         regions = [
             outcome
@@ -114,13 +117,13 @@ def verify_rounds(
                 return task.loading_told(verdicts, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
-        untouched = [at for at in rounds if at.model.proto is rounds[0].model.proto]
-        first = regions[: sum(len(at.rewritten) for at in untouched)]
+        untouched = [use for use in rounds if use.model.proto is rounds[0].model.proto]
+        first = regions[: sum(len(use.rewritten) for use in untouched)]
         reached = {event for one, found, _ in first for event in _in_model(one, found.reached)}
         left = {event: path for event, path in whole.unreached.items() if event not in reached}
         verdicts.whole = Checked.of(replace(whole, unreached=left))
         if whole.verdict == "mismatch":
-            names = dict.fromkeys(one.rule.name for at in rounds for one in at.rewritten)
+            names = dict.fromkeys(rewrite.rule.name for use in rounds for rewrite in use.rewritten)
             sides = (model.proto, proto)
             verdicts.mismatch = Disagreement(
                 "main", whole.reason, sides, whole.failure, tuple(names), exact=False
@@ -132,9 +135,10 @@ def verify_rounds(
             verdicts.unverified += [(one[0], short) for one, short in open_]
             verdicts.hurried = any(
                 one.budget_exhausted or one.timed_out
-                for one in (whole, *(at[1] for at, _ in open_))
+                for one in (whole, *(use[1] for use, _ in open_))
             )
             converted = Model(proto).opset() != model.opset()
+            converted |= proto.ir_version != model.proto.ir_version
             if converted and not any(one.compared for _, one, _ in regions):
                 verdicts.unverified.append((None, verdicts.whole))
         verdicts.unloadable = task.unloadable(proto)
@@ -164,13 +168,13 @@ _Outcome = tuple[Rewritten, Verification, Region | None]
 def _told(regions: Sequence[_Outcome]) -> list[Checked]:
     """The verdicts in short; one that speaks for several rewrites says at which it was found."""
     first: dict[int, str] = {}
-    told = []
+    known = []
     for rewritten, verification, _ in regions:
         path = rewritten.place.path
         found = first.setdefault(id(verification), path)
         same_as = found if found != path else ""
-        told.append(replace(Checked.of(verification), unreached=(), same_as=same_as))
-    return told
+        known.append(replace(Checked.of(verification), unreached=(), same_as=same_as))
+    return known
 
 
 @dataclass
@@ -209,15 +213,17 @@ class _Task:
     def regions(self, round_: Round, uses: Uses, say: Callable[[str], None]) -> Iterator[_Outcome]:
         """The verdict on each rewrite of a round."""
         seen = self._observed(round_, uses.shown)
+        promised = list(filter(is_promised, round_.rewritten))
         outcomes: list[_Outcome] = []
         for number, rewritten in enumerate(uses.shown):
             say(f"verifying rewrite {number + 1} of {len(uses.shown)}")
             share = self.left(_FOR_REGIONS) * _weight(rewritten) / self._waiting
             self._waiting -= _weight(rewritten)
-            outcomes.append(self._region(round_, rewritten, seen, share))
+            inside = promised_in(rewritten, promised)
+            outcomes.append(self._region(round_, rewritten, inside, seen, share))
         for position, rewritten in zip(uses.positions, round_.rewritten, strict=True):
             if position is None:
-                yield rewritten, Verification("verified", rewritten.edit.proof), None
+                yield rewritten, Verification("verified", rewritten.edit.claim.proof), None
                 continue
             shown, verification, region = outcomes[position]
             yield rewritten, verification, region if shown is rewritten else None
@@ -234,13 +240,20 @@ class _Task:
             lessons=self.lessons,
         )
 
-    def _region(self, round_: Round, rewritten: Rewritten, seen: Seen, budget: float) -> _Outcome:
+    def _region(
+        self,
+        round_: Round,
+        rewritten: Rewritten,
+        promised: Sequence[Rewritten],
+        seen: Seen,
+        budget: float,
+    ) -> _Outcome:
         try:
             region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
         except CannotCut as reason:
             return rewritten, Verification("not-compared", str(reason)), None
-        entered = rewritten.edit.entered
-        key = _identity(region, rewritten)
+        entered = rewritten.edit.claim.entered
+        key = _identity(region, rewritten, promised)
         if key not in self.known:
             base_dir, assume = self.model.base_dir, self.verifying.assume
             self.known[key] = verify(
@@ -250,14 +263,14 @@ class _Task:
                 seed=self.verifying.seed,
                 hints=region.hints,
                 exact=rewritten.edit.exact,
-                reduction=rewritten.edit.reduction,
+                reduction=rewritten.edit.claim.reduction,
                 budget=budget,
                 case_timeout=self.case_timeout,
                 patience=max(0.0, self.left(_FOR_REGIONS) - budget),
                 base_dir=base_dir,
                 accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
                 sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
-                promise=promise_of(region, rewritten, assume),
+                promise=promise_of(region, rewritten, promised, assume),
                 lenient=region.guessed or VALID_INPUTS in assume,
                 non_empty=NON_EMPTY in assume,
             )
@@ -274,7 +287,9 @@ class _Task:
             seed=seed,
             hints=self.hints,
             exact=False,
-            reduction=max((one.edit.reduction for at in rounds for one in at.rewritten), default=1),
+            reduction=max(
+                (one.edit.claim.reduction for use in rounds for one in use.rewritten), default=1
+            ),
             budget=self.left(),
             case_timeout=self.case_timeout,
             base_dir=base_dir,
@@ -326,16 +341,20 @@ class _Task:
         return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
 
 
-def _identity(region: Region, rewritten: Rewritten) -> tuple[object, ...]:
+def _identity(
+    region: Region, rewritten: Rewritten, promised: Sequence[Rewritten]
+) -> tuple[object, ...]:
     """Equal for rewrites of which one verification speaks for all: both sides are equal up to
     names, and are compared in the same way, on inputs that are promised alike."""
-    edit, limit = rewritten.edit, rewritten.edit.limit
-    promise: tuple[object, ...] = ()
-    if limit is not None:
-        promised = b"" if limit.promised is None else limit.promised.SerializeToString()
-        promise = (limit.most, promised, limit.check)
-    how = (edit.exact, edit.reduction, edit.entered, region.guessed)
-    return (region.identity(), *how, *promise)
+    edit = rewritten.edit
+    limits = [one.limit for one in (rewritten, *promised) if one.limit is not None]
+    how = (edit.exact, edit.claim.reduction, edit.claim.entered, region.guessed)
+    return (region.identity(), *how, *map(_promise, limits))
+
+
+def _promise(limit: Limit) -> tuple[object, ...]:
+    broken = b"" if limit.promised is None else limit.promised.SerializeToString()
+    return (limit.most, broken, limit.check)
 
 
 def _weight(rewritten: Rewritten) -> int:

@@ -23,19 +23,22 @@ def compared(
     start: str = "zero",
     step: str = "one",
     to: int = 1,
-    number: str = "n",
-    **more: str,
+    fixed: bool = False,
+    inputs: str = "int32 n",
+    integer: str = "int32",
+    constants: str = "",
 ) -> str:
-    """A while loop whose condition casts the counter and its bound to floats."""
-    inputs = more.pop("inputs", "int32 n")
+    """A while loop whose condition casts the counter and its bound to floats; a `fixed` bound is
+    one of the constants."""
+    bound = "" if fixed else f"n_f = Cast <to = {to}> (n)"
     return counting(
         start,
-        f"start_f = Cast <to = {to}> (start)\n n_f = Cast <to = {to}> ({number})\ngo0 = {initial}",
+        f"start_f = Cast <to = {to}> (start)\n {bound}\n go0 = {initial}",
         step,
         f"c_f = Cast <to = {to}> (c_out)\n go_out = {condition}",
         inputs=inputs,
-        integer=more.pop("integer", "int32"),
-        **more,
+        integer=integer,
+        constants=constants,
     )
 
 
@@ -77,13 +80,12 @@ def test_counters_of_64_bits() -> None:
 
 @pytest.mark.parametrize("constants", ["float n_f = {5}", "float n_f = {16777215}"])
 def test_a_fixed_bound_needs_no_guard(constants: str) -> None:
-    text = compared(inputs="float x", constants=constants).replace("n_f = Cast <to = 1> (n)", "")
+    text = compared(fixed=True, inputs="float x", constants=constants)
     assert guards_of(only_counted(text)) == 0
 
 
 def test_a_bound_that_is_no_whole_number_is_refused() -> None:
-    text = compared(inputs="float x", constants="float n_f = {2.5}")
-    text = text.replace("n_f = Cast <to = 1> (n)", "")
+    text = compared(fixed=True, inputs="float x", constants="float n_f = {2.5}")
     assert_refused(text, "float-counter", pipeline="raise")
 
 
@@ -146,15 +148,37 @@ def test_the_guard_may_be_left_out() -> None:
 # -- a trip count beside the condition, as tf2onnx writes map_fn, scan and layers
 
 
-def limited(number: str = "n", initial: str = "And (below, below)") -> str:
-    """A loop of n trips that compares the iteration before a step, and its counter behind it."""
-    return (
-        compared(initial, "And (more, inside)", number=number, trips="m")
-        .replace("go0 =", "m = Cast <to = 7> (n)\n below = Less (start_f, n_f)\n go0 =")
-        .replace(
-            "go_out =",
-            "i_f = Cast <to = 1> (i)\n inside = Less (i_f, n_f)\nmore = Less (c_f, n_f)\n go_out =",
-        )
+def limited(
+    *,
+    start: str = "zero",
+    bound: str = "n",
+    trips: str = "m = Cast <to = 7> (n)",
+    initial: str = "go0 = And (below, below)",
+    inputs: str = "int32 n",
+    constants: str = "",
+) -> str:
+    """A loop of m trips that compares the iteration before a step, and its counter behind it."""
+    return counting(
+        start,
+        f"""
+        start_f = Cast <to = 1> (start)
+        n_f = Cast <to = 1> ({bound})
+        {trips}
+        below = Less (start_f, n_f)
+        {initial}
+        """,
+        "one",
+        """
+            c_f = Cast <to = 1> (c_out)
+            i_f = Cast <to = 1> (i)
+            inside = Less (i_f, n_f)
+            more = Less (c_f, n_f)
+            go_out = And (more, inside)
+        """,
+        trips="m",
+        inputs=inputs,
+        integer="int32",
+        constants=constants,
     )
 
 
@@ -171,9 +195,13 @@ def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
 @pytest.mark.slow
 def test_a_loop_from_the_second_on_ends_one_earlier() -> None:
     """As foldl is written: the first row is where it starts."""
-    text = limited(initial="And (below, first)").replace("(zero)", "(one)")
-    text = text.replace(
-        "go0 =", "zero_f = Cast <to = 1> (zero)\n first = Less (zero_f, n_f)\n go0 ="
+    text = limited(
+        start="one",
+        initial="""
+        zero_f = Cast <to = 1> (zero)
+        first = Less (zero_f, n_f)
+        go0 = And (below, first)
+        """,
     )
     counted(text)
     for n in (-1, 0, 1, 2, 5):
@@ -181,17 +209,14 @@ def test_a_loop_from_the_second_on_ends_one_earlier() -> None:
 
 
 def test_conditions_that_end_earlier_than_the_trip_count_do() -> None:
-    text = limited(number="k").replace("int32 n)", "int32 n, int32 k)")
+    text = limited(bound="k", inputs="int32 n, int32 k")
     counted(text)
     for n, k in itertools.product([-1, 0, 2, 5], [-2, 0, 1, 4]):
         same(text, dtype=np.int32, n=n, k=k)
 
 
 def test_a_fixed_trip_count_needs_no_guard() -> None:
-    text = limited().replace("m = Cast <to = 7> (n)", "").replace("start_f = ", "start_f = ", 1)
-    text = text.replace("(int32 n)", "(int32 n)").replace(
-        "<int32 zero", "<int64 m = {4}, int32 zero"
-    )
+    text = limited(trips="", constants="int64 m = {4}")
     assert guards_of(only_counted(text)) == 0
     for n in (-1, 0, 2, 9):
         same(text, dtype=np.int32, n=n)
@@ -200,11 +225,27 @@ def test_a_fixed_trip_count_needs_no_guard() -> None:
 @pytest.mark.slow
 def test_a_step_may_be_carried_unchanged() -> None:
     """As a loop over a range is written, which carries its delta."""
-    text = compared(step="d").replace("go0, start, f)", "go0, start, f, one)")
-    text = text.replace("c_end, h_end, all = ", "c_end, h_end, d_end, all = ")
-    text = text.replace("float h)\n", "float h, int32 d)\n")
-    text = text.replace("float h_out, int32 seen", "float h_out, int32 d_out, int32 seen")
-    text = text.replace("go_out =", "d_out = Identity (d)\n go_out =")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    counts (int32 n) => (int32 c_end, float h_end, int32[K] all)
+    <int32 zero = {0}, int32 one = {1}, float f = {1}>
+    {
+        start = Identity (zero)
+        start_f = Cast <to = 1> (start)
+        n_f = Cast <to = 1> (n)
+        go0 = Less (start_f, n_f)
+        c_end, h_end, d_end, all = Loop ("", go0, start, f, one) <body = step
+            (int64 i, bool go, int32 c, float h, int32 d)
+            => (bool go_out, int32 c_out, float h_out, int32 d_out, int32 seen) {
+            c_out = Add (c, d)
+            h_out = Add (h, f)
+            seen = Identity (c)
+            c_f = Cast <to = 1> (c_out)
+            d_out = Identity (d)
+            go_out = Less (c_f, n_f)
+        }>
+    }
+    """
     counted(text)
     for n in (-1, 0, 3):
         same(text, dtype=np.int32, n=n)

@@ -29,21 +29,23 @@ def counting(
     trips: str = '""',
     integer: str = "int64",
     constants: str = "",
+    going: str = "go0",
     body: str = "",
     opset: int = 17,
+    ir_version: int = 8,
 ) -> str:
     """A while loop that counts, doubles a number and collects the counter."""
     fixed = ", ".join(
         filter(None, [f"{integer} zero = {{0}}, {integer} one = {{1}}", "float f = {1}", constants])
     )
     return f"""
-    <ir_version: 8, opset_import: ["" : {opset}]>
+    <ir_version: {ir_version}, opset_import: ["" : {opset}]>
     counts ({inputs}) => ({integer} c_end, float h_end, {integer}[K] all)
     <{fixed}>
     {{
         start = Identity ({start})
         {initial}
-        c_end, h_end, all = Loop ({trips}, go0, start, f) <body = step
+        c_end, h_end, all = Loop ({trips}, {going}, start, f) <body = step
             (int64 i, bool go, {integer} c, float h)
             => (bool go_out, {integer} c_out, float h_out, {integer} seen) {{
             c_out = Add (c, {step})
@@ -59,7 +61,9 @@ def counting(
 def counted(model: str | onnx.ModelProto) -> onnx.ModelProto:
     """Count the loop of a model, verified; the loop has no condition then."""
     result = assert_rewrite(model, pipeline="raise")
-    assert "count-loop" in {one.rule for one in result.report.records}, result.report.to_text()
+    assert "count-loop" in {record.rule for record in result.report.records}, (
+        result.report.to_text()
+    )
     assert result.report.refusals == [], result.report.to_text()
     return result.model
 
@@ -67,7 +71,7 @@ def counted(model: str | onnx.ModelProto) -> onnx.ModelProto:
 def only_counted(text: str) -> onnx.ModelProto:
     """The outcome of count-loop alone, not verified."""
     (round_, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(as_model(text)))
-    assert len(round_.rewritten) == 1, [one.reason for one in round_.refused]
+    assert len(round_.rewritten) == 1, [refusal.reason for refusal in round_.refused]
     return round_.proto
 
 
@@ -137,13 +141,22 @@ def test_trip_count_and_condition_give_the_minimum(m: int) -> None:
         same(model, n=n, m=m)
 
 
+def of_two_bounds() -> str:
+    return counting(
+        initial="a0 = Less (start, n)\n b0 = GreaterOrEqual (k, start)\n go0 = And (b0, a0)",
+        condition="a = Less (c_out, n)\n b = GreaterOrEqual (k, c_out)\n go_out = And (a, b)",
+        inputs="int64 n, int64 k",
+    )
+
+
 def test_several_comparisons_must_all_hold() -> None:
-    both = "a = Less (c_out, n)\n b = GreaterOrEqual (k, c_out)\n go_out = And (a, b)"
-    start = "a0 = Less (start, n)\n b0 = GreaterOrEqual (k, start)\n go0 = And (b0, a0)"
-    model = counting(initial=start, condition=both, inputs="int64 n, int64 k")
-    counted(model)
     for n, k in itertools.product([-1, 0, 2, 5], [-2, 0, 1, 4]):
-        same(model, n=n, k=k)
+        same(of_two_bounds(), n=n, k=k)
+
+
+@pytest.mark.slow  # bounds near 2**62 take the loop up to the time limit
+def test_several_comparisons_are_verified() -> None:
+    counted(of_two_bounds())
 
 
 def test_what_is_known_to_be_true_does_not_matter() -> None:
@@ -176,19 +189,45 @@ def test_a_bound_may_be_a_size_that_the_body_reads() -> None:
 
 
 def test_a_bound_may_be_carried_unchanged() -> None:
-    text = counting().replace("go0, start, f)", "go0, start, f, n)")
-    text = text.replace("c_end, h_end, all = ", "c_end, h_end, n_end, all = ")
-    text = text.replace("float h)\n", "float h, int64 b)\n")
-    text = text.replace("float h_out, int64 seen", "float h_out, int64 b_out, int64 seen")
-    text = text.replace("Less (c_out, n)", "Less (c_out, b)\n b_out = Identity (b)")
-    counted(text)
+    counted("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    counts (int64 n) => (int64 c_end, float h_end, int64[K] all)
+    <int64 zero = {0}, int64 one = {1}, float f = {1}>
+    {
+        start = Identity (zero)
+        go0 = Less (start, n)
+        c_end, h_end, n_end, all = Loop ("", go0, start, f, n) <body = step
+            (int64 i, bool go, int64 c, float h, int64 b)
+            => (bool go_out, int64 c_out, float h_out, int64 b_out, int64 seen) {
+            c_out = Add (c, one)
+            h_out = Add (h, f)
+            seen = Identity (c)
+            go_out = Less (c_out, b)
+            b_out = Identity (b)
+        }>
+    }
+    """)
 
 
 def test_a_body_may_read_its_condition() -> None:
-    body = "going = Cast <to = 1> (go)"
-    text = counting(body=body).replace("h_out = Add (h, f)", "h_out = Add (h, going)")
-    text = text.replace(body, "").replace("c_out = Add", f"{body}\n c_out = Add")
-    counted(text)
+    counted("""
+    <ir_version: 8, opset_import: ["" : 17]>
+    counts (int64 n) => (int64 c_end, float h_end, int64[K] all)
+    <int64 zero = {0}, int64 one = {1}, float f = {1}>
+    {
+        start = Identity (zero)
+        go0 = Less (start, n)
+        c_end, h_end, all = Loop ("", go0, start, f) <body = step
+            (int64 i, bool go, int64 c, float h)
+            => (bool go_out, int64 c_out, float h_out, int64 seen) {
+            going = Cast <to = 1> (go)
+            c_out = Add (c, one)
+            h_out = Add (h, going)
+            seen = Identity (c)
+            go_out = Less (c_out, n)
+        }>
+    }
+    """)
 
 
 @pytest.mark.parametrize("opset", [9, 11, 13, 21])
@@ -200,8 +239,9 @@ def test_older_and_newer_opsets(opset: int) -> None:
         inputs="int64 s, int64 n",
         constants=STEPS,
         opset=opset,
+        ir_version=4,
     )
-    counted(model.replace("ir_version: 8", "ir_version: 4"))
+    counted(model)
 
 
 def test_counters_of_32_bits() -> None:
@@ -263,33 +303,21 @@ def test_a_step_that_may_wrap_in_32_bits_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("condition", "constants", "code"),
+    ("condition", "code"),
     [
-        ("go_out = Greater (c_out, n)", "", "step"),
-        ("still = Sub (c, c)\n go_out = Less (still, n)", "", "step"),
-        (
-            "far = Less (c_out, n)\n near = Less (h_out, f)\n go_out = Or (far, near)",
-            "",
-            "comparison",
-        ),
-        ("same = Equal (c_out, n)\n go_out = Not (same)", "", "comparison"),
-        ("go_out = Less (h_out, big)", "float big = {3}", "float-counter"),
-        ("twice = Mul (c, c)\n go_out = Less (twice, n)", "", "no-counter"),
-        ("more = Mul (c, n)\n go_out = Less (c_out, more)", "", "bound-varies"),
-        ("bound = Cast <to = 7> (h)\n go_out = Less (c_out, bound)", "", "bound-varies"),
+        ("go_out = Greater (c_out, n)", "step"),
+        ("still = Sub (c, c)\n go_out = Less (still, n)", "step"),
+        ("far = Less (c_out, n)\n near = Less (h_out, f)\n go_out = Or (far, near)", "comparison"),
+        ("same = Equal (c_out, n)\n go_out = Not (same)", "comparison"),
+        ("go_out = Less (h_out, x)", "float-counter"),
+        ("twice = Mul (c, c)\n go_out = Less (twice, n)", "no-counter"),
+        ("more = Mul (c, n)\n go_out = Less (c_out, more)", "bound-varies"),
+        ("bound = Cast <to = 7> (h)\n go_out = Less (c_out, bound)", "bound-varies"),
     ],
 )
-def test_a_condition_that_does_not_tell_is_refused(
-    condition: str, constants: str, code: str
-) -> None:
-    if code == "float-counter":
-        constants = ""
-        condition = condition.replace("big", "x")
-        assert_refused(
-            counting(condition=condition, inputs="int64 n, float x"), code, pipeline="raise"
-        )
-        return
-    assert_refused(counting(condition=condition, constants=constants), code, pipeline="raise")
+def test_a_condition_that_does_not_tell_is_refused(condition: str, code: str) -> None:
+    model = counting(condition=condition, inputs="int64 n, float x")
+    assert_refused(model, code, pipeline="raise")
 
 
 def test_a_step_of_zero_is_refused() -> None:
@@ -303,16 +331,24 @@ def test_a_loop_that_nothing_ends_is_refused() -> None:
 
 @pytest.mark.parametrize("first", [0.0, 0.1, 2.5])
 def test_a_float_counter_whose_numbers_are_fixed_is_counted_as_it_rounds(first: float) -> None:
-    model = (
-        counting(
-            condition="go_out = Less (h_out, most)",
-            initial="go0 = Identity (given)",
-            inputs="bool given",
-            constants="float most = {1.0}, float tenth = {0.1}",
-        )
-        .replace("float f = {1}", f"float f = {{{first}}}")
-        .replace("Add (h, f)", "Add (h, tenth)")
-    )
+    model = f"""
+    <ir_version: 8, opset_import: ["" : 17]>
+    counts (bool given) => (int64 c_end, float h_end, int64[K] all)
+    <int64 zero = {{0}}, int64 one = {{1}}, float f = {{{first}}},
+     float most = {{1.0}}, float tenth = {{0.1}}>
+    {{
+        start = Identity (zero)
+        go0 = Identity (given)
+        c_end, h_end, all = Loop ("", go0, start, f) <body = step
+            (int64 i, bool go, int64 c, float h)
+            => (bool go_out, int64 c_out, float h_out, int64 seen) {{
+            c_out = Add (c, one)
+            h_out = Add (h, tenth)
+            seen = Identity (c)
+            go_out = Less (h_out, most)
+        }}>
+    }}
+    """
     counted(model)
     same(model, given=True)
     same(model, given=False)
@@ -369,8 +405,13 @@ def test_a_bound_that_the_body_reads_off_a_row_is_read_off_it_in_front() -> None
 
 
 def test_a_loop_that_only_its_trip_count_ends_is_counted_already() -> None:
-    condition = "go_out = Identity (always)"
-    model = counting(trips="n", initial="", condition=condition, constants="bool always = {1}")
-    report = Engine([rule("count-loop")]).round(Model(as_model(model.replace("go0", '""'))))
+    model = counting(
+        initial="",
+        condition="go_out = Identity (always)",
+        trips="n",
+        going='""',
+        constants="bool always = {1}",
+    )
+    report = Engine([rule("count-loop")]).round(Model(as_model(model)))
     assert not report.rewritten
     assert not report.refused

@@ -123,15 +123,17 @@ def test_what_is_known_of_a_number_holds_as_numbers_wrap(seed: int) -> None:
             for name, value in {**feeds, **given}.items()
             if name != "x"
         }
-        held |= {one.name: int(numpy_helper.to_array(one)) for one in proto.graph.initializer}
+        held |= {
+            tensor.name: int(numpy_helper.to_array(tensor)) for tensor in proto.graph.initializer
+        }
         for name, number in singles.items():
             difference = _value(number, held) - held[name]
             assert difference % (1 << 64) == 0, f"{name} is {held[name]}, not {number}"
             if number.fits():
                 assert difference == 0, f"{name} is {held[name]}, not {number}"
-        for one, other in itertools.permutations(singles, 2):
-            if singles[one].at_least(singles[other]):
-                assert held[one] >= held[other], f"{one} < {other}"
+        for permutation, other in itertools.permutations(singles, 2):
+            if singles[permutation].at_least(singles[other]):
+                assert held[permutation] >= held[other], f"{permutation} < {other}"
 
 
 # -- how often a loop runs
@@ -242,8 +244,8 @@ class While:
 def _cast(name: str, result: str, types: Sequence[str]) -> str:
     """ONNX text that casts a value to one type after another, as `result`_seen."""
     lines = []
-    for position, one in enumerate(types):
-        to = helper.np_dtype_to_tensor_dtype(np.dtype(one))
+    for position, type_ in enumerate(types):
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(type_))
         lines.append(f"{result}_{position} = Cast <to = {to}> ({name})")
         name = f"{result}_{position}"
     return "\n".join([*lines, f"{result}_seen = Identity ({name})"])
@@ -264,19 +266,19 @@ def _check(loops: Sequence[While], draws: int) -> int:
     counted = 0
     draw = random.Random(5)
     with OnnxRuntimeExecutor() as onnxruntime:
-        for one in loops:
-            (first, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(one.model))
+        for loop in loops:
+            (first, *_) = Engine([rule("count-loop")]).fixpoint(Model.load(loop.model))
             counted += bool(first.rewritten)
             for position in range(draws if first.rewritten else 0):
-                feeds = one.drawn(draw)
-                trips = one.trips(feeds)
+                feeds = loop.drawn(draw)
+                trips = loop.trips(feeds)
                 if trips is None:
                     continue
-                taken = {value.name: feeds[value.name] for value in one.model.graph.input}
-                for model in (first.proto, one.model) if not position else (first.proto,):
+                taken = {value.name: feeds[value.name] for value in loop.model.graph.input}
+                for model in (first.proto, loop.model) if not position else (first.proto,):
                     for executor in (ReferenceExecutor(), onnxruntime)[: 1 if position else 2]:
                         rows = np.asarray(executor.run(model, taken).outputs["all"])
-                        assert rows.shape == (trips,), (one, feeds, executor.name)
+                        assert rows.shape == (trips,), (loop, feeds, executor.name)
     return counted
 
 

@@ -24,7 +24,7 @@ def ifs(model: ModelProto) -> int:
 
 def limit(model: ModelProto) -> int:
     (greater,) = (node for node in model.graph.node if node.op_type == "Greater")
-    (bound,) = (one for one in model.graph.initializer if one.name == greater.input[1])
+    (bound,) = (tensor for tensor in model.graph.initializer if tensor.name == greater.input[1])
     return int(onnx.numpy_helper.to_array(bound).item())
 
 
@@ -37,8 +37,8 @@ def test_both_branches_answer_the_same() -> None:
         for size in (0, 1, most, most + 1, 2 * most):
             feeds = {"x": np.resize(points, (size, 64)), "points": points}
             expected = tensors(executors[0], KNN, feeds)["y"]
-            for one in executors:
-                assert np.array_equal(tensors(one, after, feeds)["y"], expected)
+            for executor in executors:
+                assert np.array_equal(tensors(executor, after, feeds)["y"], expected)
 
 
 def test_a_second_run_finds_nothing() -> None:
@@ -95,5 +95,5 @@ def test_a_scan_over_each_row_becomes_one_however_long_rows_are(work: str) -> No
     }
     with both_executors() as executors:
         expected = tensors(executors[0], model, feeds)["y"]
-        for one in executors:
-            assert np.allclose(tensors(one, after, feeds)["y"], expected, atol=1e-5)
+        for executor in executors:
+            assert np.allclose(tensors(executor, after, feeds)["y"], expected, atol=1e-5)

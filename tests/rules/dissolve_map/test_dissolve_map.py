@@ -25,7 +25,7 @@ def dissolved(model: str, **options: object) -> onnx.ModelProto:
     """The outcome, verified, in which no loop is left."""
     result = assert_rewrite(model, pipeline="dissolve-map", options=options)
     found = [node.op_type for node in result.model.graph.node]
-    assert "Scan" not in found, [one.sentence for one in result.report.refusals]
+    assert "Scan" not in found, [refusal.sentence for refusal in result.report.refusals]
     return result.model
 
 
@@ -169,8 +169,11 @@ def test_values_that_hand_each_other_on() -> None:
 
 
 def test_a_broadcast_may_change_the_shape_of_a_state() -> None:
-    text = state("s_out = Add (s_in, x_t)").replace("int64[2] s0", "int64[N] s0")
-    text = text.replace("(int64[2] s_in", "(int64[N] s_in")
+    text = f"""{HEAD}
+        g (int64[N] s0, int64[T,2] x) => (int64[2] s) {{
+            s = Scan <num_scan_inputs = 1,
+                body = step (int64[N] s_in, int64[2] x_t) => (int64[2] s_out) {{
+                    s_out = Add (s_in, x_t) }}> (s0, x) }}"""
     assert_refused(text, "shape-unknown", pipeline="dissolve-map")
 
 
@@ -201,7 +204,9 @@ def test_an_axis_of_unknown_rank(attribute: str) -> None:
         flat = Constant <value = int64[1] {{-1}}> ()
         out = Reshape (y, flat) }}"""
     model = as_model(text)
-    (body,) = (one.g for one in model.graph.node[1].attribute if one.name == "body")
+    (body,) = (
+        attribute.g for attribute in model.graph.node[1].attribute if attribute.name == "body"
+    )
     for value in (*body.input, *body.output):
         value.type.tensor_type.ClearField("shape")
     assert_refused(model, "no-rule", pipeline="dissolve-map")

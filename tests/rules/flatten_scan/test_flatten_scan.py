@@ -22,7 +22,7 @@ PIPELINE = "flatten-scan"
 def flattened(model: str | onnx.ModelProto, **options: object) -> onnx.ModelProto:
     """The outcome, verified, in which no Scan holds another one."""
     result = assert_rewrite(model, pipeline=PIPELINE, options=options)
-    assert scans(result.model) == ["main"], [one.sentence for one in result.report.refusals]
+    assert scans(result.model) == ["main"], [refusal.sentence for refusal in result.report.refusals]
     return result.model
 
 
@@ -70,9 +70,9 @@ STATE = np.array([[1, -2, 3], [0.5, 0, 7]], np.float32)
 def recurrence(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What `PLAIN` computes."""
     s, ys = STATE, np.zeros_like(x)
-    for at in np.ndindex(*x.shape[:2]):
-        s = x[at] - s
-        ys[at] = -s
+    for i in np.ndindex(*x.shape[:2]):
+        s = x[i] - s
+        ys[i] = -s
     return s, ys
 
 
@@ -216,12 +216,21 @@ def test_one_row_may_be_scanned_twice() -> None:
 
 
 def test_one_value_may_be_collected_twice() -> None:
-    text = PLAIN.replace("float[T,N,2,3] ys)", "float[T,N,2,3] ys, float[N,T,2,3] zs)")
-    text = text.replace("s, ys = Scan", "s, ys, zs = Scan")
-    text = text.replace("scan_output_axes = [0]", "scan_output_axes = [0, 1]", 1)
-    text = text.replace("scan_output_directions = [0]", "scan_output_directions = [0, 0]", 1)
-    text = text.replace("float[N,2,3] y_row) {", "float[N,2,3] y_row, float[N,2,3] z) {", 1)
-    flattened(text.replace("}> (s_in, row)", "}> (s_in, row) z = Identity (y_row)"))
+    flattened(
+        f"""{HEAD}
+        g (float[2,3] s0, float[T,N,2,3] x)
+            => (float[2,3] s, float[T,N,2,3] ys, float[N,T,2,3] zs) {{
+        s, ys, zs = Scan <num_scan_inputs = 1, scan_output_axes = [0, 1],
+            body = rows (float[2,3] s_in, float[N,2,3] row)
+                => (float[2,3] s_out, float[N,2,3] y_row, float[N,2,3] z) {{
+            s_out, y_row = Scan <num_scan_inputs = 1,
+                body = elements (float[2,3] t_in, float[2,3] x_e)
+                    => (float[2,3] t_out, float[2,3] y) {{
+                    t_out = Sub (x_e, t_in)  y = Neg (t_out)
+                }}> (s_in, row)
+            z = Identity (y_row)
+        }}> (s0, x) }}"""
+    )
 
 
 @pytest.mark.parametrize("kind", ["string", "bool", "int64", "float16", "double"])
@@ -246,10 +255,17 @@ def sum_of_rows(inner: str, outer: str = "", around: str = "", head: str = HEAD)
 
 
 def test_an_outer_value_that_the_inner_body_hides_keeps_its_meaning() -> None:
-    text = sum_of_rows("p = Mul (e, v)  t_out = Add (t_in, p)", "v = Identity (w)")
-    after = flattened(text.replace("float t_in", "float w").replace("t_in,", "w,"))
+    after = flattened(f"""{HEAD} g (float s0, float[T,N] x, float w) => (float s) {{
+        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out) {{
+            v = Identity (w)
+            s_out = Scan <num_scan_inputs = 1,
+                body = elements (float w, float e) => (float t_out) {{
+                p = Mul (e, v)  t_out = Add (w, p) }}> (s_in, row)
+        }}> (s0, x) }}""")
     feeds = {"s0": 1, "x": [[1, 2], [3, 4]], "w": 10}
-    for found in run_both(after, {name: np.array(one, np.float32) for name, one in feeds.items()}):
+    for found in run_both(
+        after, {name: np.array(value, np.float32) for name, value in feeds.items()}
+    ):
         assert found["s"] == 101
 
 
@@ -277,8 +293,8 @@ def test_constants_of_the_outer_body_come_along_with_their_quantization() -> Non
     (body,) = [
         graph for node in flattened(model).graph.node for _, graph in scoping.subgraphs(node)
     ]
-    assert [one.tensor_name for one in body.quantization_annotation] == ["k"]
-    assert {one.name for one in body.initializer} == {"k", "scale"}
+    assert [annotation.tensor_name for annotation in body.quantization_annotation] == ["k"]
+    assert {tensor.name for tensor in body.initializer} == {"k", "scale"}
 
 
 def test_in_a_function() -> None:
@@ -295,7 +311,9 @@ def test_in_a_function() -> None:
             }> (s0, x) }""",
         pipeline=PIPELINE,
     )
-    assert scans(result.model) == ["own.f"], [one.sentence for one in result.report.refusals]
+    assert scans(result.model) == ["own.f"], [
+        refusal.sentence for refusal in result.report.refusals
+    ]
 
 
 @pytest.mark.parametrize("opset", [9, 10, 11, 13])
@@ -320,14 +338,14 @@ def levels(depth: int, outermost: str = "") -> str:
     """A running difference over the elements of a tensor with so many axes."""
     sizes = ["T", "U", "V", "W"][:depth]
     text = "t_out = Sub (x_0, t_in)"
-    for at in range(depth):
-        row = f"float[{','.join(sizes[depth - at :])}]" if at else "float"
-        tensor = "x" if at == depth - 1 else f"x_{at + 1}"
-        first, last = ("s0", "s") if at == depth - 1 else (f"a_{at + 1}", f"b_{at + 1}")
-        one = text if at else "b_0 = Sub (x_0, a_0)"
-        more = outermost if at == depth - 1 else ""
+    for i in range(depth):
+        row = f"float[{','.join(sizes[depth - i :])}]" if i else "float"
+        tensor = "x" if i == depth - 1 else f"x_{i + 1}"
+        first, last = ("s0", "s") if i == depth - 1 else (f"a_{i + 1}", f"b_{i + 1}")
+        one = text if i else "b_0 = Sub (x_0, a_0)"
+        more = outermost if i == depth - 1 else ""
         text = f"""{last} = Scan <num_scan_inputs = 1,
-            body = level_{at} (float a_{at}, {row} x_{at}) => (float b_{at}) {{ {more} {one} }}>
+            body = level_{i} (float a_{i}, {row} x_{i}) => (float b_{i}) {{ {more} {one} }}>
             ({first}, {tensor})"""
     return f"{HEAD} g (float s0, float[{','.join(sizes)}] x) => (float s) {{ {text} }}"
 

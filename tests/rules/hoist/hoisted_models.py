@@ -9,31 +9,35 @@ from onnx import GraphProto, ModelProto, NodeProto
 from passes.ir import scope
 from passes.testing import as_model, assert_rewrite
 
-SCAN = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2,2] a, float[2] h, float[3,2] x) => (float[2] y) {
-   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) <WEIGHT> {
-      NODES
-   }> (h, x)
-}
-"""
 
-LOOP = """
-<ir_version: 10, opset_import: ["" : OPSET]>
-g (int64 n, KIND[4,2] table, int64 row, KIND[2] h) => (KIND[2] y, KIND[T,2] z) {
-   y, z = Loop <body = step (int64 i, bool go, KIND[2] s) => (bool on, KIND[2] t, KIND[2] o) {
+def scan_of(nodes: str, weight: str = "", trips: int = 3) -> ModelProto:
+    """A Scan with this body."""
+    return as_model(f"""
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2,2] a, float[2] h, float[{trips},2] x) => (float[2] y) {{
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) <{weight}> {{
+      {nodes}
+   }}> (h, x)
+}}
+""")
+
+
+def looking_up(
+    kind: str = "float", opset: int = 21, trips: str = "int64", state: str = "Identity (s)"
+) -> str:
+    """A Loop that reads the same row of a table in each of its n iterations."""
+    return f"""
+<ir_version: 10, opset_import: ["" : {opset}]>
+g ({trips} n, {kind}[4,2] table, int64 row, {kind}[2] h) => ({kind}[2] y, {kind}[T,2] z) {{
+   y, z = Loop <body = step (int64 i, bool go, {kind}[2] s)
+      => (bool on, {kind}[2] t, {kind}[2] o) {{
       on = Identity (go)
       r = Gather (table, row)
       o = Identity (r)
-      t = Identity (s)
-   }> (n, "", h)
-}
+      t = {state}
+   }}> (n, "", h)
+}}
 """
-
-
-def scan_of(nodes: str, weight: str = "") -> ModelProto:
-    text = SCAN.replace("<WEIGHT>", f"<{weight}>" if weight else "")
-    return as_model(text.replace("NODES", nodes))
 
 
 def hoisted(model: ModelProto | str, **options: object) -> ModelProto:
@@ -45,7 +49,7 @@ def loop_in(graph: GraphProto) -> NodeProto:
 
 
 def body_of(node: NodeProto) -> GraphProto:
-    return next(one.g for one in node.attribute if one.name == "body")
+    return next(attribute.g for attribute in node.attribute if attribute.name == "body")
 
 
 def ops(graph: GraphProto) -> list[str]:

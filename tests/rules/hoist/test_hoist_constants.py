@@ -15,25 +15,24 @@ from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
 CONSTANTS = {"rules": ("hoist-constants",)}
-SCAN = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[3,2] x) => (float[2] y) <MAIN> {
-   FRONT
-   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) <BODY> {
-      NODES
-   }> (h, x)
-}
-"""
 
 
 def scan_of(nodes: str, body: str = "", main: str = "", front: str = "") -> ModelProto:
-    text = SCAN.replace("NODES", nodes).replace("FRONT", front)
-    return as_model(text.replace("<BODY>", body).replace("<MAIN>", main))
+    """A Scan with these nodes and constants in its body, and others in the main graph."""
+    return as_model(f"""
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[3,2] x) => (float[2] y) {main} {{
+   {front}
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {body} {{
+      {nodes}
+   }}> (h, x)
+}}
+""")
 
 
 def body_of(model: ModelProto) -> GraphProto:
     (scan,) = [node for node in model.graph.node if node.op_type == "Scan"]
-    return next(one.g for one in scan.attribute if one.name == "body")
+    return next(attribute.g for attribute in scan.attribute if attribute.name == "body")
 
 
 def hoisted(model: ModelProto | str) -> ModelProto:
@@ -180,16 +179,16 @@ def many_weights(count: int) -> ModelProto:
     weight = "float[2] w{0} = {{2, 3}}"
     inner = "float[2] v{0} = {{2, 3}}"
     nodes, initializers = [], []
-    for at in range(0, count, 4):
-        initializers.append(weight.format(at))
-        nodes.append(f"a{at} = Mul (x{at}, w{at})")
-        nodes.append(f"c{at} = Constant <value = float[2] {{2, 3}}> () b{at} = Add (a{at}, c{at})")
+    for i in range(0, count, 4):
+        initializers.append(weight.format(i))
+        nodes.append(f"a{i} = Mul (x{i}, w{i})")
+        nodes.append(f"c{i} = Constant <value = float[2] {{2, 3}}> () b{i} = Add (a{i}, c{i})")
         nodes.append(
-            f"x{at + 4} = If (yes) <then_branch = t () => (float[2] p) <{inner.format(at)}> {{"
-            f" q = Add (b{at}, v{at}) p = If (yes) <then_branch = u () => (float[2] r) {{"
+            f"x{i + 4} = If (yes) <then_branch = t () => (float[2] p) <{inner.format(i)}> {{"
+            f" q = Add (b{i}, v{i}) p = If (yes) <then_branch = u () => (float[2] r) {{"
             "    k = Constant <value_floats = [2.0, 3.0]> () r = Sub (q, k) },"
             " else_branch = f () => (float[2] r) { r = Abs (q) }> },"
-            f" else_branch = e () => (float[2] o) {{ o = Neg (b{at}) }}>"
+            f" else_branch = e () => (float[2] o) {{ o = Neg (b{i}) }}>"
         )
     return as_model(
         '<ir_version: 10, opset_import: ["" : 21]>'

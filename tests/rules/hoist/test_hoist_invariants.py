@@ -35,7 +35,9 @@ def test_the_loop_keeps_its_name_docs_and_attributes() -> None:
         "steps",
         "one step",
     )
-    assert [one.name for one in after.attribute] == [one.name for one in loop.attribute]
+    assert [attribute.name for attribute in after.attribute] == [
+        attribute.name for attribute in loop.attribute
+    ]
 
 
 def test_types_go_along_but_not_symbols_of_the_body() -> None:
@@ -48,7 +50,7 @@ def test_types_go_along_but_not_symbols_of_the_body() -> None:
     (known,) = graph.value_info
     first, second = known.type.tensor_type.shape.dim
     assert (known.name, first.dim_param, second.dim_value) == ("w", "", 2)
-    assert [one.name for one in body_of(loop_in(graph)).value_info] == ["p"]
+    assert [value.name for value in body_of(loop_in(graph)).value_info] == ["p"]
 
 
 def test_how_a_value_is_quantized_goes_along_with_its_scale() -> None:
@@ -59,8 +61,8 @@ def test_how_a_value_is_quantized_goes_along_with_its_scale() -> None:
             tensor_name=name, quant_parameter_tensor_names=[entry]
         )
     graph = hoisted(model).graph
-    assert [one.tensor_name for one in graph.quantization_annotation] == ["w"]
-    assert [one.name for one in graph.initializer] == ["scale"]
+    assert [annotation.tensor_name for annotation in graph.quantization_annotation] == ["w"]
+    assert [tensor.name for tensor in graph.initializer] == ["scale"]
     body = body_of(loop_in(graph))
     (kept,) = body.quantization_annotation
     assert (kept.tensor_name, kept.quant_parameter_tensor_names[0].value) == ("p", "scale")
@@ -103,9 +105,9 @@ def test_a_second_time_there_is_nothing_to_do() -> None:
 def test_no_name_means_two_things_in_the_outcome() -> None:
     body = "w = Exp (h) u = Tanh (w) p = Mul (s, u) t = Add (p, n)"
     scans = " ".join(
-        f"y{at + 1} = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] n) => (float[2] t)"
-        f" {{ {body} }}> (y{at}, x)"
-        for at in range(4)
+        f"y{i + 1} = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] n) => (float[2] t)"
+        f" {{ {body} }}> (y{i}, x)"
+        for i in range(4)
     )
     after = hoisted(f"""
 <ir_version: 10, opset_import: ["" : 21]>
@@ -123,14 +125,14 @@ def many(size: int) -> ModelProto:
     then = onnx.parser.parse_graph("b () => (float[2] u) { m = Exp (h) u = Add (m, n) }")
     other = onnx.parser.parse_graph("b () => (float[2] u) { m = Exp (h) u = Sub (m, n) }")
     previous = "s"
-    for at in range(size):
-        body.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), f"w{at}"))
-        body.node.add(op_type="Mul", input=["h", f"w{at}"], output=[f"m{at}"])
-        if at % 5 == 0:
-            chosen = helper.make_node("If", ["up"], [f"i{at}"], then_branch=then, else_branch=other)
+    for i in range(size):
+        body.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), f"w{i}"))
+        body.node.add(op_type="Mul", input=["h", f"w{i}"], output=[f"m{i}"])
+        if i % 5 == 0:
+            chosen = helper.make_node("If", ["up"], [f"i{i}"], then_branch=then, else_branch=other)
             body.node.append(chosen)
-        body.node.add(op_type="Add", input=[previous, f"m{at}"], output=[f"a{at}"])
-        previous = f"a{at}"
+        body.node.add(op_type="Add", input=[previous, f"m{i}"], output=[f"a{i}"])
+        previous = f"a{i}"
     body.node.add(op_type="Identity", input=[previous], output=["t"])
     return model
 

@@ -95,9 +95,9 @@ def test_a_weight_of_both_branches_moves_only_with_what_reads_it() -> None:
             "<float[2] k = {1, 2}, float[2] d = {3, 4}> { m = Mul (h, k) e = Sub (m, d) }",
         )
     )
-    assert [one.name for one in after.graph.initializer] == ["c"]
-    branches = [one.g for one in after.graph.node[-1].attribute]
-    assert [[one.name for one in graph.initializer] for graph in branches] == [["d"], ["d"]]
+    assert [tensor.name for tensor in after.graph.initializer] == ["c"]
+    branches = [attribute.g for attribute in after.graph.node[-1].attribute]
+    assert [[tensor.name for tensor in graph.initializer] for graph in branches] == [["d"], ["d"]]
 
 
 def test_several_outputs_and_omitted_ones_are_matched() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoisted_models import LOOP, SCAN, body_of, count, hoisted, loop_in, ops, scan_of
+from hoisted_models import body_of, count, hoisted, looking_up, loop_in, ops, scan_of
 
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -56,22 +56,19 @@ def test_work_leaves_no_branch_of_a_loop_that_runs_once() -> None:
     t = If (up) <then_branch = yes () => (float[2] p) { e = Exp (h) p = Add (e, n) },
                  else_branch = no () => (float[2] q) { q = Add (s, n) }>
     """
-    once = as_model(
-        SCAN.replace("<WEIGHT>", "").replace("NODES", body).replace("float[3,2]", "float[1,2]")
-    )
+    once = scan_of(body, trips=1)
     assert assert_rewrite(once, pipeline="hoist-invariants").model == once
     assert ops(hoisted(scan_of(body)).graph) == ["Exp", "Scan"]
 
 
 def test_a_sequence_that_is_returned_stays_where_identity_takes_tensors_only() -> None:
-    text = """
-<ir_version: 8, opset_import: ["" : OPSET]>
+    after = hoisted("""
+<ir_version: 8, opset_import: ["" : 13]>
 g (float[2] a, seq(float[2]) h, int64 n) => (seq(float[2]) y) {
    y = Loop <body = step (int64 i, bool go, seq(float[2]) s) => (bool on, seq(float[2]) t) {
       on = Identity (go) e = Exp (a) t = SequenceConstruct (e, e) }> (n, "", h)
 }
-"""
-    after = hoisted(text.replace("OPSET", "13"))
+""")
     assert ops(after.graph) == ["Exp", "Loop"]
 
 
@@ -90,7 +87,7 @@ g (float[2] a, float[2] h, int64 n) => (float[2] y, seq(float[2]) q) <int64 firs
 
 
 def test_what_nobody_reads_stays() -> None:
-    model = as_model(LOOP.replace("KIND", "float").replace("OPSET", "21"))
+    model = as_model(looking_up())
     body = body_of(model.graph.node[0])
     body.node[2].input[0] = "s"
     body.node[3].op_type = "Neg"

@@ -12,33 +12,6 @@ from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
 
 WIDE = 40  # so that its square takes more than 4 KB
-LOOP = """
-<ir_version: 8, opset_import: ["" : 18]>
-rnn (float[1,40] h0, float[T,1,40] x, int64 n, bool go0) => (float[1,40] h) <MAIN> {
-   FRONT
-   h = Loop <body = step (int64 i, bool go, float[1,40] h_in) => (bool on, float[1,40] h_out)
-      <BODY> {
-      on = Identity (go)
-      a = MatMul (h_in, W)
-      h_out = Tanh (a)
-   }> (n, go0, h0)
-}
-"""
-NESTED = """
-<ir_version: 8, opset_import: ["" : 18]>
-rnn (float[1,40] h0, float[T,1,40] x, bool some) => (float[1,40] h) {
-   FRONT
-   h = If (some) <
-      then_branch = run () => (float[1,40] hT) {
-         hT = Scan <num_scan_inputs = 1, body = step (float[1,40] h_in, float[1,40] x_t)
-            => (float[1,40] h_out) {
-            a = MatMul (h_in, W)
-            h_out = Add (a, x_t)
-         }> (h0, x)
-      },
-      else_branch = stay () => (float[1,40] same) { ELSE }>
-}
-"""
 SINK = {"rules": ("sink-weights",)}
 
 
@@ -51,10 +24,26 @@ def with_weights(text: str, **shapes: tuple[int, ...]) -> ModelProto:
     return model
 
 
-def nested(front: str = "", otherwise: str = "same = Identity (h0)", **shapes: int) -> ModelProto:
-    size = shapes.get("size", WIDE)
-    text = NESTED.replace("FRONT", front).replace("ELSE", otherwise)
-    return with_weights(text.replace("40", str(size)), W=(size, size))
+def nested(
+    front: str = "", otherwise: str = "same = Identity (h0)", size: int = WIDE
+) -> ModelProto:
+    """A recurrence in a branch."""
+    text = f"""
+<ir_version: 8, opset_import: ["" : 18]>
+rnn (float[1,{size}] h0, float[T,1,{size}] x, bool some) => (float[1,{size}] h) {{
+   {front}
+   h = If (some) <
+      then_branch = run () => (float[1,{size}] hT) {{
+         hT = Scan <num_scan_inputs = 1, body = step (float[1,{size}] h_in, float[1,{size}] x_t)
+            => (float[1,{size}] h_out) {{
+            a = MatMul (h_in, W)
+            h_out = Add (a, x_t)
+         }}> (h0, x)
+      }},
+      else_branch = stay () => (float[1,{size}] same) {{ {otherwise} }}>
+}}
+"""
+    return with_weights(text, W=(size, size))
 
 
 def sunk(model: ModelProto) -> ModelProto:
@@ -67,9 +56,9 @@ def held(model: ModelProto) -> dict[str, list[str]]:
     for place in scoping.walk_model(model):
         for name, graph in scoping.subgraphs(place.node):
             if graph.initializer:
-                found[f"{place.path}.{name}"] = [one.name for one in graph.initializer]
+                found[f"{place.path}.{name}"] = [tensor.name for tensor in graph.initializer]
     if model.graph.initializer:
-        found["main"] = [one.name for one in model.graph.initializer]
+        found["main"] = [tensor.name for tensor in model.graph.initializer]
     return found
 
 
@@ -116,7 +105,16 @@ def test_external_data_stays() -> None:
 
 
 def test_a_weight_right_around_its_loop_stays() -> None:
-    text = LOOP.replace("<MAIN>", "").replace("FRONT", "").replace("<BODY>", "")
+    text = """
+<ir_version: 8, opset_import: ["" : 18]>
+rnn (float[1,40] h0, float[T,1,40] x, int64 n, bool go0) => (float[1,40] h) {
+   h = Loop <body = step (int64 i, bool go, float[1,40] h_in) => (bool on, float[1,40] h_out) {
+      on = Identity (go)
+      a = MatMul (h_in, W)
+      h_out = Tanh (a)
+   }> (n, go0, h0)
+}
+"""
     model = with_weights(text, W=(WIDE, WIDE))
     assert sunk(model) is model
 

@@ -20,14 +20,18 @@ def loop(
     before: str = "",
     after: str = "",
     trips: str = "m",
+    start: str = '""',
+    going: str = "go_out = Identity (go)",
     results: str = "y",
     constants: str = "",
     opset: int = 17,
+    ir_version: int = 8,
 ) -> str:
-    """A model with one Loop: `before`, the Loop with its body, `after`."""
+    """A model with one Loop: `before`, the Loop with its body, `after`; `going` says whether it
+    goes on."""
     declared = ", ".join(filter(None, ["int64 i", "bool go", carried]))
     returned = ", ".join(filter(None, ["bool go_out", collected]))
-    given = ", ".join(filter(None, [trips, '""', fed]))
+    given = ", ".join(filter(None, [trips, start, fed]))
     fixed = ", ".join(
         filter(
             None,
@@ -39,13 +43,13 @@ def loop(
         )
     )
     return f"""
-    <ir_version: 8, opset_import: ["" : {opset}]>
+    <ir_version: {ir_version}, opset_import: ["" : {opset}]>
     loops ({inputs}) => ({outputs})
     <{fixed}>
     {{
         {before}
         {results} = Loop ({given}) <body = step ({declared}) => ({returned}) {{
-            go_out = Identity (go)
+            {going}
             {body}
         }}>
         {after}
@@ -53,13 +57,13 @@ def loop(
     """
 
 
-def trips_of(tensor: str, axis: int = 0) -> str:
+def trips_of(tensor: str, axis: int = 0, *, name: str = "m") -> str:
     """The size of an axis as `m`."""
     picked = {0: "zeros", 1: "ones", 2: "twos"}[axis]
     return f"""
         shape = Shape ({tensor})
         m_1 = Gather (shape, {picked})
-        m = Squeeze (m_1, zeros)
+        {name} = Squeeze (m_1, zeros)
     """
 
 
@@ -88,7 +92,9 @@ def scan_of(result: Result) -> NodeProto:
 
 
 def ints(node: NodeProto, name: str) -> list[int]:
-    return next((list(one.ints) for one in node.attribute if one.name == name), [0])
+    return next(
+        (list(attribute.ints) for attribute in node.attribute if attribute.name == name), [0]
+    )
 
 
 SUM = "h_out = Add (h, x_t)\n y = Tanh (h_out)"

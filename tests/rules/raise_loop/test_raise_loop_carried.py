@@ -36,38 +36,33 @@ def test_a_carried_value_that_is_broadcast_is_refused() -> None:
 
 
 def test_a_shape_that_depends_on_values_is_refused() -> None:
-    model = (
-        loop(
-            "float[H] h0, int64 m",
-            "float[N] h_end",
-            "found = NonZero (h)\n flat = Squeeze (found, zeros)\n h_out = Cast <to = 1> (flat)",
-            carried="float h",
-            fed="h0",
-            collected="float h_out",
-            results="h_end",
-        )
-        .replace("float h,", "float[A] h,")
-        .replace("float h)", "float[A] h)")
+    model = loop(
+        "float[H] h0, int64 m",
+        "float[N] h_end",
+        "found = NonZero (h)\n flat = Squeeze (found, zeros)\n h_out = Cast <to = 1> (flat)",
+        carried="float[A] h",
+        fed="h0",
+        collected="float[B] h_out",
+        results="h_end",
     )
-    model = model.replace("float h_out", "float[B] h_out")
     assert_refused(model, "shape-unknown", pipeline="raise")
 
 
 def test_carried_values_may_be_swapped_where_their_shapes_agree() -> None:
-    body = "a_out = Identity (b)\n b_out = Add (a, b)"
-    model = loop(
-        "float[H] a0, float[H] b0, int64 m",
-        "float[H] a_end, float[H] b_end",
-        body,
-        carried="float[H] a, float[H] b",
-        fed="a0, b0",
-        collected="float[H] a_out, float[H] b_out",
-        results="a_end, b_end",
-    )
-    raised(model)
-    raised(model.replace("[H]", "[3]"))
-    other = model.replace("float[H] b0", "float[G] b0")
-    assert_refused(other, "shape-unknown", pipeline="raise")
+    def swapping(size: str, other: str) -> str:
+        return loop(
+            f"float[{size}] a0, float[{other}] b0, int64 m",
+            f"float[{size}] a_end, float[{size}] b_end",
+            "a_out = Identity (b)\n b_out = Add (a, b)",
+            carried=f"float[{size}] a, float[{size}] b",
+            fed="a0, b0",
+            collected=f"float[{size}] a_out, float[{size}] b_out",
+            results="a_end, b_end",
+        )
+
+    raised(swapping("H", "H"))
+    raised(swapping("3", "3"))
+    assert_refused(swapping("H", "G"), "shape-unknown", pipeline="raise")
 
 
 def test_a_carried_sequence_is_refused() -> None:

@@ -99,16 +99,16 @@ def inserting(
     *,
     element: str = "float[3]",
     row: str = "x_t = Gather (x, i)\n y = Neg (x_t)",
-    first: str = "SequenceEmpty <dtype = 1> ()",
+    first: str = "a0 = SequenceEmpty <dtype = 1> ()",
 ) -> str:
-    """A sequence that is `first` gets a y of each iteration; `after` reads it as a_end."""
+    """The sequence a0 gets a y of each iteration; `after` reads it as a_end."""
     return loop(
         inputs,
         outputs,
         f"{row}\n acc_out = SequenceInsert (acc, y)",
         carried=f"seq({element}) acc",
         collected=f"seq({element}) acc_out",
-        **{**ACCUMULATES, "before": trips_of("x") + f"a0 = {first}"},
+        **{**ACCUMULATES, "before": trips_of("x") + first},
         after=after,
     )
 
@@ -122,16 +122,10 @@ def test_a_sequence_that_is_joined_is_collected(axis: int, new: int) -> None:
 
 
 def test_a_sequence_may_hold_something_at_first() -> None:
-    model = inserting(
-        "float[T,3] x, float[3] first",
-        "float[N,3] z",
-        "z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)",
-        first="SequenceConstruct (first)",
-    )
-    raised(model)
-    given = model.replace("a0 = SequenceConstruct (first)", "").replace(
-        "float[3] first", "seq(float[3]) a0"
-    )
+    joined = "z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)"
+    made = "a0 = SequenceConstruct (first)"
+    raised(inserting("float[T,3] x, float[3] first", "float[N,3] z", joined, first=made))
+    given = inserting("float[T,3] x, seq(float[3]) a0", "float[N,3] z", joined, first="")
     assert_refused(given, "sequence-initial", pipeline="raise")
 
 
@@ -171,18 +165,19 @@ def test_a_buffer_that_is_filled_is_collected(scatter: str, back: bool, size: st
 
 
 def test_a_vector_that_is_filled_by_elements_is_collected() -> None:
-    model = loop(
-        "float[T] x, float[T] a0",
-        "float[T] a_end",
-        "at = Unsqueeze (i, zeros)\n y_1 = Gather (x, at)\n y = Neg (y_1)\n"
-        "acc_out = ScatterElements (acc, at, y)",
-        carried="float[T] acc",
-        collected="float[T] acc_out",
-        **ACCUMULATES,
-    )
-    assert len(scan_of(raised(model)).input) == 1
-    other = model.replace("float[T] a0", "float[S] a0")
-    assert_refused(other, "not-filled", pipeline="raise")
+    def filling(size: str) -> str:
+        return loop(
+            f"float[T] x, float[{size}] a0",
+            "float[T] a_end",
+            "at = Unsqueeze (i, zeros)\n y_1 = Gather (x, at)\n y = Neg (y_1)\n"
+            "acc_out = ScatterElements (acc, at, y)",
+            carried="float[T] acc",
+            collected="float[T] acc_out",
+            **ACCUMULATES,
+        )
+
+    assert len(scan_of(raised(filling("T"))).input) == 1
+    assert_refused(filling("S"), "not-filled", pipeline="raise")
 
 
 def test_a_buffer_that_is_filled_by_where_is_collected() -> None:
@@ -199,27 +194,34 @@ def test_a_buffer_that_is_filled_by_where_is_collected() -> None:
     assert len(scan_of(raised(model)).input) == 1
 
 
-@pytest.mark.parametrize("change", ["one row less", "an offset", "another size"])
-def test_a_buffer_that_is_not_filled_is_refused(change: str) -> None:
-    model = loop(
-        "float[5,3] x, float[5,3] a0",
-        "float[5,3] a_end",
-        "x_t = Gather (x, i)\n at = Unsqueeze (i, zeros)\n y = Neg (x_t)\n"
-        "acc_out = ScatterND (acc, at, y)",
-        carried="float[5,3] acc",
-        collected="float[5,3] acc_out",
-        constants="int64 m = {5}",
-        **{**ACCUMULATES, "before": ""},
+def filling(rows: int = 5, trips: int = 5, index: str = "at = Unsqueeze (i, zeros)") -> str:
+    """A buffer of so many rows, of which each iteration writes one."""
+    return loop(
+        f"float[5,3] x, float[{rows},3] a0",
+        f"float[{rows},3] a_end",
+        f"x_t = Gather (x, i)\n {index}\n y = Neg (x_t)\n acc_out = ScatterND (acc, at, y)",
+        carried=f"float[{rows},3] acc",
+        collected=f"float[{rows},3] acc_out",
+        constants=f"int64 m = {{{trips}}}",
+        fed="a0",
+        results="a_end",
     )
-    raised(model)
-    if change == "one row less":
-        model = model.replace("m = {5}", "m = {4}")
-    elif change == "an offset":
-        model = model.replace("m = {5}", "m = {4}").replace(
-            "at = Unsqueeze (i", "j = Add (i, one)\n at = Unsqueeze (j"
-        )
-    else:
-        model = model.replace("float[5,3] a", "float[6,3] a")
+
+
+def test_a_buffer_of_fixed_size_that_is_filled_is_collected() -> None:
+    raised(filling())
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        filling(trips=4),
+        filling(trips=4, index="j = Add (i, one)\n at = Unsqueeze (j, zeros)"),
+        filling(rows=6),
+    ],
+    ids=["one row less", "an offset", "another size"],
+)
+def test_a_buffer_that_is_not_filled_is_refused(model: str) -> None:
     assert_refused(model, "not-filled", pipeline="raise")
 
 

@@ -41,7 +41,7 @@ def test_any_axis_and_direction(axis: int, kept: bool, back: bool) -> None:
 
 
 def test_a_read_at_the_next_element_scans_the_tensor_twice() -> None:
-    before = trips_of("x").replace("m = ", "size = ") + "m = Sub (size, one)"
+    before = trips_of("x", name="size") + "m = Sub (size, one)"
     body = "a = Gather (x, i)\n next = Add (i, one)\n b = Gather (x, next)\n x_t = Sub (b, a)"
     scan = scan_of(raised(summing(body, before=before)))
     assert len(scan.input) == 3
@@ -59,7 +59,7 @@ def test_a_read_in_front_of_the_first_element_is_refused() -> None:
 
 
 def test_a_backward_read_of_more_than_there_is_is_refused() -> None:
-    size = trips_of("x").replace("m = ", "size = ")
+    size = trips_of("x", name="size")
     body = "last = Sub (size, one)\n at = Sub (last, i)\n x_t = Gather (x, at)"
     model = summing(body, "float[T,3] x, int64 m", before=size)
     assert_refused(model, "negative-read", pipeline="raise")
@@ -143,18 +143,17 @@ class TestFarStep:
         assert self.inputs(self.body(end)) == ["h0", "x"]
 
     @pytest.mark.parametrize(
-        ("end", "step"),
+        "end",
         [
-            ("end = Identity (twos)", "far"),  # some iterations read nothing
-            ("to = Unsqueeze (m, zeros)  end = Min (to, far)", "far"),
-            ("e = Equal (i, zero)  end = Where (e, far, zeros)", "far"),
-            ("never = Greater (zeros, ones)  end = Where (never, far, zeros)", "far"),
-            ("near = Cast <to = 1> (far)  less = Min (near, f)  end = Cast <to = 9> (less)", "far"),
+            "end = Identity (twos)",  # some iterations read nothing
+            "to = Unsqueeze (m, zeros)  end = Min (to, far)",
+            "e = Equal (i, zero)  end = Where (e, far, zeros)",
+            "never = Greater (zeros, ones)  end = Where (never, far, zeros)",
+            "near = Cast <to = 1> (far)  less = Min (near, g)  end = Cast <to = 7> (less)",
         ],
     )
-    def test_an_end_that_may_be_nearer_stays_a_slice(self, end: str, step: str) -> None:
-        rows = "ReduceSum <keepdims = 0> (part, zeros)"
-        body = self.body(end.replace("to = 9", "to = 7").replace("near, f", "near, g"), rows=rows)
+    def test_an_end_that_may_be_nearer_stays_a_slice(self, end: str) -> None:
+        body = self.body(end, rows="ReduceSum <keepdims = 0> (part, zeros)")
         constants = self.FAR + ", float[1] g = {3.0}"
         assert len(nodes(raised(summing(body, constants=constants)).model, "Slice")) == 1
 
@@ -223,7 +222,7 @@ def test_a_carried_counter_is_an_index() -> None:
         results="h_end, c_end",
         before=trips_of("x"),
     )
-    assert list(scan_of(raised(model)).input) == ["h0", "x"], "nobody reads the counter"
+    assert list(scan_of(raised(model)).input) == ["h0", "x"], "nothing reads the counter"
 
 
 @pytest.mark.parametrize(("size", "slices"), [("S", 1), ("T", 0)])

@@ -71,17 +71,17 @@ def cell(
     sizes.insert(axes[0], time)
     rows = [batch, str(width)]
     rows.insert(axes[1], time)
-    text = f"""{HEAD} g ({", ".join(f"{kind} {one}0" for one in states)},
+    text = f"""{HEAD} g ({", ".join(f"{kind} {state}0" for state in states)},
         {elem}[{",".join(sizes)}] x{", " if fed else ""}{fed})
-        => ({", ".join(f"{kind} {one}T" for one in states)}, {elem}[{",".join(rows)}] ys) {{
-        {", ".join(f"{one}T" for one in states)}, ys = Scan <num_scan_inputs = 1,
+        => ({", ".join(f"{kind} {state}T" for state in states)}, {elem}[{",".join(rows)}] ys) {{
+        {", ".join(f"{state}T" for state in states)}, ys = Scan <num_scan_inputs = 1,
             scan_input_axes = [{axes[0]}], scan_input_directions = [{back[0]}],
             scan_output_axes = [{axes[1]}], scan_output_directions = [{back[1]}],
-            body = step ({", ".join(f"{kind} {one}_in" for one in states)},
+            body = step ({", ".join(f"{kind} {state}_in" for state in states)},
                 {elem}[{batch},{INPUTS}] x_t)
-            => ({", ".join(f"{kind} {one}_out" for one in states)}, {kind} y) {{
+            => ({", ".join(f"{kind} {state}_out" for state in states)}, {kind} y) {{
             {step}  y = Identity ({collected})
-            }}> ({", ".join(f"{one}0" for one in states)}, x) }}"""
+            }}> ({", ".join(f"{state}0" for state in states)}, x) }}"""
     model = as_model(text)
     dtype = {"float": np.float32, "double": np.float64, "float16": np.float16}[elem]
     held = weights(4 if "c_out" in step else 3) if given is None else given
@@ -98,7 +98,7 @@ def everywhere(model: onnx.ModelProto) -> list[str]:
     for node in model.graph.node:
         for attribute in node.attribute:
             if node.op_type == "If":
-                found += [one.op_type for one in attribute.g.node]
+                found += [node.op_type for node in attribute.g.node]
     return found
 
 
@@ -106,7 +106,7 @@ def recognized(model: onnx.ModelProto, **options: object) -> onnx.ModelProto:
     """The outcome, verified, in which the loop is gone."""
     result = assert_rewrite(model, pipeline="recognize-cell", options=options)
     found = everywhere(result.model)
-    assert "Scan" not in found, [one.sentence for one in result.report.refusals]
+    assert "Scan" not in found, [refusal.sentence for refusal in result.report.refusals]
     assert {"LSTM", "GRU"} & {*found}
     return result.model
 
@@ -221,7 +221,9 @@ def test_a_batch_that_is_broadcast_keeps_the_loop() -> None:
 def test_rows_that_are_known_to_differ_are_refused() -> None:
     model = cell(LSTM, batch="4", time="3")
     model.graph.input[2].type.tensor_type.shape.dim[1].dim_value = 1
-    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body = next(
+        attribute.g for attribute in model.graph.node[0].attribute if attribute.name == "body"
+    )
     body.input[2].type.tensor_type.shape.dim[0].dim_value = 1
     not_a_cell(model)
 
@@ -238,7 +240,7 @@ def test_assumptions_leave_the_if_out() -> None:
     after = recognized(cell(LSTM), assume="non-empty")
     assert "If" not in ops(after)
     (lstm,) = (node for node in after.graph.node if node.op_type == "LSTM")
-    assert {one.name: one.i for one in lstm.attribute} == {"hidden_size": WIDTH}
+    assert {attribute.name: attribute.i for attribute in lstm.attribute} == {"hidden_size": WIDTH}
 
 
 # -- spellings of an LSTM
@@ -247,8 +249,8 @@ def test_assumptions_leave_the_if_out() -> None:
 def separate(template: str) -> tuple[str, dict[str, np.ndarray]]:
     """Each gate with weights of its own; `template` has `@` for its letter."""
     held = {}
-    for at, gate in enumerate("iofg"):
-        cut = slice(at * WIDTH, (at + 1) * WIDTH)
+    for number, gate in enumerate("iofg"):
+        cut = slice(number * WIDTH, (number + 1) * WIDTH)
         for name, value in weights(4).items():
             held[f"{name[0]}{gate}"] = value[..., cut]
             held[f"{name[0]}{gate}t"] = np.ascontiguousarray(value[..., cut].T)
@@ -299,10 +301,10 @@ def test_joined_weights(sums: str, held: dict[str, np.ndarray]) -> None:
 
 def test_gates_cut_by_slices_of_computed_bounds() -> None:
     cuts = " ".join(
-        f"""s{at} = Constant <value_ints = [{at}]> ()  e{at} = Constant <value_ints = [{at + 1}]> ()
-        from{at} = Mul (quarter, s{at})  to{at} = Mul (quarter, e{at})
-        {gate}0 = Slice (s, from{at}, to{at}, axis)"""
-        for at, gate in enumerate("iofg")
+        f"""s{k} = Constant <value_ints = [{k}]> ()  e{k} = Constant <value_ints = [{k + 1}]> ()
+        from{k} = Mul (quarter, s{k})  to{k} = Mul (quarter, e{k})
+        {gate}0 = Slice (s, from{k}, to{k}, axis)"""
+        for k, gate in enumerate("iofg")
     )
     step = f"""{SUMS} shape = Shape (s)  axis = Constant <value_ints = [1]> ()
         four = Constant <value_ints = [4]> ()  wide = Gather (shape, axis)
@@ -358,7 +360,9 @@ def test_large_weights_that_only_the_run_tells_stay_where_they_are() -> None:
 
 def test_constants_of_the_body() -> None:
     model = cell(LSTM)
-    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body = next(
+        attribute.g for attribute in model.graph.node[0].attribute if attribute.name == "body"
+    )
     body.initializer.append(model.graph.initializer.pop(0))
     bias = model.graph.initializer.pop(1)
     body.node.insert(0, onnx.helper.make_node("Constant", [], ["bias"], value=bias))
@@ -413,7 +417,7 @@ def test_a_gru_that_resets_the_state(update: str) -> None:
     held |= {"Rzr": r[:, :4], "Rn": r[:, 4:]}
     after = recognized(cell(f"{RESET_FIRST} {update}", given=held, back=(1, 1), time="3"))
     (gru,) = (node for node in after.graph.node if node.op_type == "GRU")
-    assert "linear_before_reset" not in {one.name for one in gru.attribute}
+    assert "linear_before_reset" not in {attribute.name for attribute in gru.attribute}
 
 
 # -- near misses
@@ -565,5 +569,5 @@ def test_cells_with_the_same_names_each_have_their_own_weights() -> None:
             zs = If (k) <then_branch = a () => (float[T,B,2] p) {{ V = Neg (W) {own} }},
                 else_branch = b () => (float[T,B,2] p) {{ {other} }}> }}"""
     result = assert_rewrite(model, pipeline="recognize-cell")
-    made = [one for one in result.report.records if one.outcome == "rewritten"]
+    made = [record for record in result.report.records if record.outcome == "rewritten"]
     assert [one.op for one in made] == ["Scan"] * 3

@@ -27,7 +27,7 @@ def rnn(nodes: str, *, kind: str = "float", opset: int = 18) -> str:
 
 def body_of(model: ModelProto) -> list[NodeProto]:
     (loop,) = (node for node in model.graph.node if node.op_type in ("Scan", "Loop"))
-    return list(next(one.g for one in loop.attribute if one.name == "body").node)
+    return list(next(attribute.g for attribute in loop.attribute if attribute.name == "body").node)
 
 
 def written(node: NodeProto) -> str:

@@ -28,21 +28,21 @@ def body(seed: int) -> str:
     draw = random.Random(seed)
     nodes = ["m = Mul (x_t, bias)", "row = MatMul (x_t, out)"]
     late = ["h_in"]
-    for at in range(draw.randint(1, 3)):
+    for i in range(draw.randint(1, 3)):
         text = draw.choice(_PRODUCTS)
         early = draw.choice(_EARLY)
-        nodes.append(f"p{at} = " + text.format(h="h_in", early=early, late=draw.choice(late)))
-        late.append(f"p{at}")
+        nodes.append(f"p{i} = " + text.format(h="h_in", early=early, late=draw.choice(late)))
+        late.append(f"p{i}")
     if draw.random() < 0.5:
         late.remove("h_in")
-    for at in range(draw.randint(2, 6)):
+    for i in range(draw.randint(2, 6)):
         terms = [draw.choice(late[-4:]), draw.choice((*_EARLY, *late[-3:]))]
         if draw.random() < 0.3:
             terms += draw.choices((*_EARLY, *late), k=draw.randint(0, 2))
         draw.shuffle(terms)
         op = "Add" if len(terms) == 2 and draw.random() < 0.8 else "Sum"
-        nodes.append(f"s{at} = {op} ({', '.join(terms)})")
-        late.append(f"s{at}")
+        nodes.append(f"s{i} = {op} ({', '.join(terms)})")
+        late.append(f"s{i}")
     return "  ".join(nodes) + f"  s = Add ({late[-1]}, {draw.choice(late)})"
 
 
@@ -80,7 +80,7 @@ def _assert_regrouped(seed: int, allowed: bool) -> None:
     options = {"allow_reassociation": "yes"} if allowed else {}
     result = assert_rewrite(model(seed), pipeline="regroup-sum", options=options)
     again = Session("regroup-sum", None, options_of(options), None).run(result.model)
-    assert [one for one in again.report.records if one.outcome == "rewritten"] == []
+    assert [record for record in again.report.records if record.outcome == "rewritten"] == []
 
 
 def test_more_than_half_are_regrouped() -> None:

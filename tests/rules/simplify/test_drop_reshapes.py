@@ -22,8 +22,10 @@ def in_branch(nodes: str, constants: str, kind: str = "float[T,4]", opset: int =
 
 def ops(text: str) -> list[str]:
     result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
-    branches: list[GraphProto] = [one.g for one in result.model.graph.node[-1].attribute]
-    return [node.op_type for node in next(one for one in branches if one.name == "a").node]
+    branches: list[GraphProto] = [
+        attribute.g for attribute in result.model.graph.node[-1].attribute
+    ]
+    return [node.op_type for node in next(branch for branch in branches if branch.name == "a").node]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,11 @@ def test_what_may_not_come_back_is_reshaped(nodes: str, constants: str, kind: st
     before = as_model(text).graph.node[-1].attribute
     branch = next(one.g for one in before if one.g.name == "a")
     result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
-    after = next(one.g for one in result.model.graph.node[-1].attribute if one.g.name == "a")
+    after = next(
+        attribute.g
+        for attribute in result.model.graph.node[-1].attribute
+        if attribute.g.name == "a"
+    )
     assert [node.op_type for node in after.node] == [node.op_type for node in branch.node]
 
 

@@ -37,7 +37,7 @@ def folded(text: str) -> dict[str, np.ndarray]:
 
 
 def nodes_of(model: ModelProto) -> list[NodeProto]:
-    branches: list[GraphProto] = [one.g for one in model.graph.node[0].attribute]
+    branches: list[GraphProto] = [attribute.g for attribute in model.graph.node[0].attribute]
     branch = next(graph for graph in branches if graph.name == "a")
     return list(branch.node)
 
@@ -106,7 +106,7 @@ def test_what_executors_may_round_or_decide_otherwise_stays(node: str, constants
 
 
 def test_a_long_chain_takes_one_round() -> None:
-    chain = "".join(f"k{at + 1} = Add (k{at}, k0) " for at in range(100))
+    chain = "".join(f"k{i + 1} = Add (k{i}, k0) " for i in range(100))
     found = folded(branch_of(f"{chain} y = Mul (x, k100)", "float[1] k0 = {1}"))
     assert found["k100"].tolist() == [101]
 
@@ -114,7 +114,7 @@ def test_a_long_chain_takes_one_round() -> None:
 def test_the_weights_that_only_folded_nodes_read_go() -> None:
     model = as_model(branch_of("k = Add (w, w) y = Mul (x, k)", "float[1] w = {1}"))
     after = assert_rewrite(model, pipeline="hoist", options=FOLDING).model
-    branches: list[GraphProto] = [one.g for one in after.graph.node[0].attribute]
+    branches: list[GraphProto] = [attribute.g for attribute in after.graph.node[0].attribute]
     assert not any(graph.initializer for graph in branches)
 
 
@@ -260,5 +260,5 @@ def test_sizes_that_a_guard_hands_on_rest_on_what_is_guarded() -> None:
     (shape, gather) = round_.rewritten
     assert [node.op_type for node in shape.edit.context] == ["Shape", "Add", "Where", "Reshape"]
     before = cut(round_, shape).before
-    assert [one.name for one in before.graph.input] == ["x", "ok"]
+    assert [value.name for value in before.graph.input] == ["x", "ok"]
     assert [node.op_type for node in gather.edit.context] == ["Constant"]

@@ -22,7 +22,7 @@ def ops(nodes: Any) -> list[str]:
 
 
 def body_of(node: NodeProto) -> GraphProto:
-    return next(one.g for one in node.attribute if one.name == "body")
+    return next(attribute.g for attribute in node.attribute if attribute.name == "body")
 
 
 # -- inline-if --------------------------------------------------------------------------------
@@ -102,33 +102,39 @@ def test_annotations_and_types_of_the_branch_go_along() -> None:
     branch.quantization_annotation.add(tensor_name="t", quant_parameter_tensor_names=[entry])
     graph = Session("simplify", None, RuleOptions()).run(model).model.graph
     assert [value.name for value in graph.value_info] == ["t_1"]
-    assert [one.tensor_name for one in graph.quantization_annotation] == ["t_1"]
-    scales = [one.quant_parameter_tensor_names[0].value for one in graph.quantization_annotation]
+    assert [annotation.tensor_name for annotation in graph.quantization_annotation] == ["t_1"]
+    scales = [
+        annotation.quant_parameter_tensor_names[0].value
+        for annotation in graph.quantization_annotation
+    ]
     assert scales == ["if/scale"]
 
 
 # -- inline-loop ------------------------------------------------------------------------------
 
-ONCE = """
+
+def once(trips: str, cond: str) -> str:
+    """A Loop that its body ends after the first iteration, if it begins."""
+    return f"""
 <ir_version: 8, opset_import: ["" : 21]>
-g (bool c, float[2] h) => (float[2] y, float[N,2] z) <int64 trips = {TRIPS}, bool yes = {1}> {
-   y, z = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t, float[2] o) {
+g (bool c, float[2] h) => (float[2] y, float[N,2] z)
+<int64 trips = {{{trips}}}, bool yes = {{1}}> {{
+   y, z = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t, float[2] o) {{
       sum = ReduceMax <keepdims = 0> (s) zero = Sub (sum, sum) on = Less (sum, zero)
-      t = Add (s, h) o = Mul (t, h) }> (trips, COND, h)
-}
+      t = Add (s, h) o = Mul (t, h) }}> (trips, {cond}, h)
+}}
 """
 
 
 @pytest.mark.parametrize(("trips", "cond"), [("1", '""'), ("1", "yes"), ("0", "c"), ("-3", "yes")])
 def test_a_loop_of_one_iteration_and_of_none(trips: str, cond: str) -> None:
-    text = ONCE.replace("TRIPS", trips).replace("COND", cond)
-    result = simplified(text, "inline-loop")
+    result = simplified(once(trips, cond), "inline-loop")
     assert "Loop" not in ops(result.model.graph.node)
 
 
 @pytest.mark.parametrize(("trips", "cond"), [("1", "c"), ("2", "yes")])
 def test_a_loop_that_may_run_otherwise_stays(trips: str, cond: str) -> None:
-    model = as_model(ONCE.replace("TRIPS", trips).replace("COND", cond))
+    model = as_model(once(trips, cond))
     assert (
         Session("simplify", None, RuleOptions(rules=("inline-loop",)), None).run(model).model
         is model
@@ -150,9 +156,9 @@ def test_an_if_keeps_an_output_and_what_draws() -> None:
         }
     """
     model = Session("simplify", None, RuleOptions(), None).run(as_model(text)).model
-    (node,) = [one for one in model.graph.node if one.op_type == "If"]
+    (node,) = [node for node in model.graph.node if node.op_type == "If"]
     assert len(node.output) == 1
-    drawn = [one.op_type for _, graph in scoping.subgraphs(node) for one in graph.node]
+    drawn = [node.op_type for _, graph in scoping.subgraphs(node) for node in graph.node]
     assert drawn.count("RandomUniformLike") == 1
 
 
@@ -302,4 +308,4 @@ def test_an_if_that_stays_is_told_where_no_control_flow_is_wanted() -> None:
     (sentence,) = assert_refused(
         text, "condition-unknown", pipeline="optimize-no-control-flow", options={"flat": True}
     )
-    assert sentence == "which branch is taken, 'c' tells, and only when the model runs"
+    assert sentence == "the branch depends on 'c', which is known only at run time"

@@ -42,7 +42,7 @@ def ops(model: onnx.ModelProto) -> list[str]:
 def body(model: onnx.ModelProto) -> onnx.GraphProto:
     """The body of the first loop."""
     loop = next(node for node in model.graph.node if node.op_type in ("Loop", "Scan"))
-    return next(one.g for one in loop.attribute if one.name == "body")
+    return next(attribute.g for attribute in loop.attribute if attribute.name == "body")
 
 
 def inside(model: onnx.ModelProto) -> list[str]:

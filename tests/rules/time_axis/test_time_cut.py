@@ -33,18 +33,18 @@ def cost(front: Iterable[Part], crossings: Sequence[Crossing]) -> int:
     """What is handed over, where the rest is behind."""
     before = {FRONT, *front}
     return sum(
-        one.cost
-        for one in crossings
-        if one.producer in before and not before.issuperset(one.readers)
+        crossing.cost
+        for crossing in crossings
+        if crossing.producer in before and not before.issuperset(crossing.readers)
     )
 
 
 def closed(front: set[int], crossings: Sequence[Crossing]) -> bool:
     """Whether nothing in front reads what is behind."""
     return all(
-        one.producer in front or front.isdisjoint(one.readers)
-        for one in crossings
-        if one.producer != FRONT
+        crossing.producer in front or front.isdisjoint(crossing.readers)
+        for crossing in crossings
+        if crossing.producer != FRONT
     )
 
 
@@ -59,7 +59,7 @@ def test_in_front_is_the_smallest_of_the_best(seed: int) -> None:
     def worth(front: set[int]) -> int:
         return sum(gains[node] for node in front) - cost(front, crossings)
 
-    fitting = [one for one in subsets() if closed(one, crossings)]
+    fitting = [subset for subset in subsets() if closed(subset, crossings)]
     best = max(map(worth, fitting))
     found = in_front(gains, crossings)
     assert found == min((one for one in fitting if worth(one) == best), key=len)
@@ -75,10 +75,10 @@ def test_behind_is_the_smallest_of_the_best(seed: int) -> None:
         return sum(gains[node] for node in moved) - cost(front, crossings)
 
     fitting = [
-        one
-        for one in subsets()
-        if closed(set(NODES) - one, crossings)
-        and all((reader in one) == (maker in one) for reader, maker in together)
+        subset
+        for subset in subsets()
+        if closed(set(NODES) - subset, crossings)
+        and all((reader in subset) == (producer in subset) for reader, producer in together)
     ]
     best = max(map(worth, fitting))
     found = behind(gains, crossings, together)

@@ -35,17 +35,21 @@ g (float[2] h, float limit) => (float[2] y, float[T,2] z)
    }> ("", yes, h)
 }
 """
-SCAN = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[LENGTH,2] x) => (float[2] y, float[2,LENGTH] z, float[LENGTH,2] v) {
-   y, z, v = Scan <num_scan_inputs = 1, scan_input_directions = [REVERSED],
+ENDS = pytest.mark.parametrize("end", ["first", "last"])
+
+
+def scan(length: str, backwards: str = "0", *, opset: int = 21, ir_version: int = 10) -> str:
+    """A Scan of a state, collected in both directions and on another axis."""
+    return f"""
+<ir_version: {ir_version}, opset_import: ["" : {opset}]>
+g (float[2] h, float[{length},2] x) => (float[2] y, float[2,{length}] z, float[{length},2] v) {{
+   y, z, v = Scan <num_scan_inputs = 1, scan_input_directions = [{backwards}],
       scan_output_axes = [1, 0], scan_output_directions = [1, 0],
       body = step (float[2] s, float[2] n) => (float[2] t, float[2] o, float[2] p)
-      <float[2] w = {2, 3}> {
-         m = Mul (n, w) t = Add (s, m) o = Mul (t, n) p = Neg (t) }> (h, x)
-}
+      <float[2] w = {{2, 3}}> {{
+         m = Mul (n, w) t = Add (s, m) o = Mul (t, n) p = Neg (t) }}> (h, x)
+}}
 """
-ENDS = pytest.mark.parametrize("end", ["first", "last"])
 
 
 def peeled(
@@ -74,7 +78,7 @@ def test_every_trip_count_gives_the_same(end: str) -> None:
 @pytest.mark.parametrize("length", ["T", "1", "2", "5"])
 @pytest.mark.parametrize("backwards", ["0", "1"])
 def test_a_scan_in_both_directions(end: str, length: str, backwards: str) -> None:
-    peeled(SCAN.replace("LENGTH", length).replace("REVERSED", backwards), end)
+    peeled(scan(length, backwards), end)
 
 
 @pytest.mark.slow
@@ -91,11 +95,13 @@ def test_a_while_has_a_first_iteration() -> None:
 
 @ENDS
 def test_weights_are_shared_by_the_iteration_and_the_loop(end: str) -> None:
-    after = peeled(SCAN.replace("LENGTH", "4").replace("REVERSED", "0"), end)
-    scan = next(node for node in after.graph.node if node.op_type == "Scan")
-    body = next(one.g for one in scan.attribute if one.name == "body")
-    assert [one.name for one in after.graph.initializer].count("scan/w") == 1
-    assert not [one for one in body.initializer if one.dims == [2] and one.data_type == 1]
+    after = peeled(scan("4"), end)
+    left = next(node for node in after.graph.node if node.op_type == "Scan")
+    body = next(attribute.g for attribute in left.attribute if attribute.name == "body")
+    assert [tensor.name for tensor in after.graph.initializer].count("scan/w") == 1
+    assert not [
+        tensor for tensor in body.initializer if tensor.dims == [2] and tensor.data_type == 1
+    ]
 
 
 @ENDS
@@ -138,9 +144,8 @@ g (float h, float[T] x, float[T] v) => (float y) {
 @pytest.mark.parametrize("opset", [9, 11, 13, 18, 26])
 @ENDS
 def test_every_opset_is_spelled(opset: int, end: str) -> None:
-    text = SCAN.replace("LENGTH", "T" if opset > 9 else "3").replace("REVERSED", "1")
-    text = text.replace("ir_version: 10", f"ir_version: {4 if opset < 13 else 10}")
-    peeled(text.replace('"" : 21', f'"" : {opset}'), end)
+    length, ir_version = "T" if opset > 9 else "3", 4 if opset < 13 else 10
+    peeled(scan(length, "1", opset=opset, ir_version=ir_version), end)
 
 
 def test_loops_at_every_depth_are_peeled_once() -> None:

@@ -12,22 +12,22 @@ import passes
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.writing.draft import ITERATION_KEY
 
-SUM = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[3,2] x) => (float[2] y) {
-   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) <WEIGHT> {
-      NODES
-   }> (h, x)
-}
-"""
-
 
 def scan_of(weight: str, nodes: str) -> ModelProto:
-    return as_model(SUM.replace("<WEIGHT>", weight).replace("NODES", nodes))
+    return as_model(f"""
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[3,2] x) => (float[2] y) {{
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {weight} {{
+      {nodes}
+   }}> (h, x)
+}}
+""")
 
 
 def body_of(model: ModelProto) -> GraphProto:
-    return next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    return next(
+        attribute.g for attribute in model.graph.node[0].attribute if attribute.name == "body"
+    )
 
 
 def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
@@ -35,7 +35,7 @@ def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
 
 
 def iteration_of(node: NodeProto) -> str:
-    return next((one.value for one in node.metadata_props if one.key == ITERATION_KEY), "")
+    return next((entry.value for entry in node.metadata_props if entry.key == ITERATION_KEY), "")
 
 
 def test_weights_are_shared_whether_initializers_or_nodes() -> None:
@@ -44,8 +44,10 @@ def test_weights_are_shared_whether_initializers_or_nodes() -> None:
         "c = Constant <value_floats = [4.0, 5.0]> () m = Mul (n, w) a = Add (s, m) t = Mul (a, c)",
     )
     after = unrolled(model)
-    weights = [one for one in after.graph.initializer if one.data_type == TensorProto.FLOAT]
-    assert sorted(one.name for one in weights) == ["scan/c", "scan/w"]
+    weights = [
+        tensor for tensor in after.graph.initializer if tensor.data_type == TensorProto.FLOAT
+    ]
+    assert sorted(weight.name for weight in weights) == ["scan/c", "scan/w"]
     assert {node.op_type for node in after.graph.node} == {"Split", "Squeeze", "Mul", "Add"}
 
 
@@ -63,7 +65,7 @@ def test_types_of_values_go_along_but_not_symbols_of_the_body() -> None:
     model = scan_of("", "m = Mul (n, n) t = Add (s, m)")
     value = helper.make_tensor_value_info("m", TensorProto.FLOAT, ["in_body"])
     body_of(model).value_info.append(value)
-    infos = {one.name: one for one in unrolled(model).graph.value_info}
+    infos = {value.name: value for value in unrolled(model).graph.value_info}
     assert set(infos) == {"m/it0", "m/it1", "m/it2"}
     assert not infos["m/it0"].type.tensor_type.shape.dim[0].dim_param
 
@@ -86,11 +88,11 @@ def test_quantization_annotations_follow_their_values() -> None:
         )
     graph = unrolled(model).graph
     said = {
-        one.tensor_name: one.quant_parameter_tensor_names[0].value
-        for one in graph.quantization_annotation
+        annotation.tensor_name: annotation.quant_parameter_tensor_names[0].value
+        for annotation in graph.quantization_annotation
     }
     assert said == dict.fromkeys(["scan/w", "m/it0", "m/it1", "m/it2"], "scan/scale")
-    assert "scan/scale" in {one.name for one in graph.initializer}
+    assert "scan/scale" in {tensor.name for tensor in graph.initializer}
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "uint64", "float16", "bfloat16"])

@@ -16,7 +16,6 @@ from passes.choices import RuleOptions, Verifying
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
-from passes.engine.stage import Stage
 from passes.ir.model import Model
 from passes.session import Mismatch, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -29,18 +28,7 @@ from passes.verify.verification import verify
 
 pytestmark = pytest.mark.sampled
 
-#: Doubles until the sum is at the limit; the logarithm of what is not taken may be NaN.
-WHILE = """
-<ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float limit, bool start) => (float[2] y, float[T,2] z, int64[T] c)
-<TRIPS> {
-   y, z, c = Loop <body = step (int64 i, bool go, float[2] s)
-      => (bool on, float[2] t, float[2] o, int64 n) {
-      t = Add (s, s) o = Log (t) n = Identity (i) m = ReduceSum <keepdims = 0> (t)
-      on = Less (m, limit) }> (M, start, h)
-}
-"""
-LOOP = """
+FOR = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, int64 m) => (float[2] y) {
    y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
@@ -50,12 +38,26 @@ g (float[2] h, int64 m) => (float[2] y) {
 BOTH = pytest.mark.parametrize("bounded", ["select", "if"])
 
 
+def doubling(constants: str, trips: str) -> ModelProto:
+    """Doubles until the sum is at the limit; the logarithm of what is not taken may be NaN."""
+    return as_model(f"""
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float limit, bool start) => (float[2] y, float[T,2] z, int64[T] c)
+{constants} {{
+   y, z, c = Loop <body = step (int64 i, bool go, float[2] s)
+      => (bool on, float[2] t, float[2] o, int64 n) {{
+      t = Add (s, s) o = Log (t) n = Identity (i) m = ReduceSum <keepdims = 0> (t)
+      on = Less (m, limit) }}> ({trips}, start, h)
+}}
+""")
+
+
 def bounded_by_m(most: int) -> ModelProto:
-    return as_model(WHILE.replace("TRIPS", f"int64 most = {{{most}}}").replace("M,", "most,"))
+    return doubling(f"<int64 most = {{{most}}}>", "most")
 
 
 def unbounded() -> ModelProto:
-    return as_model(WHILE.replace("<TRIPS>", "").replace("M,", '"",'))
+    return doubling("", '""')
 
 
 def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
@@ -114,7 +116,7 @@ def test_every_output_depends_on_the_guard(bounded: str) -> None:
 @BOTH
 def test_a_check_output_tells_instead_of_failing(bounded: str) -> None:
     after = unrolled(unbounded(), max_trips=3, bounded=bounded, check_output="enough")
-    assert [one.name for one in after.graph.output] == ["y", "z", "c", "enough"]
+    assert [value.name for value in after.graph.output] == ["y", "z", "c", "enough"]
     assert [bool(ran(after, feeds_for(trips))[-1]) for trips in range(6)] == [True] * 4 + [
         False
     ] * 2
@@ -275,8 +277,13 @@ g (float[2] h, float limit) => (float[2] y)
 """,
         bounded="if",
     )
-    graphs = [one.g for node in after.graph.node for one in node.attribute if one.HasField("g")]
-    weights = [one.name for graph in (after.graph, *graphs) for one in graph.initializer]
+    graphs = [
+        attribute.g
+        for node in after.graph.node
+        for attribute in node.attribute
+        if attribute.HasField("g")
+    ]
+    weights = [tensor.name for graph in (after.graph, *graphs) for tensor in graph.initializer]
     assert [name for name in weights if name.endswith("/w")] == ["loop/w"]
 
 
@@ -329,82 +336,96 @@ def seek(before: ModelProto, most: int) -> list[Case]:
 def test_the_trip_counts_that_tell_are_found(most: int) -> None:
     counts = dict.fromkeys([0, 1, max(1, most // 2), most])
     labels = [f"{count} trip{'s' if count != 1 else ''}" for count in counts]
-    for model in (
-        as_model(LOOP.replace('(m, "",', "(m, start,").replace("64 m)", "64 m, bool start)")),
-        unbounded(),
-    ):
+    may_not_start = as_model("""
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, int64 m, bool start) => (float[2] y) {
+   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go) t = Add (s, s) }> (m, start, h)
+}
+""")
+    for model in (may_not_start, unbounded()):
         found = [case.label for case in seek(model, most)]
         assert found == [*labels, f"more than {most} trips"]
 
 
 def verdict(after: str, promised: ModelProto, check: str = "") -> tuple[str, str]:
     found = verify(
-        as_model(LOOP),
+        as_model(FOR),
         as_model(after),
         executors=[ReferenceExecutor(keep=3)],
         promise=Promise([promised], check),
-        sought=seek(as_model(LOOP), 3),
+        sought=seek(as_model(FOR), 3),
     )
     return found.verdict, found.reason
 
 
 def promised(most: int) -> ModelProto:
     """The loop, which fails where it would run more than `most` times."""
-    model = Model(as_model(LOOP))
+    model = Model(as_model(FOR))
     (rewritten,) = (
         Engine([rule("unroll")], None, RuleOptions(max_trips=most)).round(model).rewritten
     )
-    limit = rewritten.edit.limit
+    limit = rewritten.limit
     assert limit is not None
     assert limit.promised is not None
-    made = as_model(LOOP)
+    made = as_model(FOR)
     made.graph.node[0].CopyFrom(limit.promised)
     return made
 
 
-CUT = """
+def cut(most: int) -> str:
+    """Answers wrongly where the loop would run more often."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, int64 m) => (float[2] y)
-<int64 most = {MOST}> {
+<int64 most = {{{most}}}> {{
    less = Less (m, most) n = Where (less, m, most)
-   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
-      on = Identity (go) t = Add (s, s) }> (n, "", h)
-}
+   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {{
+      on = Identity (go) t = Add (s, s) }}> (n, "", h)
+}}
 """
-GUARD = """
+
+
+def guarded(most: int) -> str:
+    """Fails where the loop would run more often."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, int64 m) => (float[2] y)
-<int64 most = {MOST}, int64 zero = {0}, int64 one = {1}, int64[1] first = {0}> {
+<int64 most = {{{most}}}, int64 zero = {{0}}, int64 one = {{1}}, int64[1] first = {{0}}> {{
    more = Greater (m, most) at = Where (more, one, zero) n = Where (more, zero, m)
-   a = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
-      on = Identity (go) t = Add (s, s) }> (n, "", h)
+   a = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {{
+      on = Identity (go) t = Add (s, s) }}> (n, "", h)
    row = Unsqueeze (a, first) y = Gather (row, at)
-}
+}}
 """
 
 
 def test_verification_takes_a_guard_where_the_promise_is_broken() -> None:
-    assert verdict(GUARD.replace("MOST", "3"), promised(3))[0] == "verified"
+    assert verdict(guarded(3), promised(3))[0] == "verified"
 
 
 def test_verification_finds_a_guard_that_fails_too_early() -> None:
-    found, reason = verdict(GUARD.replace("MOST", "2"), promised(3))
+    found, reason = verdict(guarded(2), promised(3))
     assert found == "mismatch"
     assert "the rewritten model fails" in reason
 
 
 def test_verification_finds_a_wrong_answer_where_the_promise_is_broken() -> None:
-    found, reason = verdict(CUT.replace("MOST", "3"), promised(3))
+    found, reason = verdict(cut(3), promised(3))
     assert found == "mismatch"
     assert "y" in reason
 
 
 def test_verification_finds_a_check_that_is_false_without_reason() -> None:
-    after = (
-        CUT.replace("MOST", "3")
-        .replace("(float[2] y)\n", "(float[2] y, bool enough)\n")
-        .replace("less =", "enough = Less (m, most) less =")
-    )
+    after = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, int64 m) => (float[2] y, bool enough)
+<int64 most = {3}> {
+   enough = Less (m, most) less = Less (m, most) n = Where (less, m, most)
+   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go) t = Add (s, s) }> (n, "", h)
+}
+"""
     found, reason = verdict(after, promised(3), "enough")
     assert found == "mismatch"
     assert "'enough' is false" in reason
@@ -413,13 +434,13 @@ def test_verification_finds_a_check_that_is_false_without_reason() -> None:
 def test_the_whole_model_is_compared_where_another_loop_stays() -> None:
     """Only the bounded loop may make the new model fail."""
     with pytest.raises(Mismatch, match="the rewritten model fails"):
-        _wrong_session().run(as_model(LOOP))
+        _wrong_session().run(as_model(FOR))
 
 
 def _wrong_session() -> Session:
     class Wrong(Session):
-        def _stage(self, stage: Stage, model: Model, own: frozenset[str]) -> list[Round]:
-            rounds = super()._stage(stage, model, own)
+        def _rounds(self, model: Model, proto: ModelProto) -> list[Round]:
+            rounds = super()._rounds(model, proto)
             for node in rounds[-1].proto.graph.node:
                 if node.op_type == "Not":
                     node.op_type = "Identity"
@@ -437,7 +458,7 @@ def test_a_name_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:
     assert "already" in done.output
     done = CliRunner().invoke(app, [*call, "enough", "--verify-budget", "60", "--opset", "21"])
     assert done.exit_code == 0, done.output
-    names = [one.name for one in onnx.load(tmp_path / "while.unrolled.onnx").graph.output]
+    names = [value.name for value in onnx.load(tmp_path / "while.unrolled.onnx").graph.output]
     assert names == ["y", "z", "c", "enough"]
 
 
@@ -454,7 +475,13 @@ def test_options_that_do_not_go_together_are_wrong_usage(
 
 
 def test_a_loop_without_an_end_is_not_bounded() -> None:
-    text = LOOP.replace('(m, "", h)', '("", "", h)')
+    text = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, int64 m) => (float[2] y) {
+   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go) t = Add (s, s) }> ("", "", h)
+}
+"""
     (sentence,) = assert_refused(
         text, "trip-count-not-static", pipeline="unroll", options={"max_trips": 3}
     )
@@ -468,5 +495,5 @@ def test_the_check_of_loops_that_keep_every_promise_is_no_bool_constant_in_old_o
               on = Identity (go) t = Add (s, s) }> (trips, "", h) }"""
     options = {"max_trips": 2, "check_output": "enough"}
     model = assert_rewrite(text, pipeline="unroll", options=options).model
-    assert [one.name for one in model.graph.output] == ["y", "enough"]
-    assert [one.op_type for one in model.graph.node] == ["Add", "Add", "Constant", "Cast"]
+    assert [value.name for value in model.graph.output] == ["y", "enough"]
+    assert [node.op_type for node in model.graph.node] == ["Add", "Add", "Constant", "Cast"]

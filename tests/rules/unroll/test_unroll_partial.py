@@ -27,14 +27,18 @@ g (float[N] h, int64 trips) => (float[N] y, float[T,N] z, int64[T] c) {
    }> (trips, "", h)
 }
 """
-SCAN = """
+
+
+def scan(length: str) -> str:
+    """A Scan that reads and collects the last element first."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[LENGTH,2] x) => (float[2] y, float[2,LENGTH] z) {
+g (float[2] h, float[{length},2] x) => (float[2] y, float[2,{length}] z) {{
    y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1], scan_output_axes = [1],
       scan_output_directions = [1],
-      body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
-         t = Add (s, n) o = Mul (t, n) }> (h, x)
-}
+      body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {{
+         t = Add (s, n) o = Mul (t, n) }}> (h, x)
+}}
 """
 
 
@@ -55,21 +59,19 @@ def test_every_trip_count_gives_the_same(factor: int) -> None:
 
 @pytest.mark.parametrize("length", ["T", "7"])
 def test_a_scan_is_lowered_first(length: str) -> None:
-    text = SCAN.replace("LENGTH", length)
-    assert_rewrite(text, pipeline="unroll-partial", options={"factor": 3})
+    assert_rewrite(scan(length), pipeline="unroll-partial", options={"factor": 3})
 
 
 def test_a_factor_above_the_trip_count_writes_everything_out() -> None:
-    text = SCAN.replace("LENGTH", "3")
-    result = assert_rewrite(text, pipeline="unroll-partial", options={"factor": 5})
+    result = assert_rewrite(scan("3"), pipeline="unroll-partial", options={"factor": 5})
     assert "Loop" not in {node.op_type for node in result.model.graph.node}
 
 
 def test_weights_are_shared_by_copies_and_rest() -> None:
     model = assert_rewrite(LOOP, pipeline="unroll-partial", options={"factor": 2}).model
-    assert [one.name for one in model.graph.initializer].count("loop/half") == 1
+    assert [tensor.name for tensor in model.graph.initializer].count("loop/half") == 1
     bodies = [node.attribute[0].g for node in model.graph.node if node.op_type == "Loop"]
-    assert all("half" not in one.name for body in bodies for one in body.initializer)
+    assert all("half" not in tensor.name for body in bodies for tensor in body.initializer)
 
 
 def test_a_factor_below_one_is_an_error() -> None:
@@ -94,11 +96,13 @@ def test_the_command_takes_a_factor(tmp_path: Path) -> None:
 
 def test_types_of_values_in_the_body_go_along_to_copies_and_rest() -> None:
     model = as_model(LOOP)
-    body = next(one.g for one in model.graph.node[0].attribute if one.name == "body")
+    body = next(
+        attribute.g for attribute in model.graph.node[0].attribute if attribute.name == "body"
+    )
     body.value_info.append(helper.make_tensor_value_info("m", TensorProto.FLOAT, ["N"]))
     after = assert_rewrite(model, pipeline="unroll-partial", options={"factor": 2}).model
     loops = [node.attribute[0].g for node in after.graph.node if node.op_type == "Loop"]
-    assert [[one.name for one in loop.value_info] for loop in loops] == [
+    assert [[value.name for value in loop.value_info] for loop in loops] == [
         ["m/it0", "m/it1"],
         ["m/rest"],
     ]
@@ -132,3 +136,17 @@ def test_only_leaves_the_conversion_of_a_scan_8_alone() -> None:
     model = onnx.load(EXPORTED.parent / "binary" / "gru.onnx")
     result = passes.unroll(model, only=["main/scan_0"], factor=2, verify_budget=20)
     assert {"Scan"}.isdisjoint(node.op_type for node in result.model.graph.node)
+
+
+def test_a_trip_count_that_follows_from_sizes_is_static() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 16]>
+        g (float[3,2] x, float[2] h) => (float[2] y) <int64 axis = {0}> {
+          sizes = Shape (x)
+          count = Gather (sizes, axis)
+          y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t)
+            { on = Identity (go) t = Add (s, s) }> (count, "", h)
+        }
+    """
+    result = assert_rewrite(text, pipeline="unroll-partial", options={"factor": 4})
+    assert not any(node.op_type == "Loop" for node in result.model.graph.node)

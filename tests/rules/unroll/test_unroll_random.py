@@ -84,7 +84,7 @@ def feeds(drawn: Drawn, trips: int) -> dict[str, np.ndarray]:
         "x": rng.integers(-2, 3, (MOST + 3, 2)).astype(np.float32),
         "outer": rng.integers(-2, 3, 2).astype(np.float32),
     }
-    return {one.name: values[one.name] for one in drawn.model.graph.input}
+    return {value.name: values[value.name] for value in drawn.model.graph.input}
 
 
 def same_on_every_trip_count(drawn: Drawn, after: ModelProto, most: int = MOST) -> None:
@@ -100,7 +100,9 @@ def same_on_every_trip_count(drawn: Drawn, after: ModelProto, most: int = MOST) 
 def no_weight_twice(model: ModelProto) -> None:
     """Each weight of the body stands once in the whole model: none is copied for an iteration."""
     owners = [one for one in scoping.graphs_below(model.graph) if isinstance(one, GraphProto)]
-    floats = [one for owner in owners for one in owner.initializer if list(one.dims) == [2]]
+    floats = [
+        tensor for owner in owners for tensor in owner.initializer if list(tensor.dims) == [2]
+    ]
     weights = [one.raw_data or bytes(np.array(one.float_data, "<f4")) for one in floats]
     wanted = np.array([0.5, 2], "<f4").tobytes()
     assert weights.count(wanted) <= 1
@@ -166,16 +168,19 @@ def test_peeled_loops(seed: int, peel: str, ends: bool, trips: int | None) -> No
     same_on_every_trip_count(drawn, rewritten(drawn, "peel", seed, peel=peel))
 
 
-SCAN = """
+def scan(length: str, first: int, second: int, collected: int) -> str:
+    """A Scan of two tensors, each in its direction, and what is collected in another."""
+    return f"""
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[LENGTH,2] x, float[2,LENGTH] v) => (float[2] y, float[2,LENGTH] z)
-{
-   y, z = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1], scan_input_directions = [A, B],
-      scan_output_axes = [1], scan_output_directions = [C],
+g (float[2] h, float[{length},2] x, float[2,{length}] v) => (float[2] y, float[2,{length}] z)
+{{
+   y, z = Scan <num_scan_inputs = 2, scan_input_axes = [0, 1],
+      scan_input_directions = [{first}, {second}],
+      scan_output_axes = [1], scan_output_directions = [{collected}],
       body = step (float[2] s, float[2] n, float[2] k) => (float[2] t, float[2] o)
-      <float[2] w = {0.5, 2}> {
-         m = Mul (n, w) a = Add (s, m) t = Sub (a, k) o = Mul (t, n) }> (h, x, v)
-}
+      <float[2] w = {{0.5, 2}}> {{
+         m = Mul (n, w) a = Add (s, m) t = Sub (a, k) o = Mul (t, n) }}> (h, x, v)
+}}
 """
 
 
@@ -194,11 +199,7 @@ g (float[2] h, float[LENGTH,2] x, float[2,LENGTH] v) => (float[2] y, float[2,LEN
 def test_scans(seed: int, length: str, pipeline: str, options: dict[str, object]) -> None:
     if pipeline == "unroll" and length == "T":
         length = "3"
-    text = SCAN.replace("LENGTH", length)
-    for place, name in enumerate("ABC"):
-        text = text.replace(f" {name}]", f" {seed >> place & 1}]").replace(
-            f"[{name}", f"[{seed >> place & 1}"
-        )
+    text = scan(length, seed & 1, seed >> 1 & 1, seed >> 2 & 1)
     result = assert_rewrite(text, pipeline=pipeline, options=options)
     assert not result.report.refusals
     no_weight_twice(result.model)

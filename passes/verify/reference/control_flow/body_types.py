@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 from onnx import (
@@ -16,12 +16,11 @@ from onnx import (
     shape_inference,
 )
 
+from passes.ir.operators import op_of
 from passes.types.shape_inference import infer_shapes
 from passes.verify.executor import Array, Value
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.value_types import known_dtype, known_shape, type_of
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 #: Captured integers and initializers up to this size take part with their values (they may be
 #: the shape of a Reshape); larger ones only with their types.
@@ -49,8 +48,8 @@ def output_types(
         model = _as_model(body, inputs, captured, by_type)
         declared = [value.type for value in body.proto_.output]
         known[key] = [
-            _merged(one, other)
-            for one, other in zip(declared, _inferred(model, len(declared)), strict=True)
+            _merged(own, found)
+            for own, found in zip(declared, _inferred(model, len(declared)), strict=True)
         ]
     return known[key]
 
@@ -103,7 +102,7 @@ def _declare(graph: GraphProto, name: str, value: Value, *, by_type: bool) -> No
 
 
 def _told_by(value: Value, by_type: bool) -> tuple[Any, ...]:
-    """What tells a captured value from others, as far as it takes part."""
+    """What identifies a captured value, as far as it takes part."""
     if not by_type and _is_small(value):
         return value.dtype, value.shape, value.tobytes()
     return (type_of(value).SerializeToString(),)
@@ -116,13 +115,40 @@ def _is_small(value: Value) -> TypeGuard[Array]:
 def _inferred(model: ModelProto, count: int) -> list[TypeProto]:
     """What shape inference says of the outputs; nothing where it gives up."""
     try:
-        graph = infer_shapes(model).graph
+        found = infer_shapes(model)
+        if _declare_states(found.graph):
+            found = infer_shapes(found)
     except (shape_inference.InferenceError, RuntimeError, ValueError):
         return [TypeProto()] * count
+    types = _types(found.graph)
+    return [types.get(value.name, TypeProto()) for value in found.graph.output]
+
+
+def _types(graph: GraphProto) -> dict[str, TypeProto]:
     types = {value.name: value.type for value in (*graph.input, *graph.value_info, *graph.output)}
     for tensor in graph.initializer:
         types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, list(tensor.dims))
-    return [types.get(value.name, TypeProto()) for value in graph.output]
+    return types
+
+
+def _declare_states(graph: GraphProto) -> bool:
+    """Declare, in place, the final states of Loops whose body keeps the sizes of the initial ones;
+    whether there are any. Inference says nothing of them, since a Loop may change them."""
+    types, found = _types(graph), {}
+    for node in graph.node:
+        if op_of(node) != "Loop":
+            continue
+        (body,) = (attribute.g for attribute in node.attribute if attribute.name == "body")
+        states = zip(node.input[2:], body.output[1:], node.output, strict=False)
+        for initial, last, name in states:
+            elem_type = types.get(name, TypeProto()).tensor_type.elem_type
+            sizes = known_shape(types.get(initial, TypeProto()))
+            if elem_type and sizes and sizes == known_shape(last.type):
+                found[name] = helper.make_tensor_type_proto(elem_type, sizes)
+    for value in graph.value_info:
+        if value.name in found and known_shape(value.type) is None:
+            value.type.CopyFrom(found[value.name])
+    return bool(found)
 
 
 def _merged(first: TypeProto, second: TypeProto) -> TypeProto:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from onnx import NodeProto
 
 from passes.verify.executor import Value
 from passes.verify.reference.control_flow.holder import Holder
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.machine import Frame
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 
 class If(Holder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import TypeProto
@@ -12,6 +12,7 @@ from passes.verify.executor import Array, CannotRun, Value
 from passes.verify.reference.control_flow.body_types import computed, output_types
 from passes.verify.reference.control_flow.holder import Holder
 from passes.verify.reference.control_flow.static_sizes import NONE, Sizes
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import (
@@ -21,9 +22,6 @@ from passes.verify.reference.value_types import (
     tensor_type,
     type_of,
 )
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 
 class Collector:
@@ -36,10 +34,10 @@ class Collector:
     def add(self, values: Sequence[Value]) -> None:
         """Takes what one iteration collected; `ModelFailed` when its type or shape is new."""
         for index, (value, taken) in enumerate(zip(values, self.elements, strict=True)):
-            element = self.holder.tensor(value, f"collected output {index}")
             if taken:
-                self.holder.same_kind(f"collected output {index}", taken[0], element, shape=True)
-            taken.append(element)
+                taken.append(self.holder.kept("collected output", index, taken[0], value))
+            else:
+                taken.append(self.holder.tensor(value, f"collected output {index}"))
 
     def stacked(self, index: int, axis: int = 0, *, backwards: bool = False) -> Array:
         """The elements of one output along a new axis: rank r gives rank r + 1."""
@@ -66,16 +64,16 @@ class Elements:
         """Zeros for each collected output.
 
         Per output, `place` has the axis followed by the lengths to insert there. Dims of an
-        element are what the body's types tell with those of what it is fed and captures, else
-        what the types of the whole model tell, else 0. Where the types of the model do not tell
-        them, the run is marked as one with guessed shapes. Raises `CannotRun` when nothing tells
-        the type.
+        element are what the body's types say given those of what it is fed and captures, else
+        what the types of the whole model say, else 0. Where the types of the model leave
+        them open, the run is marked as one with guessed shapes. Raises `CannotRun` when the type
+        is unknown.
         """
         body, known = self.body, self._known
         captured = {name: frame.values[name] for name in body.captured if name in frame.values}
         kinds = output_types(body, inputs, captured, known)[self.first :]
         static = self._static(inputs, captured, frame)
-        shapes = [_shape(kind, told) for kind, told in zip(kinds, static, strict=True)]
+        shapes = [_shape(kind, found) for kind, found in zip(kinds, static, strict=True)]
         if shapes != static or any(map(_are_at_odds, kinds, static)):
             self.holder.machine.guessed_shapes = True
         return [
@@ -88,13 +86,13 @@ class Elements:
     ) -> list[Sizes]:
         """The dims that do not depend on what the model computes.
 
-        Those that types tell, and those that follow from constants alone.
+        Those that types declare, and those that follow from constants alone.
         """
         body, around = self.body, self.holder.around
         unfixed = computed(around, captured)
         if body.scope is None or around.scope is None:
-            told = output_types(body, inputs, captured, self._known, by_type=unfixed)
-            return [known_shape(kind) for kind in told[self.first :]]
+            known = output_types(body, inputs, captured, self._known, by_type=unfixed)
+            return [known_shape(kind) for kind in known[self.first :]]
         static = self.holder.machine.static
         read = [*filter(None, self.holder.node.input), *body.captured]
         symbols = static.symbols(around.scope, read, frame.values)
@@ -106,11 +104,11 @@ class Elements:
             sizes = static.of(around.scope, name, symbols)
             types[name] = _sized(type_of(captured[name], shaped=False), sizes)
         fixed = {name: value for name, value in captured.items() if name not in unfixed}
-        told = output_types(body, types, fixed, self._known)[self.first :]
+        known = output_types(body, types, fixed, self._known)[self.first :]
         names = body.output_names_[self.first :]
         return [
             _completed(static.of(body.scope, name, symbols), known_shape(kind))
-            for name, kind in zip(names, told, strict=True)
+            for name, kind in zip(names, known, strict=True)
         ]
 
     def _blank(
@@ -123,32 +121,32 @@ class Elements:
         axis, *lengths = place
         if dtype is None:
             raise CannotRun(
-                f"{described(self.holder.node)} runs no iteration, and nothing tells the type of "
+                f"{described(self.holder.node)} runs no iteration, and the type is unknown of "
                 f"its collected output {index}"
             )
         rank = len(shape) + 1
         if not -rank <= axis < rank:
             raise self.holder.fails(f"axis {axis} does not fit collected output {index}, {rank}-d")
-        at = axis % rank
-        return blank((*shape[:at], *lengths, *shape[at:]), dtype)
+        position = axis % rank
+        return blank((*shape[:position], *lengths, *shape[position:]), dtype)
 
 
-def _shape(kind: TypeProto, told: Sizes) -> list[int]:
-    """The dims of a type, where it leaves them open those that are told otherwise, else 0.
+def _shape(kind: TypeProto, sizes: Sizes) -> list[int]:
+    """The dims of a type, where it leaves them open those known otherwise, else 0.
 
-    Also 0 where both tell them and do not agree.
+    Also 0 where both know them and do not agree.
     """
-    dims = _completed(known_shape(kind), told) or []
-    others = told if told is not None and len(told) == len(dims) else dims
+    dims = _completed(known_shape(kind), sizes) or []
+    others = sizes if sizes is not None and len(sizes) == len(dims) else dims
     return [
-        max(one or 0, 0) if other in (None, one) else 0
-        for one, other in zip(dims, others, strict=True)
+        max(dim or 0, 0) if size in (None, dim) else 0
+        for dim, size in zip(dims, others, strict=True)
     ]
 
 
-def _are_at_odds(kind: TypeProto, told: Sizes) -> bool:
-    """Whether a size of the type is another one than is told otherwise."""
-    pairs = zip(known_shape(kind) or [], told or [], strict=False)
+def _are_at_odds(kind: TypeProto, sizes: Sizes) -> bool:
+    """Whether a size of the type differs from what is known otherwise."""
+    pairs = zip(known_shape(kind) or [], sizes or [], strict=False)
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
 from passes.ir.places import Key
 from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
 from passes.verify.reference.value_types import known_shape
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 
 class Holder:
@@ -29,7 +26,7 @@ class Holder:
 
     @cached_property
     def key(self) -> Key | None:
-        """What tells the node from others of its model; None in a function of a schema."""
+        """What identifies the node in its model; None in a function of a schema."""
         return self.around.key_of(self.node)
 
     def did(self, what: Did) -> None:
@@ -38,7 +35,7 @@ class Holder:
             self.machine.reached.add((self.key, what))
 
     def ran(self, trips: int) -> None:
-        """Note how often a loop ran."""
+        """Note the trip count of a loop."""
         self.did("0" if not trips else "1" if trips == 1 else "more")
 
     def graph(self, name: str) -> GraphProto:
@@ -84,17 +81,27 @@ class Holder:
             raise self.fails(f"{what} must be one bool, not {tensor.dtype} of shape {tensor.shape}")
         return bool(tensor.item())
 
-    def same_kind(self, what: str, first: Value, then: Value, *, shape: bool) -> None:
-        """Checks that `then` has the type of `first`, and the shape too if asked."""
+    def kept(self, what: str, index: int, first: Array, then: Value) -> Array:
+        """`then`, a tensor which must have the type and the shape of `first`; `what` and `index`
+        say in messages which one it is."""
+        if not isinstance(then, np.ndarray):
+            return self.tensor(then, f"{what} {index}")
+        self.same_kind(what, index, first, then)
+        if first.shape != then.shape:
+            sentence = f"changes its shape from {first.shape} to {then.shape}"
+            raise self.fails(f"{what} {index} {sentence}")
+        return then
+
+    def same_kind(self, what: str, index: int, first: Value, then: Value) -> None:
+        """Checks that `then` has the type of `first`."""
         if isinstance(first, np.ndarray) and isinstance(then, np.ndarray):
             if first.dtype != then.dtype:
-                raise self.fails(f"{what} changes its type from {first.dtype} to {then.dtype}")
-            if shape and first.shape != then.shape:
-                raise self.fails(f"{what} changes its shape from {first.shape} to {then.shape}")
+                sentence = f"changes its type from {first.dtype} to {then.dtype}"
+                raise self.fails(f"{what} {index} {sentence}")
         elif isinstance(first, np.ndarray) != isinstance(then, np.ndarray) and not (
             first is None or then is None
         ):
-            raise self.fails(f"{what} changes from {kind_of(first)} to {kind_of(then)}")
+            raise self.fails(f"{what} {index} changes from {kind_of(first)} to {kind_of(then)}")
 
     def idles(self, body: Evaluator, fed: Mapping[str, TypeProto]) -> None:
         """Note that a body runs no iteration, and whether what it would be fed, the types by the

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes.verify.executor import Array, Value
 from passes.verify.reference.control_flow.collected import Collector, Elements
 from passes.verify.reference.control_flow.holder import Holder
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import tensor_type, type_of
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 
 class Loop(Holder):
@@ -37,7 +33,9 @@ class Loop(Holder):
         self.collected = self.collected_count(self.loop_body, 1 + self.carried)
         self.names = self.loop_body.formal_inputs(2 + self.carried, node)
         self.elements = Elements(self, self.loop_body, 1 + self.carried)
-        ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in self.graph("body").input}
+        ranks = {
+            value.name: len(value.type.tensor_type.shape.dim) for value in self.graph("body").input
+        }
         self.number_shape, self.flag_shape = ((1,) * min(1, ranks[name]) for name in self.names[:2])
 
     def __call__(self, operands: list[Value], frame: Frame) -> list[Value]:
@@ -80,7 +78,7 @@ class Loop(Holder):
             going = self.flag(answer, "the condition that the body returns")
             after, elements = self.split(results, self.carried)
             for index, (before, value) in enumerate(zip(carried, after, strict=True)):
-                self.same_kind(f"carried value {index}", before, value, shape=False)
+                self.same_kind("carried value", index, before, value)
                 self.resizes(body, self.names[2 + index], before, value)
             if not trip:  # the others are as large
                 collected = enumerate(elements, start=1 + self.carried)
@@ -102,7 +100,7 @@ class Loop(Holder):
             tensor_type(np.dtype(np.int64), self.number_shape),
             tensor_type(np.dtype(np.bool_), self.flag_shape),
         ]
-        # Carried values may change their shapes, so the initial ones tell only the types.
+        # Carried values may change their shapes, so the initial ones determine only the types.
         carried: list[TypeProto] = [type_of(value, shaped=False) for value in initial]
         inputs = dict(zip(self.names, [*types, *carried], strict=True))
         places = [(0, 0)] * self.collected

@@ -1,8 +1,6 @@
-"""Scan-9 and later, and the choice between it and Scan-8."""
+"""Scan-9 and later, and what Scan-8 shares with it."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import AttributeProto, NodeProto
@@ -10,19 +8,9 @@ from onnx import AttributeProto, NodeProto
 from passes.verify.executor import Array, Value
 from passes.verify.reference.control_flow.collected import Collector, Elements
 from passes.verify.reference.control_flow.holder import Holder
-from passes.verify.reference.kernels import Kernel
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import tensor_type, type_of
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
-
-
-def scan(node: NodeProto, around: Evaluator) -> Kernel:
-    """The kernel of a Scan at the opset of the graph it stands in."""
-    from passes.verify.reference.control_flow.scan_8 import Scan8
-
-    return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
 
 
 class Scanner(Holder):
@@ -61,14 +49,12 @@ class Scanner(Holder):
             elements = [values[trip, ...] for values in scanned]
             results = self.loop_body.call(base, frame, self.names, [*state, *elements])
             after, collected = self.split(results, self.carried)
-            state = [self._next(index, state[index], value) for index, value in enumerate(after)]
+            state = [
+                self.kept("state", index, before, value)
+                for index, (before, value) in enumerate(zip(state, after, strict=True))
+            ]
             collector.add(collected)
         return state
-
-    def _next(self, index: int, before: Array, after: Value) -> Array:
-        value = self.tensor(after, f"state {index}")
-        self.same_kind(f"state {index}", before, value, shape=True)
-        return value
 
     def operands(self, values: list[Value]) -> tuple[list[Array], list[Array]]:
         """The initial states and the scanned inputs, which must all be tensors."""

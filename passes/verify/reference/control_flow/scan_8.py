@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from onnx import NodeProto
 
 from passes.verify.executor import Array, Value
 from passes.verify.reference.control_flow.collected import Collector
 from passes.verify.reference.control_flow.scan import Scanner
+from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.machine import Frame
 from passes.verify.reference.value_types import blank, tensor_type
-
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
 
 
 class Scan8(Scanner):

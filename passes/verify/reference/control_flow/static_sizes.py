@@ -1,4 +1,4 @@
-"""What the types of a model tell of sizes before it runs."""
+"""The sizes that the types of a model determine before it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Symbols = Mapping[Dim, int | None]
 
 @dataclass
 class StaticSizes:
-    """Sizes that the types of a model tell: numbers, and symbols of what a loop reads."""
+    """Sizes that the types of a model determine: numbers, and symbols of what a loop reads."""
 
     model: ModelProto
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from onnx import NodeProto
 
 from passes.verify.reference.control_flow.branch import If
 from passes.verify.reference.control_flow.loop import Loop
-from passes.verify.reference.control_flow.scan import scan
+from passes.verify.reference.control_flow.scan import Scan9
+from passes.verify.reference.control_flow.scan_8 import Scan8
 from passes.verify.reference.control_flow.sequence_map import SequenceMap
-from passes.verify.reference.kernels import Kernel
+from passes.verify.reference.evaluator import Evaluator
+from passes.verify.reference.machine import Kernel
 
-if TYPE_CHECKING:
-    from passes.verify.reference.evaluator import Evaluator
+
+def _scan(node: NodeProto, around: Evaluator) -> Kernel:
+    """A Scan at the opset of the graph it stands in."""
+    return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
+
 
 CONTROL_FLOW: dict[str, Callable[[NodeProto, Evaluator], Kernel]] = {
     "If": If,
     "Loop": Loop,
-    "Scan": scan,
+    "Scan": _scan,
     "SequenceMap": SequenceMap,
 }

@@ -111,8 +111,8 @@ def _direction(
     each = np.arange(batch)
     for time in range(length):
         active = time < rows
-        at = np.where(active, rows - 1 - time, 0) if reverse else np.full(batch, time)
-        after = step(x[at, each], states)
+        index = np.where(active, rows - 1 - time, 0) if reverse else np.full(batch, time)
+        after = step(x[index, each], states)
         states = [np.where(active[:, None], b, a) for a, b in zip(states, after, strict=True)]
-        y[at[active], each[active]] = states[0][active]
+        y[index[active], each[active]] = states[0][active]
     return y, states

@@ -52,7 +52,7 @@ def _read(x: Array, frame: Windows) -> Array:
         pads.append((before, max(0, end - before - length)))
         taken.append(slice(0, (count - 1) * stride + 1, stride))
         kernel.append(slice(None, None, frame.dilations[axis]))
-    spans = [(one - 1) * step + 1 for one, step in zip(frame.sizes, frame.dilations, strict=True)]
+    spans = [(size - 1) * step + 1 for size, step in zip(frame.sizes, frame.dilations, strict=True)]
     axes = tuple(range(2, x.ndim))
     reads: Any = (slice(None), slice(None), *taken, *kernel)
     views: Array = sliding_window_view(np.pad(x, pads), spans, axis=axes)[reads]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from passes.ir.operators import op_of
@@ -76,6 +77,22 @@ def slice_(
     return call.onnx(x, starts, ends, axes, steps)
 
 
+@implements("Attention")
+def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -> Any:
+    """Attention-23 and later: NotImplementedError where scores may overflow.
+
+    onnx's kernel makes zeros of a row whose scores all are -inf; by the document's function body,
+    and in onnxruntime, only the mask does that, and the softmax of such scores is NaN.
+    """
+    keys = [k, *(past for past in others[1:2] if past is not None)]
+    query, key = (
+        max(np.abs(x.astype(np.float64)).max(initial=0) for x in some) for some in ([q], keys)
+    )
+    if not query * key * q.shape[-1] <= float(ml_dtypes.finfo(q.dtype).max):
+        raise NotImplementedError("onnx's kernel and the document differ in scores that overflow")
+    return call.onnx(q, k, v, *others)
+
+
 @implements("MatMul")
 def matmul(call: Call, a: Array, b: Array) -> Any:
     """MatMul-1 and later: ValueError for operands without dimensions."""
@@ -94,14 +111,14 @@ def matrix_only(call: Call, x: Array, *more: Array | None) -> Any:
 
 @implements("SequenceInsert")
 def sequence_insert(
-    call: Call, sequence: list[Any], element: Array, at: Array | None = None
+    call: Call, sequence: list[Any], element: Array, position: Array | None = None
 ) -> tuple[list[Any]]:
     """SequenceInsert-11: IndexError unless the position lies in -n..n, where n is the end.
 
     onnx's kernel takes the position modulo n: n means its front, and nothing fits into none.
     """
     count = len(sequence)
-    place = count if at is None else int(at.item())
+    place = count if position is None else int(position.item())
     if not -count <= place <= count:
         raise IndexError(f"position {place} in a sequence of {count}")
     place += count if place < 0 else 0

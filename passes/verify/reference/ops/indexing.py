@@ -30,7 +30,7 @@ def gather_nd(call: Call, data: Array, indices: Array) -> Array:
     depth, rest = indices.shape[-1], indices.ndim - 1 - batch
     if data.shape[:batch] != indices.shape[:batch] or not 1 <= depth <= data.ndim - batch:
         raise ValueError(f"indices of shape {indices.shape} for data of shape {data.shape}")
-    rows = (one.reshape(*one.shape, *[1] * rest) for one in np.indices(indices.shape[:batch]))
+    rows = (index.reshape(*index.shape, *[1] * rest) for index in np.indices(indices.shape[:batch]))
     return np.asarray(data[(*rows, *np.moveaxis(indices, -1, 0))])
 
 

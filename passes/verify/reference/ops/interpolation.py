@@ -123,15 +123,15 @@ class Manner:
         return result
 
     def _weights(self, distances: Array) -> Array:
-        one = np.abs(distances)
+        distance = np.abs(distances)
         if self.mode == "linear":
-            return np.asarray(np.clip(1 - one, 0, 1))
+            return np.asarray(np.clip(1 - distance, 0, 1))
         if self.mode != "cubic":
             raise ValueError(f"mode {self.mode!r} is none of nearest, linear and cubic")
         a = self.cubic
-        inner = ((a + 2) * one - (a + 3)) * one * one + 1
-        outer = ((a * one - 5 * a) * one + 8 * a) * one - 4 * a
-        return np.where(one <= 1, inner, np.where(one < 2, outer, 0.0))
+        inner = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+        outer = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+        return np.where(distance <= 1, inner, np.where(distance < 2, outer, 0.0))
 
 
 def _within(places: Array, axis: Axis) -> Array:
@@ -139,4 +139,4 @@ def _within(places: Array, axis: Axis) -> Array:
 
 
 def _along(values: Array, axis: int, rank: int) -> Array:
-    return values.reshape([-1 if one == axis else 1 for one in range(rank)])
+    return values.reshape([-1 if position == axis else 1 for position in range(rank)])

@@ -28,8 +28,8 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
         spatial, order="F" if call.get("storage_order", 0) else "C"
     )
     for offset in itertools.product(*map(range, frame.sizes)):
-        at, inside = _reached(frame, offset, spatial)
-        grid = np.ix_(*at)
+        reached, inside = _reached(frame, offset, spatial)
+        grid = np.ix_(*reached)
         reads: Any = (..., *grid)
         values = x[reads]
         # A NaN never wins: no version of the document says more.
@@ -48,8 +48,8 @@ def average_pool(call: Call, x: Array) -> Array:
     total = np.zeros((*x.shape[:2], *frame.counts), np.result_type(x.dtype, np.float32))
     number = np.zeros(frame.counts, total.dtype)
     for offset in itertools.product(*map(range, frame.sizes)):
-        at, inside = _reached(frame, offset, spatial)
-        reads: Any = (..., *np.ix_(*at))
+        reached, inside = _reached(frame, offset, spatial)
+        reads: Any = (..., *np.ix_(*reached))
         total += np.where(inside, x[reads], 0)
         padded = call.get("count_include_pad", 0)
         number += _reached(frame, offset, spatial, padded=True)[1] if padded else inside
@@ -62,15 +62,15 @@ def _reached(
 ) -> tuple[list[Array], Array]:
     """Per axis, what every window reads at `offset` (kept inside), and whether it is inside, or
     inside of the `padded` image."""
-    at, inside = [], np.array(True)
+    reached, inside = [], np.array(True)
     for axis, length in enumerate(spatial):
         starts = np.arange(frame.counts[axis]) * frame.strides[axis] - frame.before[axis]
         reads = starts + offset[axis] * frame.dilations[axis]
         before, after = (frame.before[axis], frame.after[axis]) if padded else (0, 0)
         held = (reads >= -before) & (reads < length + after)
         inside = np.multiply.outer(inside, held)
-        at.append(np.clip(reads, 0, max(0, length - 1)))
-    return at, inside
+        reached.append(np.clip(reads, 0, max(0, length - 1)))
+    return reached, inside
 
 
 def _lowest(dtype: np.dtype[Any]) -> float | int:

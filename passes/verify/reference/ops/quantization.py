@@ -1,30 +1,40 @@
-"""QuantizeLinear of large numbers, and DequantizeLinear below opset 19."""
+"""What is quantized, large numbers and NaN too, and DequantizeLinear below opset 19."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
+from onnx import helper
 
 from passes.verify.executor import Array
+from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.registry import Call, implements
 
 #: Far beyond what any whole type holds, and within int32 after the zero point is added.
-_FAR = float(1 << 30)
+_FAR = 1 << 30
 
 
 @implements("QuantizeLinear", since=10)
 def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = None) -> Any:
     """QuantizeLinear-10 to -25: x / scale + zero, rounded to even and saturated.
 
-    onnx's kernel goes through int32, which larger quotients overflow.
+    onnx's kernel goes through int32, which quotients that are larger, infinite or NaN overflow. The
+    document leaves NaN open: it becomes the smallest number, as in onnxruntime.
     """
     with np.errstate(all="ignore"):
-        most = _FAR * np.abs(_spread(scale, x, call).astype(np.float64))
-        beyond = (np.abs(x.astype(np.float64)) > most) & (most > 0)
-        if beyond.any():
-            x = np.where(beyond, np.sign(x) * most, x).astype(x.dtype)
-    return call.onnx(x, scale, zero)
+        (y,) = call.onnx(x, scale, zero)
+        if is_float(y.dtype):
+            return (y,)
+        scale = _spread(scale, x, call)
+        if precision := call.get("precision", 0):
+            dtype = helper.tensor_dtype_to_np_dtype(precision)
+            x, scale = x.astype(dtype), scale.astype(dtype)
+        quotient = (x / scale).astype(np.float64)
+    limits = ml_dtypes.iinfo(y.dtype)
+    y = np.where(quotient > _FAR, np.asarray(limits.max, y.dtype), y)
+    return (np.where(quotient >= -_FAR, y, np.asarray(limits.min, y.dtype)),)
 
 
 def _spread(scale: Array, x: Array, call: Call) -> Array:
@@ -34,6 +44,17 @@ def _spread(scale: Array, x: Array, call: Call) -> Array:
         return _along(scale, x, call)
     axis = call.get("axis", 1)
     return np.take(np.repeat(scale, block, axis), range(x.shape[axis]), axis)
+
+
+@implements("QLinearMatMul", "QLinearConv")
+def quantized_product(call: Call, *operands: Array | None) -> Any:
+    """QLinearMatMul and QLinearConv: NotImplementedError where NaN is quantized, as where the sum
+    is 0 and its scale infinite: onnx's kernels make 0 of it, onnxruntime the smallest number."""
+    try:
+        with np.errstate(all="ignore", invalid="raise"):
+            return call.onnx(*operands)
+    except FloatingPointError:
+        raise NotImplementedError("the document leaves open what NaN is quantized to") from None
 
 
 @implements("DequantizeLinear", since=10, until=18)

@@ -39,8 +39,8 @@ def roi_align(call: Call, x: Array, rois: Array, batch: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(result, -1, 1))
 
 
-#: Samples of a bin along an axis, where the size of the region tells their number: no image that
-#: can be run has more.
+#: Samples of a bin along an axis, where their number follows from the size of the region: no
+#: image that can be run has more.
 _MOST_SAMPLES = 10_000
 #: Along an axis: for each bin and sample of it, both places that are read, and their weights.
 _Samples = tuple[Array, Array, Array, Array]
@@ -60,12 +60,12 @@ def _samples(
         raise NotImplementedError(f"{samples} samples of a bin")
     bins = np.arange(count, dtype=first.dtype)[:, None] * size
     inner = (np.arange(max(samples, 0), dtype=first.dtype) + 0.5) * size / samples
-    at = first + bins + inner
-    if np.isnan(at).any():
+    coordinates = first + bins + inner
+    if np.isnan(coordinates).any():
         raise ValueError(f"a region from {first} to {last}")
-    inside = (at >= -1) & (at <= length)
-    at = np.clip(np.where(inside, at, 0), 0, length - 1)
-    low, share = np.floor(at).astype(np.int64), at - np.floor(at)
+    inside = (coordinates >= -1) & (coordinates <= length)
+    coordinates = np.clip(np.where(inside, coordinates, 0), 0, length - 1)
+    low, share = np.floor(coordinates).astype(np.int64), coordinates - np.floor(coordinates)
     return low, np.minimum(low + 1, length - 1), inside * (1 - share), inside * share
 
 
@@ -121,10 +121,10 @@ def non_max_suppression(
 
 def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
     """Lower and upper corners, [B, 2] each, of boxes given by two corners, or center and size."""
-    one, other = boxes[:, :2], boxes[:, 2:]
+    first, second = boxes[:, :2], boxes[:, 2:]
     if centered:
-        return one - other / 2, one + other / 2
-    return np.minimum(one, other), np.maximum(one, other)
+        return first - second / 2, first + second / 2
+    return np.minimum(first, second), np.maximum(first, second)
 
 
 def _overlaps(low: Array, high: Array, box: Any, others: Array) -> Array:
@@ -198,19 +198,23 @@ class _Tap:
 
 def _taps(call: Call, places: Array, length: int) -> list[_Tap]:
     """The pixels that places between -1 and 1 are blended of, along an axis of `length`."""
-    mode, padding, align = (call.get(one) for one in ("mode", "padding_mode", "align_corners"))
+    mode, padding, align = (call.get(name) for name in ("mode", "padding_mode", "align_corners"))
     low, high = (0.0, length - 1.0) if align else (-0.5, length - 0.5)
-    at = (places + 1) / 2 * (length - 1) if align else ((places + 1) * length - 1) / 2
+    coordinates = (places + 1) / 2 * (length - 1) if align else ((places + 1) * length - 1) / 2
     if mode == "nearest":
-        at = np.rint(at)
+        coordinates = np.rint(coordinates)
     if padding == "border":
-        at = np.where((at < low) | (at > high), np.clip(at, 0, length - 1), at)
-    if not np.isfinite(at).all() and (mode != "nearest" or padding == "reflection"):
+        coordinates = np.where(
+            (coordinates < low) | (coordinates > high),
+            np.clip(coordinates, 0, length - 1),
+            coordinates,
+        )
+    if not np.isfinite(coordinates).all() and (mode != "nearest" or padding == "reflection"):
         raise ValueError("a place is not finite")
     if padding == "reflection":
-        at = _reflected(at, low, high)
-    first = np.floor(at)
-    weights = _weights(mode, at - first)
+        coordinates = _reflected(coordinates, low, high)
+    first = np.floor(coordinates)
+    weights = _weights(mode, coordinates - first)
     offset = -1 if len(weights) == 4 else 0
     found = []
     for number, weight in enumerate(weights):
@@ -235,12 +239,12 @@ def _weights(mode: str, share: Array) -> list[Array]:
     return [far[0], *near, far[1]]
 
 
-def _reflected(at: Array, low: float, high: float) -> Array:
+def _reflected(coordinates: Array, low: float, high: float) -> Array:
     """Places, those outside reflected at both ends until they are inside."""
-    outside = (at < low) | (at > high)
+    outside = (coordinates < low) | (coordinates > high)
     if low == high and outside.any():
         raise ValueError("nothing to reflect at in an axis of one pixel")
-    beyond = np.where(at < low, low - at, at - high)
+    beyond = np.where(coordinates < low, low - coordinates, coordinates - high)
     times, rest = np.divmod(np.where(outside, beyond, 0), max(high - low, 1))
-    back = (times % 2 == 0) == (at < low)
-    return np.where(outside, np.where(back, low + rest, high - rest), at)
+    back = (times % 2 == 0) == (coordinates < low)
+    return np.where(outside, np.where(back, low + rest, high - rest), coordinates)

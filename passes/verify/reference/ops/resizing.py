@@ -105,15 +105,17 @@ def _by_sizes(x: Array, sizes: Sequence[int], numbers: Sequence[int], policy: st
     before = [x.shape[number] for number in numbers]
     if any(size < 0 for size in sizes) or not all(before):
         raise ValueError(f"{before} elements cannot become {list(sizes)}")
-    scales = [np.float32(after) / np.float32(one) for after, one in zip(sizes, before, strict=True)]
+    scales = [
+        np.float32(after) / np.float32(size) for after, size in zip(sizes, before, strict=True)
+    ]
     if policy != "stretch":
         scales = [{"not_larger": min, "not_smaller": max}[policy](scales)] * len(scales)
         sizes = [
-            int(np.floor(scale * one + np.float32(0.5)))
-            for scale, one in zip(scales, before, strict=True)
+            int(np.floor(scale * size + np.float32(0.5)))
+            for scale, size in zip(scales, before, strict=True)
         ]
     columns = zip(numbers, before, sizes, scales, strict=True)
-    return [Axis(number, one, after, scale) for number, one, after, scale in columns]
+    return [Axis(number, size, after, scale) for number, size, after, scale in columns]
 
 
 def _spanning(axes: Sequence[Axis], roi: Array | None) -> list[Axis]:

@@ -1,0 +1,133 @@
+"""Steps of AffineGrid, Col2Im and ImageDecoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from converters.steps import adapter_down, refusal_down
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement
+
+refusal_down("ImageDecoder", 20, "no-equivalent", "no older op decodes images")
+
+
+@adapter_down("AffineGrid", 20, exact=False)
+def affine_grid_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out: what each coordinate adds to a place, each along an axis of its own.
+
+    theta (N, 2, 3) or (N, 3, 4), size (N, C, [D,] H, W), grid (N, [D,] H, W, 2 or 3). The
+    document's own body does not take a batch of 1.
+    """
+    theta, size = node.input
+    known = ctx.dims_of(theta) or (None, None)
+    count = known[1] if isinstance(known[1], int) else (ctx.dims_of(size) or (None,))[0]
+    count = count - 2 if isinstance(count, int) and count != known[1] else count
+    if not isinstance(count, int):
+        raise ctx.refused("unknown-rank", f"the number of rows of {theta!r} is not known")
+    new = Replacement(node, ctx.later(12))
+    elem_type = ctx.known_elem_type(theta)
+    spatial = list(range(1, count + 1))
+
+    def column(place: int) -> str:
+        """What multiplies a coordinate: (N, 1, ..., rows)."""
+        picked = new.op("Gather", theta, ctx.value(np.int64(place), "column"), axis=2)
+        return new.op("Unsqueeze", picked, axes=spatial)
+
+    total = ""
+    for place in range(count):  # the first coordinate is that of the last axis
+        axis = count - 1 - place
+        along = _coordinates(node, size, axis + 2, elem_type, new)
+        behind = [1] * (count - 1 - axis)
+        line = new.op("Reshape", along, new.ints(-1, *behind, 1))
+        part = new.op("Mul", line, column(place))
+        total = new.op("Add", total, part) if total else part
+    return new.last("Add", total, column(count))
+
+
+def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, new: Replacement) -> str:
+    """Positions from -1 to 1 along an axis, of pixel centres, or of corners where they align."""
+    ctx = new.ctx
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    corners = ctx.attribute(node, "align_corners", 0)
+    fixed = ctx.constant(size)
+    if fixed is not None:
+        count = int(fixed[place])
+        if corners and count == 1:
+            raise ctx.refused("no-equivalent", "runtimes differ in the corners of a single pixel")
+        steps = np.arange(count, dtype=np.float64)
+        found = 2 * steps / max(count - 1, 1) - 1 if corners else (2 * steps + 1) / count - 1
+        return ctx.value(found.astype(dtype), "coordinates")
+    zero, one = (ctx.value(np.int64(number), "number") for number in (0, 1))
+    length = new.op("Gather", size, ctx.value(np.int64(place), "axis"))
+    indices = new.op("Cast", new.op("Range", zero, length, one), to=elem_type)
+    two, less = new.fixed(2, dtype), new.fixed(1, dtype)
+    doubled = new.op("Mul", indices, two)
+    if corners:
+        spans = new.op("Max", new.op("Cast", new.op("Sub", length, one), to=elem_type), less)
+    else:
+        doubled = new.op("Add", doubled, less)
+        spans = new.op("Cast", length, to=elem_type)
+    return new.op("Sub", new.op("Div", doubled, spans), less)
+
+
+@adapter_down("Col2Im", 18)
+def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """It is written out, axis by axis: each pixel adds up the elements of blocks that lie on it.
+
+    x (N, C * block, blocks) becomes (N, C, block_1, ..., blocks_1, ...); of each axis the block
+    and the blocks, flat and with a 0 behind, are gathered as (image_i, at most so many) and summed.
+    """
+    image, block = (ctx.fixed(node, place, what) for place, what in ((1, "image"), (2, "block")))
+    assert image is not None  # they cannot be left out
+    assert block is not None
+    count = len(image)
+    strides, dilations = (
+        ctx.attribute(node, name) or [1] * count for name in ("strides", "dilations")
+    )
+    pads = ctx.attribute(node, "pads") or [0] * 2 * count
+    blocks = [
+        (int(image[i]) + pads[i] + pads[count + i] - dilations[i] * (int(block[i]) - 1) - 1)
+        // strides[i]
+        + 1
+        for i in range(count)
+    ]
+    new = Replacement(node, ctx.later(9))
+    left = [*map(int, block), *blocks]
+    x = new.op("Reshape", node.input[0], new.ints(0, -1, *left))
+    for i in range(count):
+        # (N, C, block_i, .., blocks_i, .., done ..), of which two become the last, as one
+        rest = [2 + place for place in range(len(left)) if place not in (0, count - i)]
+        x = new.op("Transpose", x, perm=[0, 1, *rest, 2, 2 + count - i])
+        flat = left[0] * left[count - i]
+        kept = [left[axis - 2] for axis in rest]
+        x = new.op("Reshape", x, new.ints(0, 0, *kept, flat))
+        ends = [0] * (3 + len(kept))
+        x = new.op("Pad", x, pads=[*ends, *ends[:-1], 1])
+        index = _on_each_pixel(
+            int(image[i]), int(block[i]), blocks[i], strides[i], dilations[i], pads[i]
+        )
+        x = new.op("Gather", x, ctx.value(index, "index"), axis=2 + len(kept))
+        last = i == count - 1
+        x = new.op(
+            "ReduceSum", x, axes=[3 + len(kept)], keepdims=0, outputs=node.output if last else ()
+        )
+        left = [*kept, int(image[i])]
+    return new.nodes
+
+
+def _on_each_pixel(
+    size: int, block: int, blocks: int, stride: int, dilation: int, pad: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """By pixel the elements (block, blocks), flat, that lie on it; behind them that of the 0."""
+    found: list[list[int]] = [[] for _ in range(size)]
+    for element in range(block):
+        for one in range(blocks):
+            pixel = element * dilation + one * stride - pad
+            if 0 <= pixel < size:
+                found[pixel].append(element * blocks + one)
+    most = max(map(len, found), default=0)
+    padded = [[*ones, *[block * blocks] * (most - len(ones))] for ones in found]
+    return np.array(padded, np.int64).reshape(size, most)

@@ -1,0 +1,97 @@
+"""Steps of ops on sequences, which came with opset 11."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from converters.steps import adapter_down, refusal_down
+from converters.writing.conversion import Conversion
+from passes.ir import scope as scoping
+from passes.ir.repeated import replace_all
+from passes.loops.form import Carried, Condition, Kind, LoopForm
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
+
+for _op in (
+    "ConcatFromSequence",
+    "SequenceAt",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceLength",
+    "SplitToSequence",
+):
+    refusal_down(
+        _op, 11, "no-equivalent", f"{_op} is about a sequence, and before opset 11 there are none"
+    )
+
+
+@adapter_down("SequenceMap", 17)
+def sequence_map_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """A Loop that reads an element of each sequence and appends to each result."""
+    (mapped,) = (graph for _, graph in scoping.subgraphs(node))
+    step, go, on = ctx.fresh("step"), ctx.fresh("go"), ctx.fresh("on")
+    reading = [helper.make_node("Identity", [go], [on])]
+    for outer, value in zip(node.input, mapped.input, strict=True):
+        sampled = _is_sequence(ctx, outer)
+        inputs = [outer, step] if sampled else [outer]
+        op = "SequenceAt" if sampled else "Identity"
+        reading.append(helper.make_node(op, inputs, [value.name]))
+    made = [ctx.node("SequenceLength", [node.input[0]])]
+    values, writing, carried = [], [], []
+    for name, value in zip(node.output, mapped.output, strict=True):
+        inferred = ctx.site.body_type_of("body", value.name) or value.type
+        elem_type, dims = elem_type_of(inferred), dims_of(inferred)
+        if not elem_type:
+            raise ctx.refused("unknown-type", f"the element type of {value.name!r} is not known")
+        made.append(ctx.node("SequenceEmpty", [], dtype=elem_type))
+        before, after = ctx.fresh(f"{value.name}/so_far"), ctx.fresh(f"{value.name}/appended")
+        kind = helper.make_sequence_type_proto(tensor_type(elem_type, dims))
+        values += [helper.make_value_info(one, kind) for one in (before, after)]
+        writing.append(helper.make_node("SequenceInsert", [before, value.name], [after]))
+        carried.append(Carried(made[-1].output[0], before, after, name or ctx.fresh("unused")))
+    body = GraphProto()
+    body.CopyFrom(mapped)
+    replace_all(body.node, [*reading, *mapped.node, *writing])
+    body.value_info.extend(values)
+    body.input.extend(
+        [
+            helper.make_value_info(step, tensor_type(TensorProto.INT64, ())),
+            helper.make_value_info(go, tensor_type(TensorProto.BOOL, ())),
+        ]
+    )
+    body.output.append(helper.make_value_info(on, tensor_type(TensorProto.BOOL, ())))
+    loop = LoopForm(
+        kind=Kind.LOOP,
+        body=body,
+        carried=tuple(carried),
+        trip_count=made[0].output[0],
+        condition=Condition("", go, on),
+        iteration=step,
+    )
+    made.append(ctx.changed(loop.to_node()))
+    return made
+
+
+def _is_sequence(ctx: Conversion, name: str) -> bool:
+    known = ctx.type_of(name)
+    if known is None:
+        raise ctx.refused("unknown-type", f"whether {name!r} is a sequence is not known")
+    return bool(known.HasField("sequence_type"))
+
+
+@adapter_down("Identity", 14)
+def identity_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Of a sequence: a tensor is appended and taken away again."""
+    known = ctx.type_of(node.input[0])
+    if known is None or not known.HasField("sequence_type"):
+        return [node]
+    elem_type = elem_type_of(known.sequence_type.elem_type)
+    if not elem_type:
+        raise ctx.refused("unknown-type", f"the tensors in {node.input[0]!r} are of unknown type")
+    none = ctx.value(np.zeros(0, helper.tensor_dtype_to_np_dtype(elem_type)), "no_element")
+    longer = ctx.node("SequenceInsert", [node.input[0], none])
+    return [longer, ctx.changed(node, op="SequenceErase", inputs=[longer.output[0]])]

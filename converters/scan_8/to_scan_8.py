@@ -1,0 +1,149 @@
+"""The way down: a Scan without a batch axis as a Scan-8 with its batch or a batch of one row,
+or as a Loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from converters.scan_8.batched_scan import RowType, ready_body, row_type
+from converters.scan_8.whole_batch import SINCE_9, with_whole_batch
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement
+from passes.loops.form import Collected, LoopForm
+from passes.rules.lower_scan.lower_scan import lower_scan
+from passes.types.value_types import tensor_type
+
+
+def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The nodes of opset 8 that do what a Scan-9 does, with axes that are not negative.
+
+    It has the whole batch where the body is proven to work row by row alike, else a batch of 1:
+    what it scans gets its axis to the front, and everything a batch axis before that; the results
+    lose them again. A Scan-8 writes its rows forward only: another one puts them in reverse.
+
+    Raises:
+        Refused: `unknown-rank`, `unknown-type`: of what is scanned on another axis, or of what
+            the body returns.
+        ChosenByCaller: callers of the function around choose how it scans.
+    """
+    form = LoopForm.from_node(node, ctx.version + 1)
+    states = [row_type(ctx.site, (one.body_output, one.body_input)) for one in form.carried]
+    rows = [row_type(ctx.site, (one.body_output,)) for one in form.collected]
+    whole = with_whole_batch(node, ctx, form, [*states, *rows])
+    if whole is not None:
+        return [whole]
+    new = Replacement(node, ctx)
+    fed = [one.initial for one in form.carried]
+    for scanned in form.scanned:
+        name = scanned.tensor
+        if scanned.axis:
+            rest = [axis for axis in range(ctx.known_rank(name)) if axis != scanned.axis]
+            name = new.op("Transpose", name, perm=[scanned.axis, *rest])
+        fed.append(name)
+    batches = [new.op("Unsqueeze", name, axes=[0]) for name in fed]
+    results = [ctx.fresh(f"{name or 'unused'}/batch") for name in node.output]
+    backwards = [int(one.reversed) for one in form.scanned]
+    scan = ctx.changed(
+        node,
+        inputs=["", *batches],
+        outputs=results,
+        without=SINCE_9,
+        body=ready_body(ctx.site, form, (*states, *rows)),
+        directions=backwards if any(backwards) else None,
+    )
+    new.adopt(scan)
+    for carried, result in zip(form.carried, results, strict=False):
+        if carried.final:
+            new.op("Squeeze", result, outputs=[carried.final], axes=[0])
+    for collected, row, result in zip(
+        form.collected, rows, results[len(form.carried) :], strict=True
+    ):
+        if not collected.tensor:
+            continue
+        if collected.reversed:
+            body = _same(ctx, row)
+            result = new.op("Scan", "", result, num_scan_inputs=1, directions=[1], body=body)
+        _place(new, collected, row, new.op("Squeeze", result, axes=[0]))
+    return new.nodes
+
+
+def scan_to_loop(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """The nodes of opset 7, which has no Scan: what the rule `lower-scan` makes of it, and another
+    Loop for each output that is collected in reverse.
+
+    Raises:
+        Refused: with the codes of the rule, and as `to_scan_8`.
+        ChosenByCaller: callers of the function around choose how it scans.
+    """
+    form = LoopForm.from_node(node, ctx.version + 1)
+    forward = [
+        replace(one, tensor=ctx.fresh(f"{one.tensor}/forward"), reversed=False, axis=0)
+        if one.reversed and one.tensor
+        else one
+        for one in form.collected
+    ]
+    plain = replace(form, collected=tuple(forward)).to_node()
+    edit = lower_scan(replace(ctx.site, place=replace(ctx.site.place, node=plain)))
+    ctx.made.initializers.update((tensor.name, tensor) for tensor in edit.initializers)
+    new = Replacement(node, ctx, list(edit.nodes))
+    for collected, rows in zip(form.collected, forward, strict=True):
+        if rows is not collected:
+            row = row_type(ctx.site, (collected.body_output,))
+            _place(new, collected, row, _reversed(new, row, rows.tensor))
+    return new.nodes
+
+
+def _place(new: Replacement, collected: Collected, row: RowType, rows: str) -> None:
+    """Give an output what was collected on axis 0, on the axis that it has."""
+    perm = list(range(1, len(row.dims) + 1))
+    perm.insert(collected.axis, 0)
+    if new.nodes[-1].output[0] == rows and not collected.axis:
+        new.nodes[-1].output[0] = collected.tensor
+    else:
+        new.op("Transpose", rows, outputs=[collected.tensor], perm=perm)
+
+
+def _reversed(new: Replacement, row: RowType, rows: str) -> str:
+    """Rows in the opposite order: a Loop that carries a number for company, as Loop-1 must."""
+    ctx = new.ctx
+    one = ctx.value(np.array(1, np.int64), "one")
+    axis = ctx.value(np.array(0, np.int64), "axis")
+    count = new.op("Gather", new.op("Shape", rows), axis)
+    last = new.op("Sub", count, one)
+    number, condition = tensor_type(TensorProto.INT64, ()), tensor_type(TensorProto.BOOL, ())
+    step, go, on, carried, carried_on, place, taken = map(
+        ctx.fresh, ("step", "go", "on", "carried", "carried_on", "place", "row")
+    )
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", [go], [on]),
+            helper.make_node("Identity", [carried], [carried_on]),
+            helper.make_node("Sub", [last, step], [place]),
+            helper.make_node("Gather", [rows, place], [taken], axis=0),
+        ],
+        "backwards",
+        [
+            helper.make_value_info(step, number),
+            helper.make_value_info(go, condition),
+            helper.make_value_info(carried, number),
+        ],
+        [
+            helper.make_value_info(on, condition),
+            helper.make_value_info(carried_on, number),
+            row.value_info(taken),
+        ],
+    )
+    outputs = [ctx.fresh("unused"), ctx.fresh("backwards")]
+    new.op("Loop", count, "", one, outputs=outputs, body=body)
+    return outputs[1]
+
+
+def _same(ctx: Conversion, row: RowType) -> GraphProto:
+    """A body that returns the row it gets."""
+    given, returned = ctx.fresh("row"), ctx.fresh("same_row")
+    node = helper.make_node("Identity", [given], [returned])
+    return helper.make_graph([node], "same", [row.value_info(given)], [row.value_info(returned)])

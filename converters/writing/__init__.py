@@ -1,0 +1,1 @@
+"""What adapters are written with: the node on its way, and the nodes that take its place."""

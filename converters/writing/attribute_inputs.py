@@ -1,0 +1,96 @@
+"""Attributes that became inputs of a newer version: what several families need of it, both ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, TensorProto, helper
+
+from converters.writing.conversion import Conversion
+from passes.types.value_types import elem_type_of
+
+
+def ints_as_input(node: NodeProto, ctx: Conversion, name: str) -> Sequence[NodeProto]:
+    """The node with its optional attribute `name` as the second input, an int64 tensor (n).
+
+    No attribute is no input. An empty list stays one: runtimes differ in what Squeeze does with
+    it, and do the same before and after.
+    """
+    if not ctx.refers(node, name) and ctx.attribute(node, name) is None:
+        return [ctx.changed(node, inputs=[node.input[0]])]
+    value = ctx.attribute_as_input(node, name, np.int64)
+    return [ctx.changed(node, inputs=[node.input[0], value], without=[name])]
+
+
+def ints_as_attribute(
+    node: NodeProto, ctx: Conversion, name: str, position: int = 1
+) -> Sequence[NodeProto]:
+    """The node with its optional input at `position`, an int64 tensor (n), as attribute `name`.
+
+    No input is no attribute. The inputs behind it move up.
+
+    Raises:
+        Refused: `not-constant`: the input is not fixed.
+    """
+    value = ctx.fixed(node, position, name)
+    inputs = [one for place, one in enumerate(node.input) if place != position]
+    attributes: dict[str, Any] = {name: None if value is None else value.ravel().tolist()}
+    return [ctx.changed(node, inputs=inputs, **attributes)]
+
+
+def non_negative(node: NodeProto, ctx: Conversion, name: str, rank_of: str) -> NodeProto:
+    """The node with its attribute `name`, an axis or a list of them, counted from the front.
+
+    A list is in order then, as inference of Squeeze-1 needs it.
+
+    Args:
+        node: what has the attribute, or leaves it out.
+        at: the step that it takes.
+        name: the attribute.
+        rank_of: a value with the rank that negative axes count from; not asked without these.
+
+    Raises:
+        Refused: `unknown-rank`: it is unknown; `attribute-reference`: callers choose the axes.
+    """
+    axes = ctx.attribute(node, name)
+    listed = axes if isinstance(axes, list) else [axes]
+    if axes is None or (min(listed, default=0) >= 0 and listed == sorted(listed)):
+        return node
+    rank = ctx.known_rank(rank_of) if min(listed) < 0 else 0
+    counted = sorted(axis + rank if axis < 0 else axis for axis in listed)
+    attributes: dict[str, Any] = {name: counted if isinstance(axes, list) else counted[0]}
+    return ctx.changed(node, **attributes)
+
+
+def float_as_input(
+    node: NodeProto, ctx: Conversion, name: str, like: str, default: float
+) -> tuple[str, list[NodeProto]]:
+    """A scalar of the element type of `like` that holds the float attribute `name`.
+
+    Returns:
+        Its name, and the nodes that compute it: none where type and value are known.
+
+    Raises:
+        Refused: `unknown-type`: the type is unknown, and the target has no CastLike.
+    """
+    if not elem_type_of(ctx.type_of(like)) and ctx.site.target >= _CAST_LIKE:
+        value = ctx.attribute_as_input(node, name, np.float32, default)
+        cast = ctx.later(_CAST_LIKE).node("CastLike", [value, like])
+        return cast.output[0], [cast]
+    elem_type = ctx.known_elem_type(like)
+    if ctx.refers(node, name) and elem_type != TensorProto.FLOAT:
+        value = ctx.attribute_as_input(node, name, np.float32, default)
+        cast = ctx.node("Cast", [value], to=elem_type)
+        return cast.output[0], [cast]
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    if ctx.refers(node, name):
+        return ctx.attribute_as_input(node, name, dtype, default), []
+    with np.errstate(over="ignore"):  # what float16 cannot hold is infinite
+        bound = np.float32(ctx.attribute(node, name, default)).astype(dtype)
+    return ctx.value(bound, name), []
+
+
+#: The version in which CastLike came.
+_CAST_LIKE = 15

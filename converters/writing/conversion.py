@@ -1,0 +1,313 @@
+"""What an adapter sees of the model, and what it makes nodes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs, helper
+
+from converters.writing.made import Made
+from passes.ir import scope as scoping
+from passes.ir.operators import called_key, function_key, op_of
+from passes.rule import Refused, Site, Slot
+from passes.types.value_types import Dim, dims_of, elem_type_of
+
+_Given = dict[tuple[str, str, str], set[str]]
+_GIVEN_ATTRIBUTES: Slot[_Given] = Slot()
+
+
+def is_given(site: Site, attribute: str) -> bool:
+    """Whether an attribute of the function that `site` lies in always has a value.
+
+    It has if the function has a default for it, or if each of its calls gives it.
+    """
+    *_, outermost = site.scope.chain()
+    function = outermost.owner
+    if not isinstance(function, FunctionProto):
+        return False
+    if any(one.name == attribute for one in function.attribute_proto):
+        return True
+    given = site.memory.once(_GIVEN_ATTRIBUTES, lambda: _given_by_all(site.model.proto))
+    return attribute in given.get(function_key(function), set())
+
+
+def _given_by_all(model: ModelProto) -> _Given:
+    """The attributes that all calls of a function set, by domain, name and overload.
+
+    What a call only passes on from a function around it may be missing there.
+    """
+    found: _Given = {function_key(function): set() for function in model.functions}
+    called: set[tuple[str, str, str]] = set()
+    for place in scoping.walk_model(model):
+        node = place.node
+        key = called_key(node)
+        if key not in found:
+            continue
+        given = {attribute.name for attribute in node.attribute if not attribute.ref_attr_name}
+        found[key] = found[key] & given if key in called else given
+        called.add(key)
+    return found
+
+
+_INTS = AttributeProto.INTS  # what an empty list is one of
+
+#: The attribute of Constant-12 that may refer to an attribute of a function, by its type.
+_CONSTANT_FORM = {
+    AttributeProto.INT: ("value_int", np.int64),
+    AttributeProto.INTS: ("value_ints", np.int64),
+    AttributeProto.FLOAT: ("value_float", np.float32),
+    AttributeProto.FLOATS: ("value_floats", np.float32),
+}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A node on its way to the target opset, at one of its steps.
+
+    `version` is the opset that the adapter writes. Types and constants are known for the values
+    of the model and for those that earlier steps made.
+    """
+
+    site: Site
+    version: int
+    made: Made = field(default_factory=Made)
+
+    @property
+    def path(self) -> str:
+        """Where the node stands: `main/scan_3.body/if_0`."""
+        return self.site.path
+
+    @property
+    def in_function(self) -> bool:
+        """Whether the node lies in a model-local function, so its attributes may be references."""
+        self.made.reads_model = True
+        return self.site.in_function
+
+    def later(self, version: int) -> Conversion:
+        """The same node seen from opset `version`, to make nodes that this one cannot say.
+
+        They take the steps behind `version` only.
+        """
+        return replace(self, version=version)
+
+    # -- what is known ---------------------------------------------------------------------
+
+    def type_of(self, name: str) -> TypeProto | None:
+        """The type of a value, None if it is unknown or the name is empty."""
+        if not name:
+            return None
+        self.made.reads_model |= name not in self.made.constants
+        return self.made.type_of(name, self.type_of) or self.site.type_of(name)
+
+    def dims_of(self, name: str) -> tuple[Dim, ...] | None:
+        """Sizes, symbols and Nones of a tensor's dims; None where the rank is unknown."""
+        return dims_of(self.type_of(name))
+
+    def constant(self, name: str) -> npt.NDArray[Any] | None:
+        """The value of `name` where it is fixed and small, else None."""
+        if name in self.made.constants:
+            return self.made.constants[name]
+        if name in self.site.node.input:
+            self.made.fixed_inputs.add(name)
+        else:
+            self.made.reads_model = True
+        return self.site.constant(name) if name else None
+
+    def refers(self, node: NodeProto, name: str) -> bool:
+        """Whether an attribute stands for one of the function, so its value is not known."""
+        found = _find(node, name)
+        return found is not None and bool(found.ref_attr_name)
+
+    def attribute(self, node: NodeProto, name: str, default: Any = None) -> Any:
+        """The value of an attribute (int, float, str, list, tensor, ...), `default` if absent.
+
+        Raises:
+            Refused: `attribute-reference`: only the callers of the function know the value.
+        """
+        found = _find(node, name)
+        if found is None:
+            return default
+        if found.ref_attr_name:
+            raise self.refused(
+                "attribute-reference",
+                f"the step of {op_of(node)} to version {self.version} depends on {name!r}, "
+                f"which refers to the function's attribute {found.ref_attr_name!r}",
+            )
+        value = helper.get_attribute_value(found)
+        return value.decode() if isinstance(value, bytes) else value
+
+    # -- what a step cannot do without -----------------------------------------------------
+
+    def known_rank(self, name: str) -> int:
+        """The rank of a tensor.
+
+        Raises:
+            Refused: `unknown-rank`: inference does not find it.
+        """
+        dims = self.dims_of(name)
+        if dims is None:
+            raise self.refused("unknown-rank", f"the rank of {name!r} is not known")
+        return len(dims)
+
+    def known_elem_type(self, name: str) -> int:
+        """The element type of a tensor.
+
+        Raises:
+            Refused: `unknown-type`: inference does not find it.
+        """
+        found = elem_type_of(self.type_of(name))
+        if not found:
+            raise self.refused("unknown-type", f"the element type of {name!r} is not known")
+        return found
+
+    def fixed(self, node: NodeProto, position: int, what: str) -> npt.NDArray[Any] | None:
+        """The value of an input that an older version takes as an attribute; None where it is
+        left out.
+
+        Raises:
+            Refused: `not-constant`: it is not fixed.
+        """
+        name = node.input[position] if position < len(node.input) else ""
+        value = self.constant(name)
+        if name and value is None:
+            raise self.refused(
+                "not-constant",
+                f"{op_of(node)} takes {what} from {name!r}, which is only known at run time, and "
+                f"opset {self.version} takes it as an attribute",
+            )
+        return value
+
+    def refused(self, code: str, sentence: str) -> Refused:
+        """The refusal of this node, to be raised; `code` is one that `opset` documents."""
+        return Refused(code, sentence, (self.path,))
+
+    # -- what it makes ---------------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        """A value name that occurs nowhere in the model."""
+        self.made.reads_model = True
+        return self.site.fresh(hint)
+
+    def value(self, array: npt.ArrayLike, hint: str) -> str:
+        """The name of a fixed value, made where it is not there yet.
+
+        It is an initializer, one for all equal values of a graph, or a Constant node where the
+        node lies directly in a function. The dtype is that of `array`: give a numpy array.
+        """
+        return self.made.value(np.asarray(array), hint, self.site)
+
+    def attribute_as_input(
+        self, node: NodeProto, name: str, dtype: npt.DTypeLike, default: npt.ArrayLike | None = None
+    ) -> str:
+        """The name of a value that holds what attribute `name` says; `default` if it is absent.
+
+        An attribute of a function that is referred to becomes a Constant node that refers to it.
+
+        Raises:
+            Refused: `invalid-node`: it is absent and there is no default;
+                `attribute-reference`: no Constant can refer to it, or callers may leave it out.
+        """
+        found = _find(node, name)
+        if found is not None and found.ref_attr_name:
+            return self._referring_constant(node, found, np.dtype(dtype))
+        content = default if found is None else self.attribute(node, name)
+        if content is None:
+            sentence = f"{called_key(node)[1]} lacks its attribute {name!r}"
+            raise self.refused("invalid-node", sentence)
+        return self.value(np.asarray(content, dtype), name)
+
+    def node(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str] = (),
+        **attributes: Any,
+    ) -> NodeProto:
+        """A new node of the standard domain; one output with a fresh name where none is given.
+
+        An attribute that is None is left out.
+        """
+        names = outputs or [self.fresh(f"{self._stem}_{op.lower()}")]
+        made: NodeProto = helper.make_node(
+            op, inputs, names, domain=self.site.node.domain, **attributes
+        )
+        return self.made.add(made, self.version)
+
+    def changed(
+        self,
+        node: NodeProto,
+        *,
+        op: str | None = None,
+        inputs: Iterable[str] | None = None,
+        outputs: Iterable[str] | None = None,
+        without: Iterable[str] = (),
+        **attributes: Any,
+    ) -> NodeProto:
+        """A copy of a node with some things changed: the main node of a replacement.
+
+        Name, doc string, metadata and every attribute not mentioned stay: what an adapter does
+        not know is never lost.
+
+        Args:
+            node: what to copy.
+            op: its new op.
+            inputs: its new inputs.
+            outputs: its new outputs.
+            without: attributes to drop, where they are there.
+            attributes: attributes to set; None drops.
+        """
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        if op:
+            copy.op_type = op
+        _replace(copy.input, inputs)
+        _replace(copy.output, outputs)
+        gone = {*without, *attributes}
+        kept = [attribute for attribute in node.attribute if attribute.name not in gone]
+        del copy.attribute[:]
+        copy.attribute.extend(kept)
+        copy.attribute.extend(
+            helper.make_attribute(name, value, attr_type=_INTS if value == [] else None)
+            for name, value in attributes.items()
+            if value is not None
+        )
+        return self.made.add(copy, self.version)
+
+    @property
+    def _stem(self) -> str:
+        """What names of new values start with."""
+        return next((name for name in self.site.node.output if name), "")
+
+    def _referring_constant(
+        self, node: NodeProto, reference: AttributeProto, dtype: np.dtype[Any]
+    ) -> str:
+        form, made_dtype = _CONSTANT_FORM.get(reference.type, ("", None))
+        if self.site.target < 12 or made_dtype != dtype or not self._is_given(node, reference):
+            raise self.refused(
+                "attribute-reference",
+                f"{reference.name!r} of {op_of(node)} refers to the function's attribute "
+                f"{reference.ref_attr_name!r}, which cannot become an input",
+            )
+        return self.made.referring_constant(form, reference, dtype, self.site)
+
+    def _is_given(self, node: NodeProto, reference: AttributeProto) -> bool:
+        """Whether no caller can leave out what is referred to."""
+        schema = defs.get_schema(called_key(node)[1], self.version - 1)
+        if schema.attributes[reference.name].required:
+            return True
+        return is_given(self.site, reference.ref_attr_name)
+
+
+def _find(node: NodeProto, name: str) -> AttributeProto | None:
+    return next((attribute for attribute in node.attribute if attribute.name == name), None)
+
+
+def _replace(field_: Any, names: Iterable[str] | None) -> None:
+    if names is not None:
+        new = list(names)
+        del field_[:]
+        field_.extend(new)

@@ -1,0 +1,194 @@
+"""Indices in older words: counted from the front, and as places in flattened data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from onnx import GraphProto, NodeProto, TensorProto, helper
+
+from converters.writing.conversion import Conversion
+from converters.writing.replacement import Replacement
+from passes.analysis.integers.integers import Integers
+from passes.ir.operators import op_of
+from passes.ir.scope import Scope
+from passes.ir.versions import LESS_TAKES_INTEGERS
+
+#: Ops that give numbers from 0 on, by which of their outputs.
+_COUNTING = {"ArgMax": 0, "ArgMin": 0, "NonZero": 0, "Shape": 0, "Size": 0, "TopK": 1}
+#: Those that give numbers of their first input.
+_MOVING = frozenset({"Cast", "Gather", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+
+
+def whole(new: Replacement, values: npt.ArrayLike, hint: str = "ints") -> str:
+    """A fixed int64 tensor of any rank."""
+    return new.ctx.value(np.asarray(values, np.int64), hint)
+
+
+def axis_from_front(
+    node: NodeProto, ctx: Conversion, name: str, default: int, more: int = 0
+) -> int:
+    """The attribute `axis` of a node, counted from the front; `more` is by how many the rank is
+    greater than that of `name`.
+
+    Raises:
+        Refused: `unknown-rank`: it is negative, and the rank of `name` is unknown.
+    """
+    axis = int(ctx.attribute(node, "axis", default))
+    return axis if axis >= 0 else axis + ctx.known_rank(name) + more
+
+
+def static_dims(
+    ctx: Conversion, name: str, what: str, start: int = 0, end: int | None = None
+) -> list[int]:
+    """The sizes of the axes from `start` to before `end`.
+
+    Raises:
+        Refused: `unknown-rank`: one of them is unknown.
+    """
+    dims = ctx.dims_of(name)
+    wanted = (dims or ())[start:end]
+    known = [dim for dim in wanted if isinstance(dim, int)]
+    if dims is None or len(known) < len(wanted):
+        raise ctx.refused("unknown-rank", f"{what} depends on the shape of {name!r}, which is open")
+    return known
+
+
+def from_front(new: Replacement, indices: str, data: str, axis: int) -> str:
+    """Indices along an axis of `data`, those that count from the back new to count from the
+    front; themselves where they are proven to do so."""
+    ctx = new.ctx
+    known = ctx.constant(indices)
+    dims = ctx.dims_of(data)
+    size = dims[axis] if dims is not None and axis < len(dims) else None
+    if known is not None and (isinstance(size, int) or (known >= 0).all()):
+        counted = known if (known >= 0).all() else np.where(known < 0, known + size, known)
+        return indices if (known >= 0).all() else ctx.value(counted.astype(known.dtype), "indices")
+    if _counts_from_front(ctx, indices):
+        return indices
+    elem_type = ctx.known_elem_type(indices)
+    if isinstance(size, int):
+        length = ctx.value(np.array(size, helper.tensor_dtype_to_np_dtype(elem_type)), "size")
+    else:
+        length = new.op("Gather", new.op("Shape", data), whole(new, axis, "axis"), axis=0)
+        if elem_type != TensorProto.INT64:
+            length = new.op("Cast", length, to=elem_type)
+    return plus_where_negative(new, indices, length, elem_type)
+
+
+def plus_where_negative(new: Replacement, indices: str, size: str, elem_type: int) -> str:
+    """Indices with a size, of the same type, added to those that are negative."""
+    negative = is_negative(new, indices, elem_type)
+    flags = new.op("Cast", negative, to=elem_type)
+    return new.op("Add", indices, new.op("Mul", flags, size))
+
+
+def is_negative(new: Replacement, numbers: str, elem_type: int) -> str:
+    """Which whole numbers are negative: bool. Before version 9 Less compares floats only."""
+    if new.ctx.site.target < LESS_TAKES_INTEGERS:
+        numbers, elem_type = new.op("Cast", numbers, to=TensorProto.FLOAT), TensorProto.FLOAT
+    zero = new.ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+    return new.op("Less", numbers, zero)
+
+
+def _counts_from_front(ctx: Conversion, name: str) -> bool:
+    """Whether all numbers of a value are proven to be 0 or more."""
+    numbers = Integers(ctx.site).outside(name)
+    if numbers is not None and all(item.at_least(0) for item in numbers.items):
+        return True
+    model, scope = ctx.site.model, ctx.site.scope
+    while (home := model.home(scope, name)) is not None:
+        node = model.producer(home.owner, name)
+        if node is None:
+            return _is_iteration(home, name)
+        if op_of(node) not in _MOVING:
+            place = _COUNTING.get(op_of(node))
+            return place is not None and bool(node.output[place] == name)
+        scope, name = home, node.input[0]
+    return False
+
+
+def _is_iteration(home: Scope, name: str) -> bool:
+    """Whether a name is the number of the iteration that a Loop gives its body."""
+    if home.outer is None or home.key[-1] != "body":
+        return False
+    node = home.outer.owner.node[int(home.key[-2])]
+    inputs = home.owner.input if isinstance(home.owner, GraphProto) else []
+    return op_of(node) == "Loop" and bool(inputs) and inputs[0].name == name
+
+
+def in_flat_rows(new: Replacement, indices: str, data: str, depth: int) -> str:
+    """Where the tuples of `depth` indices that the last axis of `indices` holds point to, as
+    places along the first `depth` axes of `data`, flattened: int64, without the last axis.
+
+    Raises:
+        Refused: `unknown-rank`: the sizes of these axes, or the rank of `indices`, are unknown.
+    """
+    ctx = new.ctx
+    inner = static_dims(ctx, data, "where an index points to", 1, depth)
+    known = ctx.constant(indices)
+    strides = np.array([prod(inner[place:]) for place in range(depth)], np.int64)
+    dims = ctx.dims_of(data)
+    first = dims[0] if dims else None
+    if known is not None and (isinstance(first, int) or (known[..., 0] >= 0).all()):
+        wrap = np.array([first or 0, *inner], np.int64)
+        return whole(new, (np.where(known < 0, known + wrap, known) * strides).sum(-1), "places")
+    rank = ctx.known_rank(indices)
+    if ctx.known_elem_type(indices) != TensorProto.INT64:
+        indices = new.op("Cast", indices, to=TensorProto.INT64)
+    if isinstance(first, int):
+        wrap_by = whole(new, [first, *inner], "sizes")
+    else:
+        wrap_by = new.op("Gather", new.op("Shape", data), whole(new, range(depth)), axis=0)
+    counted = plus_where_negative(new, indices, wrap_by, TensorProto.INT64)
+    scaled = new.op("Mul", counted, whole(new, strides, "strides"))
+    return new.op("ReduceSum", scaled, axes=[rank - 1], keepdims=0)
+
+
+def in_flat_elements(new: Replacement, indices: str, data: str, axis: int) -> str:
+    """Where indices along an axis point to, each at its own place along the others, as places in
+    `data`, flattened: int64, in the shape of `indices`.
+
+    Raises:
+        Refused: `unknown-rank`: a size of `indices`, or one of `data` but the first, is unknown.
+    """
+    ctx = new.ctx
+    inner = static_dims(ctx, data, "where an index points to", 1)
+    shape = static_dims(ctx, indices, "where an index points to")
+    strides = [prod(inner[place:]) for place in range(len(inner) + 1)]
+    base = np.zeros(shape, np.int64)
+    for place, coordinate in enumerate(np.indices(shape, dtype=np.int64, sparse=True)):
+        if place != axis:
+            base = base + coordinate * strides[place]
+    counted = from_front(new, indices, data, axis)
+    known = ctx.constant(counted)
+    if known is not None:
+        return whole(new, known * strides[axis] + base, "places")
+    if ctx.known_elem_type(indices) != TensorProto.INT64:
+        counted = new.op("Cast", counted, to=TensorProto.INT64)
+    scaled = new.op("Mul", counted, whole(new, strides[axis], "stride"))
+    return new.op("Add", scaled, whole(new, base, "base"))
+
+
+def are_distinct(ctx: Conversion, indices: str, data: str, axis: int | None) -> bool:
+    """Whether no two updates of a ScatterElements along `axis`, or a ScatterND (None), are proven
+    to go to one place."""
+    known = ctx.constant(indices)
+    if known is None:
+        return False
+    dims = ctx.dims_of(data) or ()
+    axes: Sequence[int] = range(known.shape[-1]) if axis is None else [axis]
+    sizes = [dims[one] if one < len(dims) else None for one in axes]
+    if (known < 0).any() and not all(isinstance(size, int) for size in sizes):
+        return False
+    wrap = np.array([size if isinstance(size, int) else 0 for size in sizes], np.int64)
+    counted = np.where(known < 0, known + (wrap if axis is None else wrap[0]), known)
+    if axis is None:
+        rows = counted.reshape(-1, known.shape[-1])
+    else:
+        grid = np.indices(known.shape)
+        grid[axis] = counted
+        rows = grid.reshape(known.ndim, -1).T
+    return len(np.unique(rows, axis=0)) == len(rows)

@@ -1,0 +1,69 @@
+"""Which conditions of loops always hold, and the parts of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from onnx import NodeProto
+
+from passes.ir.conditions import conjuncts, is_true
+from passes.ir.constants import Constants
+from passes.ir.model import Model
+from passes.ir.scope import Scope
+from passes.loops.form import LoopForm
+from passes.rule import Site
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Reads conditions as they are seen from a scope.
+
+    `given` is the condition that a body gets: it holds whenever the body runs.
+    """
+
+    model: Model
+    scope: Scope
+    given: str = ""
+
+    @classmethod
+    def around(cls, site: Site) -> Conditions:
+        """Conditions in front of a loop, whose names its body may use itself."""
+        return cls(site.model, site.scope)
+
+    @classmethod
+    def inside(cls, site: Site, form: LoopForm) -> Conditions:
+        """Conditions in the body of a Loop."""
+        assert form.condition is not None
+        key = (*site.scope.key, site.place.index, "body")
+        scope = Scope(f"{site.path}.body", key, form.body, site.scope)
+        return cls(site.model, scope, form.condition.body_input)
+
+    def always(self, name: str) -> bool:
+        """Whether a condition holds in every run, or, in a body, whenever it runs."""
+        return all(self._is_true(part) for _, part in self.parts(name))
+
+    def open_parts(self, name: str) -> list[NodeProto | None]:
+        """The conjuncts that are not always true; None for one that no node computes."""
+        return [node for node, part in self.parts(name) if not self._is_true(part)]
+
+    def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
+        """What must hold for a condition to hold: the producer of each part, and its name."""
+        return conjuncts(name, partial(self.model.visible_producer, self.scope))
+
+    def _is_true(self, name: str) -> bool:
+        given = bool(name) and name == self.given
+        return given or is_true(Constants(self.model, self.scope).value(name))
+
+
+def starts_always(site: Site, form: LoopForm) -> bool:
+    """Whether only the trip count can keep a loop from running: the initial condition holds."""
+    return form.condition is None or Conditions.around(site).always(form.condition.initial)
+
+
+def never_ends(site: Site, form: LoopForm) -> bool:
+    """Whether nothing that the body computes ends a loop before its trip count."""
+    if form.condition is None:
+        return True
+    return Conditions.inside(site, form).always(form.condition.body_output)

@@ -1,0 +1,82 @@
+"""The definitions and readers of values in one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from onnx import FunctionProto, NodeProto, TensorProto
+
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.ir.scope import Owner
+
+#: Stands for the outputs of a graph among the positions of readers.
+OUTPUT = -1
+
+
+@dataclass(frozen=True, eq=False)
+class GraphIndex:
+    """The values of one graph or function by name; it must not change any more.
+
+    Each table is made on first use. `Model.index` has the index of a graph of the original model,
+    `LoopForm.index` that of the body of a loop. `derived` caches what analysis finds out about
+    the values.
+    """
+
+    owner: Owner
+    derived: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The names of the inputs."""
+        return frozenset(scoping.input_names(self.owner))
+
+    @cached_property
+    def initializers(self) -> dict[str, TensorProto]:
+        """The dense initializers; a function has none."""
+        dense = () if isinstance(self.owner, FunctionProto) else self.owner.initializer
+        return {tensor.name: tensor for tensor in dense}
+
+    @cached_property
+    def producers(self) -> dict[str, NodeProto]:
+        """The node that computes a value."""
+        return {name: node for node in self.owner.node for name in node.output if name}
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """The position of the node that computes a value."""
+        return {
+            name: position
+            for position, node in enumerate(self.owner.node)
+            for name in node.output
+            if name
+        }
+
+    @cached_property
+    def readers(self) -> dict[str, list[int]]:
+        """The positions of the nodes that read a value, in bodies too, each once; and OUTPUT."""
+        found: dict[str, list[int]] = {}
+        for position, node in enumerate(self.owner.node):
+            for name in scoping.free_names(node):
+                found.setdefault(name, []).append(position)
+        for name in scoping.output_names(self.owner):
+            found.setdefault(name, []).append(OUTPUT)
+        return found
+
+    def defines(self, name: str) -> bool:
+        """Whether a name is an input, an initializer or a node's output of this very graph."""
+        made = name in self.producers or name in self.initializers
+        return made or name in self.inputs or name in self._sparse
+
+    def source(self, name: str) -> str:
+        """The value that Identities of this very graph copy to a name."""
+        while (node := self.producers.get(name)) is not None and op_of(node) == "Identity":
+            name = node.input[0]
+        return name
+
+    @cached_property
+    def _sparse(self) -> frozenset[str]:
+        return frozenset(scoping.initializer_names(self.owner)).difference(self.initializers)

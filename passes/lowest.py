@@ -1,0 +1,84 @@
+"""How far down a model goes, and what stops it at each older opset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from passes.check import load_checked
+from passes.check.header import OLDEST_OPSET
+from passes.choices import RuleOptions
+from passes.report import Record
+from passes.session import Session, Source
+
+
+@dataclass(frozen=True)
+class Step:
+    """An older opset: what is refused on the way there, or else why there is no outcome."""
+
+    opset: int
+    refusals: Sequence[Record] = ()
+    failure: str = ""
+
+    @property
+    def goes(self) -> bool:
+        """Whether the model can be written in that opset."""
+        return not self.refusals and not self.failure
+
+    def to_text(self, *, verbose: bool = False) -> str:
+        """A line, or, where it is `verbose`, one for each refusal."""
+        if self.goes:
+            return f"  {self.opset}: goes"
+        shown = self.refusals if verbose else self.refusals[:1]
+        lines = [f"{one.path} ({one.op}): {one.sentence} [{one.code}]" for one in shown]
+        lines += filter(None, [self.failure])
+        if len(self.refusals) > len(shown):
+            lines[-1] += f" (and {len(self.refusals) - 1} more)"
+        return "\n".join(f"  {self.opset}: {line}" for line in lines)
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """The opset of a model, and what becomes of it at each older one, newest first."""
+
+    file: str
+    opset: int
+    steps: Sequence[Step]
+
+    @property
+    def lowest(self) -> int:
+        """The oldest opset that the model can be written in."""
+        return min((step.opset for step in self.steps if step.goes), default=self.opset)
+
+    def to_text(self, *, verbose: bool = False) -> str:
+        """The report for people, a line a step; where it is `verbose`, all that is refused."""
+        far = f"goes down to {self.lowest}" if self.lowest < self.opset else "goes no further down"
+        lines = [f"{self.file or 'model'}: opset {self.opset}, {far}"]
+        return "\n".join([*lines, *(step.to_text(verbose=verbose) for step in self.steps)])
+
+    def to_json(self) -> str:
+        """The report as JSON; the same model gives the same text."""
+        steps = [{"opset": one.opset, "goes": one.goes, **asdict(one)} for one in self.steps]
+        said = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "steps": steps}
+        return json.dumps(said, indent=2, ensure_ascii=False, default=list) + "\n"
+
+
+def find_lowest(source: Source, options: RuleOptions) -> Lowest:
+    """What becomes of a model at each older opset, down to 7; nothing is executed.
+
+    Raises:
+        BadModel: the input is no valid model.
+        UnknownFunction: a function is to be inlined that the model does not have.
+    """
+    from passes.rules.inline_function.chosen import check_named
+
+    model, found = load_checked(source)
+    check_named(model.proto, options)
+    own = model.newest_opset
+    steps = []
+    for opset in range(own - 1, OLDEST_OPSET - 1, -1):
+        report = Session("convert", opset, options, None).foresee(model, found)
+        refusals = [record for record in report.refusals if not record.optional]
+        steps.append(Step(opset, refusals, report.failure))
+    return Lowest(model.file, own, steps)

@@ -1,0 +1,62 @@
+"""Which element types a model holds, as far as that shows without inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from onnx import GraphProto, TypeProto
+
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Owner
+from passes.onnxruntime.element_types import declared_type, signature
+
+
+def held_types(model: Model) -> frozenset[int]:
+    """The element types of all tensors of a model, and perhaps some more.
+
+    They come in with inputs, weights and nodes of other domains, all declared, and from ops that
+    choose one.
+    """
+    held: set[int] = set()
+    for _, owner in scoping.owners(model.proto):
+        opset = model.opset(owner)
+        for graph in scoping.graphs_below(owner):
+            held.update(_declared(graph))
+            for node in graph.node[:]:
+                chosen = _chosen(op_of(node), opset)
+                held |= {declared_type(node)} if chosen is None else chosen
+    return frozenset(held)
+
+
+def _declared(owner: Owner) -> Iterator[int]:
+    values = [*owner.value_info]
+    if isinstance(owner, GraphProto):
+        values += [*owner.input, *owner.output]
+        yield from (tensor.data_type for tensor in owner.initializer)
+        yield from (sparse.values.data_type for sparse in owner.sparse_initializer)
+    for value in values:
+        yield from _elem_types(value.type)
+
+
+def _elem_types(type_: TypeProto) -> Iterator[int]:
+    kind = type_.WhichOneof("value")
+    if kind == "tensor_type":
+        yield type_.tensor_type.elem_type
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _elem_types(getattr(type_, kind).elem_type)
+
+
+@cache
+def _chosen(op: str, opset: int) -> frozenset[int] | None:
+    """The types that an op gives which none of its inputs has; None where an attribute says."""
+    known = signature(op, opset)
+    if known is None:
+        return None
+    fed = {formal.variable for formal in known.inputs}
+    free = [formal.valid for formal in known.outputs if formal.variable not in fed]
+    if any(len(valid) != 1 for valid in free):
+        return None
+    return frozenset[int]().union(*free)

@@ -1,0 +1,163 @@
+"""Iterations that are known to fail before the model runs: no runtime loads them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from onnx import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
+
+from passes.analysis.integers.exactness import Array, may_be_exact
+from passes.ir import scope as scoping
+from passes.ir.constant_nodes import constant_tensor
+from passes.ir.operators import is_onnx_domain, op_of
+from passes.rule import Edit, Refused, Site
+from passes.types.shape_inference import objection
+
+_SMALL = 1 << 10  # elements; inference needs no constant larger than a shape
+_FARTHEST = 50  # nodes that a divisor is followed back through
+_IR = 8  # inference needs no newer one
+
+
+def refuse_known_failure(site: Site, edit: Edit) -> Edit:
+    """The Edit, unless a runtime refuses to load what it writes out, though not the loop.
+
+    Sizes and numbers that are unknown in the body may be known where an iteration is written out:
+    sizes that do not fit, or a divisor that is 0, even in a branch that is not taken.
+
+    Raises:
+        Refused: `iteration-fails`.
+    """
+    why = _objection(site, edit.nodes, edit.initializers)
+    if why and not _objection(site, [site.node], ()):
+        sentence = f"an iteration cannot run with the sizes and constants known there: {why}"
+        raise Refused("iteration-fails", sentence, [site.path])
+    return edit
+
+
+def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[TensorProto]) -> str:
+    (*_, top) = site.scope.chain()
+    imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
+    others = [entry for entry in imports.opset_import if not is_onnx_domain(entry.domain)]
+    model = ModelProto(ir_version=_IR, opset_import=[helper.make_opsetid("", site.target)])
+    model.opset_import.extend(others)
+    model.functions.extend(site.model.proto.functions)
+    small = {constant.name: constant for constant in constants if _is_small(constant)}
+    graph = model.graph
+    graph.name = "iterations"
+    graph.node.extend(nodes)
+    computed = {name for node in nodes for name in node.output}
+    for name in sorted(scoping.all_reads(nodes) - computed):
+        _declare(site, graph, name, {constant.name: constant for constant in constants}, small)
+    for node in graph.node:
+        _hand_down(node, small)
+    zero = _Divisors(site, _values(constants), {}).zero_in(nodes)
+    return zero or objection(model)
+
+
+@dataclass(frozen=True)
+class _Divisors:
+    """Divisors, followed back through the nodes that compute them from constants, as a runtime
+    does when it loads a model.
+    """
+
+    site: Site
+    fixed: dict[str, Array | None]
+    producers: dict[str, NodeProto]
+
+    def zero_in(self, nodes: Sequence[NodeProto]) -> str:
+        """The first division of integers by a constant that has a 0; empty where there is none."""
+        self.producers.update({name: node for node in nodes for name in node.output})
+        for node in nodes:
+            if op_of(node) in ("Div", "Mod"):
+                divisor = self.value(node.input[1])
+                if divisor is not None and divisor.dtype.kind in "iu" and not divisor.all():
+                    division = f"{op_of(node)} {list(node.output)}"
+                    return f"{division} divides by {node.input[1]!r}, which is 0"
+            for _, inner in scoping.subgraphs(node):
+                self.fixed.update(_values(inner.initializer))
+                found = self.zero_in(inner.node)
+                if found:
+                    return found
+        return ""
+
+    def value(self, name: str, behind: int = 0) -> Array | None:
+        """The value of `name` where it is constant; `behind` nodes were followed to get there."""
+        if name not in self.fixed and behind < _FARTHEST:
+            self.fixed[name] = self._computed(name, behind)
+        return self.fixed.get(name)
+
+    def _computed(self, name: str, behind: int) -> Array | None:
+        fixed = self.site.constant(name)
+        node = self.producers.get(name) or self.site.model.visible_producer(self.site.scope, name)
+        if fixed is not None or node is None:
+            return fixed
+        constant = constant_tensor(node)
+        if constant is not None:
+            return numpy_helper.to_array(constant) if _is_small(constant) else None
+        if not may_be_exact(node):
+            return None
+        read = {operand: self.value(operand, behind + 1) for operand in node.input if operand}
+        inputs = {operand: value for operand, value in read.items() if value is not None}
+        if not inputs or len(inputs) < len(read):
+            return None
+        from passes.analysis.integers import evaluation  # loads the reference executor
+
+        try:
+            outputs = evaluation.evaluated(node, inputs, self.site.target, _SMALL)
+        except (evaluation.ModelFailed, evaluation.TooLarge):
+            return None
+        written = [output for output in node.output if output]
+        return None if outputs is None else dict(zip(written, outputs, strict=True))[name]
+
+
+def _values(constants: Iterable[TensorProto]) -> dict[str, Array | None]:
+    return {tensor.name: numpy_helper.to_array(tensor) for tensor in constants if _is_small(tensor)}
+
+
+def _declare(
+    site: Site,
+    graph: GraphProto,
+    name: str,
+    constants: dict[str, TensorProto],
+    small: dict[str, TensorProto],
+) -> None:
+    """Declare a name as it is around the nodes; with its elements only where they are few."""
+    fixed = site.constant(name) if name not in constants else None
+    if fixed is not None and fixed.size <= _SMALL:
+        small[name] = numpy_helper.from_array(fixed, name)
+    if name in small:
+        graph.initializer.append(small[name])
+    elif name in constants:
+        tensor = constants[name]
+        graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
+    else:
+        value = ValueInfoProto(name=name)
+        known = site.type_of(name)
+        if known is not None:
+            value.type.CopyFrom(known)
+        graph.input.append(value)
+
+
+def _hand_down(node: NodeProto, small: dict[str, TensorProto]) -> None:
+    """Give the bodies of a node the constants that they capture: onnx's inference does not."""
+    for _, graph in scoping.subgraphs(node) if scoping.holds_graphs(node) else ():
+        seen = [small[name] for name in scoping.captures(graph) if name in small]
+        for inner in graph.node:
+            _hand_down(inner, small)
+        graph.initializer.extend(seen)
+
+
+def _is_small(tensor: TensorProto) -> bool:
+    external = tensor.data_location == TensorProto.EXTERNAL
+    return not external and math.prod(tensor.dims) <= _SMALL

@@ -1,0 +1,275 @@
+"""onnx's backend test cases taken down to older opsets: how far each goes, and whether it gives the
+same there, and once it was taken up again.
+
+    PYTHONPATH=.:tests/verify python tests/converters/going_down.py [--op OP ...] [--target N ...]
+        [--place PLACE ...] [--peer] [--jobs N] [--page]
+
+A case goes down as it is, every input fed, and `fixed`: all inputs but the first are initializers,
+as exporters write axes and sizes. Prints each difference, and what stops how many cases. `--peer`
+lets onnx's own converter take them down, too; `--page` writes `docs/opset-down.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+from backend_cases import ops_of
+from onnx import ModelProto, numpy_helper, version_converter
+from onnx_cases import Case, all_cases
+from ort_process import difference
+from proving import EVERYWHERE, placed
+
+import passes
+from passes.errors import PassesError
+from passes.ir.model import Model
+from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome
+from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+from passes.verify.reference import ReferenceExecutor
+
+TARGETS = (21, 17, 15, 13, 11, 9, 7)
+#: Random results, a preview op, decoders that need another library.
+NOT_COMPARED = (
+    *("test_bernoulli", "test_training_dropout", "test_flexattention", "test_image_decoder"),
+    "test_gradient",
+)
+#: Arithmetic may be regrouped: an op becomes the function body of its document.
+RTOL, ATOL = 1e-3, 1e-5
+
+REFERENCE = ReferenceExecutor()
+PAGE = Path(__file__).parents[2] / "docs" / "opset-down.md"
+
+
+@dataclass(frozen=True)
+class Gone:
+    """What became of one case: `refused` says why it goes no further, `wrong` what differs;
+    `peer` what became of it in onnx's converter: right, wrong, or why it does not convert it."""
+
+    case: str
+    form: str
+    place: str
+    target: int
+    refused: str = ""
+    wrong: str = ""
+    executors: tuple[str, ...] = ()
+    peer: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.case} {self.form} in {self.place} to {self.target}: {self.wrong or 'same'}"
+
+
+def go_down(
+    cases: Iterable[Case],
+    ort: Executor,
+    targets: Sequence[int] = TARGETS,
+    places: Sequence[str] = ("main",),
+    *,
+    peer: bool = False,
+) -> Iterator[Gone]:
+    """Take each case, in each form and place, to each target below its own opset."""
+    for case in cases:
+        own = Model(case.model).opset()
+        for form, model, feeds in _forms(case):
+            for place in places:
+                trial = Trial(case.name, form, place, *placed(model, place), feeds, ort)
+                for target in targets:
+                    if target < own:
+                        yield trial.gone(target, own, peer=peer)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A case in one form and place; `more` are the inputs that the place adds."""
+
+    case: str
+    form: str
+    place: str
+    model: ModelProto
+    more: Feeds
+    feeds: Feeds
+    ort: Executor
+
+    def gone(self, target: int, own: int, *, peer: bool) -> Gone:
+        """What becomes of it at a target, and up again at its own opset."""
+        gone = Gone(self.case, self.form, self.place, target)
+        if peer:
+            gone = replace(gone, peer=self._by_onnx(target))
+        try:
+            down = passes.convert(self.model, opset=target, verify=False).model
+            again = passes.convert(down, opset=own, verify=False).model
+        except passes.NotProduced as error:
+            return replace(gone, refused=f"{error}")
+        except PassesError as error:
+            return replace(gone, wrong=f"{type(error).__name__}: {error}")
+        words, ran = self._differs(down)
+        more, _ = ("", ()) if words else self._differs(again)
+        return replace(gone, wrong=words or (more and f"up again: {more}"), executors=ran)
+
+    def _by_onnx(self, target: int) -> str:
+        """What onnx's converter makes of it."""
+        try:
+            down = version_converter.convert_version(self.model, target)
+        except (RuntimeError, version_converter.ConvertError) as error:  # its assertions, too
+            return f"{error}".splitlines()[0]
+        words, ran = self._differs(down)
+        return "wrong" if words else "right" if ran else "not run"
+
+    def _differs(self, after: ModelProto) -> tuple[str, tuple[str, ...]]:
+        """What an outcome gives otherwise, and the executors that ran both."""
+        ran = []
+        for executor in (REFERENCE, self.ort):
+            expected = self._before[executor.name]
+            if isinstance(expected, str):
+                continue  # it does not run the original
+            outcome = _run(executor, after, {**self.feeds, **self.more})
+            if isinstance(outcome, str):
+                return f"{executor.name}: {outcome}", ()
+            ran.append(executor.name)
+            for output, value in expected.outputs.items():
+                if output not in outcome.outputs:
+                    return f"{executor.name}: {output} is gone", ()
+                if words := difference(outcome.outputs[output], value, RTOL, ATOL):
+                    return f"{executor.name}: {output}: {words}", ()
+        return "", tuple(ran)
+
+    @cached_property
+    def _before(self) -> dict[str, Outcome | str]:
+        feeds = {**self.feeds, **self.more}
+        return {one.name: _run(one, self.model, feeds) for one in (REFERENCE, self.ort)}
+
+
+def _forms(case: Case) -> Iterator[tuple[str, ModelProto, Feeds]]:
+    feeds: Feeds = {
+        name: np.asarray(value) if np.isscalar(value) else value
+        for name, value in case.feeds.items()
+    }
+    yield "fed", case.model, feeds
+    fixed = [name for name in list(feeds)[1:] if isinstance(feeds[name], np.ndarray)]
+    if not fixed:
+        return
+    model = ModelProto()
+    model.CopyFrom(case.model)
+    for name in fixed:
+        model.graph.initializer.append(numpy_helper.from_array(feeds[name], name))
+    kept = [value for value in model.graph.input if value.name not in fixed]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    yield "fixed", model, {name: feeds[name] for name in feeds if name not in fixed}
+
+
+def _run(executor: Executor, model: ModelProto, feeds: Feeds) -> Outcome | str:
+    try:
+        return executor.run(model, feeds, timeout=60)
+    except (CannotRun, ModelFailed) as error:
+        return f"{error}"
+
+
+def cases_of(ops: Sequence[str]) -> list[Case]:
+    """The cases that hold one of these ops; all where none is named."""
+    cases = [one for one in all_cases() if not one.name.startswith(NOT_COMPARED)]
+    return [case for case in cases if not ops or not ops_of(case.model).isdisjoint(ops)]
+
+
+_HEAD = """# How far down onnx's test cases go
+
+Made by `PYTHONPATH=.:tests/verify python tests/converters/going_down.py --peer --page`.
+
+Every case of `onnx.backend.test.case.node` and `.model` whose results can be compared, taken from
+its own opset down to {targets}: as it is, and with all inputs but the first as initializers
+(`fixed`), as exporters write axes and sizes. What it gives was compared before and after, and once
+it was taken up again, in the reference executor and in onnxruntime. What onnx's own
+`version_converter` makes of the same models was compared in the same way.
+
+| target | same here | refused here | wrong here | same by onnx | not converted | wrong |
+|---|---|---|---|---|---|---|
+{counts}
+Each case, with the oldest of these opsets that it reaches, and what stops it there.
+
+| case | reaches | why no further |
+|---|---|---|
+{rows}"""
+
+
+def page(found: Sequence[Gone]) -> str:
+    """`docs/opset-down.md`."""
+    counts = ""
+    for target in TARGETS:
+        here = [gone for gone in found if gone.target == target]
+        ours = Counter(_outcome(gone) for gone in here)
+        peers = Counter(
+            gone.peer if gone.peer in ("right", "wrong", "not run") else "stopped" for gone in here
+        )
+        cells = (target, ours["same"], ours["refused"], ours["wrong"])
+        cells += (peers["right"], peers["stopped"], peers["wrong"])
+        counts += f"| {' | '.join(map(str, cells))} |\n"
+    by_case: dict[tuple[str, str], list[Gone]] = {}
+    for gone in found:
+        by_case.setdefault((gone.case, gone.form), []).append(gone)
+    rows = "".join(_row(*key, steps) for key, steps in sorted(by_case.items()))
+    targets = ", ".join(map(str, TARGETS))
+    return _HEAD.format(targets=targets, counts=counts, rows=rows)
+
+
+def _outcome(gone: Gone) -> str:
+    return "wrong" if gone.wrong else "refused" if gone.refused else "same"
+
+
+def _row(case: str, form: str, steps: Sequence[Gone]) -> str:
+    name = case.removeprefix("test_") + (" (fixed)" if form == "fixed" else "")
+    same = [gone.target for gone in steps if _outcome(gone) == "same"]
+    stopped = next((gone for gone in steps if _outcome(gone) != "same"), None)
+    reason = "" if stopped is None else stopped.wrong or _reason(stopped.refused)
+    reason = " ".join(reason.split()).replace("|", "\\|")
+    return f"| {name} | {min(same) if same else 'its own'} | {reason} |\n"
+
+
+def _reason(refused: str) -> str:
+    """A refusal without its path."""
+    return refused.partition(": ")[2] or refused
+
+
+def _part(given: argparse.Namespace, part: int) -> list[Gone]:
+    """What one of the jobs finds; what is wrong is printed at once."""
+    found = []
+    with OnnxRuntimeExecutor() as ort:
+        cases = cases_of(given.op)[part :: given.jobs]
+        for gone in go_down(cases, ort, given.target, given.place, peer=given.peer):
+            found.append(gone)
+            if gone.wrong:
+                print(gone, flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--op", nargs="*", default=[])
+    parser.add_argument("--target", nargs="*", type=int, default=TARGETS)
+    parser.add_argument("--place", nargs="*", choices=EVERYWHERE, default=["main"])
+    parser.add_argument("--peer", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--page", action="store_true")
+    given = parser.parse_args()
+    stopped: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    with ProcessPoolExecutor(given.jobs) as pool:
+        parts = list(pool.map(partial(_part, given), range(given.jobs)))
+    found = [gone for part in parts for gone in part]
+    for gone in found:
+        stopped[_reason(gone.refused)[:140]] += bool(gone.refused)
+        ran = " and ".join(gone.executors) or "run by no executor"
+        counts[ran if _outcome(gone) == "same" else _outcome(gone)] += 1
+    for sentence, count in stopped.most_common(40):
+        print(f"{count:6} stopped by {sentence}")
+    print(dict(counts))
+    if given.page:
+        PAGE.write_text(page(found), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
