@@ -6,7 +6,6 @@ from functools import cache
 
 from onnx import NodeProto
 
-from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.onnxruntime.element_types import needs_of, signature
@@ -28,12 +27,9 @@ def closer(model: Model, target: int) -> Considers | None:
     that.
     """
     lost: set[int] = set()
-    for _, owner in scoping.owners(model.proto):
+    for owner, operators in model.operators:
         opset = model.opset(owner)
-        if target < opset:
-            graphs = scoping.graphs_below(owner)
-            ops = {op_of(node) for graph in graphs for node in graph.node[:]}
-            lost.update(*(_lost(op, opset, target) for op in ops))
+        lost.update(*(_lost(op, opset, target) for op in operators))
     if not lost or lost.isdisjoint(held_types(model)):
         return None
     types = model.types.elem_types

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from onnx import ModelProto
-
 from passes.engine.rounds import Refusal, Rewritten
+from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.ir.places import MAIN, graphs_below, loop_of, owners, path_of
+from passes.ir.places import MAIN, loop_of, path_of
 from passes.rule import Edit
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Verification
@@ -139,10 +138,9 @@ class Size:
     operators: Mapping[str, int]
 
     @classmethod
-    def of(cls, model: ModelProto) -> Size:
+    def of(cls, model: Model) -> Size:
         """Count."""
-        graphs = (graph for _, owner in owners(model) for graph in graphs_below(owner))
-        operators = Counter(op_of(node) for graph in graphs for node in graph.node[:])
+        operators = sum((counted for _, counted in model.operators), Counter[str]())
         loops = operators["Loop"] + operators["Scan"]
         return cls(operators.total(), loops, dict(sorted(operators.items())))
 

@@ -148,7 +148,7 @@ class Session:
             rewrites = [rewrite for round_ in rounds for rewrite in round_.rewritten]
             quick = self._converts and model is original and not found.notes
             if not quick or any(rewrite.releases for rewrite in rewrites):
-                Cleaner(model.proto).clean(proto)
+                Cleaner(model).clean(proto)
             if not quick or any(rewrite.renews for rewrite in rewrites):
                 name_nodes(proto, model.proto, rounds)
         if PIPELINES[self.command].down:
@@ -203,7 +203,7 @@ class Session:
                 check_reachable(model, self.target, self.release)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
-            size = Size.of(model.proto)
+            size = Size.of(model)
             report = Report(self.command, model.file, opsets, (size, size))
             raise _failed(f"{error}", report) from error
         if self.options.check_output:
@@ -244,7 +244,7 @@ class Session:
         own = frozenset() if self._converts else frozenset(_constants(model.proto))
         options = replace(self.options.with_flags(flags), own_constants=own)
         # nothing reads the check yet
-        clean = None if options.check_output else Cleaner(model.proto).clean
+        clean = None if options.check_output else Cleaner(model).clean
 
         def run(phase: Phase, model: Model) -> list[Round]:
             return self._phase(phase, model, options, clean)
@@ -289,14 +289,15 @@ class Session:
             for refusal in round_.refused
             if last[refusal.rule.name] is round_
         ]
-        before, after = model.opset(), Model(proto).opset()
+        outcome = Model(proto)
+        before, after = model.opset(), outcome.opset()
         if any("opset" in round_.rules for round_ in rounds):
             # what was requested, also where it was refused
             after = target_opset(model, self.target)
         opsets = (before, after)
-        size = Size.of(model.proto)
+        size = Size.of(model)
         same = not _rewrote(rounds) and len(proto.functions) == len(model.proto.functions)
-        sizes = (size, size if same else Size.of(proto))
+        sizes = (size, size if same else Size.of(outcome))
         return Report(self.command, model.file, opsets, sizes, records, notes=tuple(found.notes))
 
     def _verified(

@@ -53,6 +53,6 @@ def compare_files(
             given=given,
         )
     opsets = (sides[0].opset(), sides[1].opset())
-    sizes = (Size.of(sides[0].proto), Size.of(sides[1].proto))
+    sizes = (Size.of(sides[0]), Size.of(sides[1]))
     report = Report("verify", str(before), opsets, sizes, checked=Checked.of(verification))
     return (sides[0].proto, sides[1].proto), verification, report

@@ -14,6 +14,7 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.engine.rounds import Round
 from passes.ir import scope as scoping
 from passes.ir.live import live
+from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import called_key, op_of
 from passes.ir.repeated import replace_all
@@ -35,7 +36,7 @@ def name_nodes(model: ModelProto, original: ModelProto, rounds: Sequence[Round])
 class Cleaner:
     """Drops what is unused and cannot fail; what was unused in the original stays."""
 
-    original: ModelProto
+    original: Model
 
     def clean(self, model: ModelProto) -> None:
         """Drop dead nodes and initializers, in place."""
@@ -48,16 +49,21 @@ class Cleaner:
         for node in owner.node:
             for _, graph in scoping.subgraphs(node):
                 self._clean(graph, listed)
-        nodes = list(owner.node)
-        kept = self._kept(owner, nodes)
-        if len(kept) < len(nodes):
-            replace_all(owner.node, kept)
-            defined = scoping.defined(owner)
-            replace_all(
-                owner.value_info, [value for value in owner.value_info if value.name in defined]
-            )
+        nodes = owner.node[:]
+        read = scoping.all_reads(nodes)
+        wanted = read | _ends(owner)
+        if any(wanted.isdisjoint(node.output) for node in nodes):
+            kept = self._kept(owner, nodes)
+            if len(kept) < len(nodes):
+                replace_all(owner.node, kept)
+                defined = scoping.defined(owner)
+                declared = [value for value in owner.value_info if value.name in defined]
+                replace_all(owner.value_info, declared)
+                read = scoping.all_reads(kept)
         if isinstance(owner, GraphProto):
-            _drop_unread(owner, scoping.initializer_names(owner) - self._unread, listed)
+            unread = scoping.initializer_names(owner) - read
+            if unread:
+                _drop_unread(owner, unread - self._unread, listed)
 
     def _kept(self, owner: Owner, nodes: Sequence[NodeProto]) -> list[NodeProto]:
         """The nodes that are read, may be read, or may fail."""
@@ -74,8 +80,8 @@ class Cleaner:
     def _unread(self) -> set[str]:
         """The values that nothing reads in some graph of the original that defines them."""
         found: set[str] = set()
-        for _, top in scoping.owners(self.original):
-            for owner in scoping.graphs_below(top):
+        for _, graphs in self.original.graphs:
+            for owner in graphs:
                 found |= scoping.defined(owner) - _ends(owner) - scoping.all_reads(owner.node)
         return found
 
@@ -90,13 +96,12 @@ def _ends(owner: Owner) -> set[str]:
 
 
 def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
-    """Drop those of the named initializers that nothing reads, and that no caller can feed.
+    """Drop those of the named initializers, which no node reads, that nothing else reads and no
+    caller can feed.
 
     `listed`: the graph is of IR 3, where initializers are inputs too, but constant.
     """
-    if not names:
-        return
-    unread = names - scoping.all_reads(graph.node) - set(scoping.output_names(graph))
+    unread = names - set(scoping.output_names(graph))
     if not listed:
         unread.difference_update(scoping.input_names(graph))
     for declared in graph.quantization_annotation:

@@ -115,10 +115,10 @@ class Engine:
         return outcome
 
     def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:
-        for _, owner in scoping.owners(model.proto):
+        for owner, graphs in model.graphs:
             opset = model.opset(owner)
             target = self.target or opset
-            for graph in scoping.graphs_below(owner):
+            for graph in graphs:
                 nodes = graph.node[:]
                 if any(rule.considers(node, opset, target) for node in nodes for rule in rules):
                     return True

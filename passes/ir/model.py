@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,8 +24,8 @@ from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
-from passes.ir.operators import plain_domain
-from passes.ir.scope import Owner, Scope
+from passes.ir.operators import op_of, plain_domain
+from passes.ir.scope import Owner, Scope, graphs_below, owners
 from passes.types.inference import ValueTypes
 
 _MOST_QUOTED = 300  # characters of a parser's message
@@ -82,6 +83,20 @@ class Model:
     def newest_opset(self) -> int:
         """The newest opset among those of the main graph and of the functions; 0 if none."""
         return max(map(self.opset, (None, *self.proto.functions)))
+
+    @cached_property
+    def graphs(self) -> list[tuple[Owner, list[Owner]]]:
+        """The main graph and each function, with itself and every graph nested in it."""
+        return [(top, list(graphs_below(top))) for _, top in owners(self.proto)]
+
+    @cached_property
+    def operators(self) -> list[tuple[Owner, Counter[str]]]:
+        """The main graph and each function, with how often each operator occurs in it, bodies
+        included."""
+        return [
+            (top, Counter([op_of(node) for graph in below for node in graph.node[:]]))
+            for top, below in self.graphs
+        ]
 
     def index(self, owner: Owner) -> GraphIndex:
         """The definitions and readers of values in a graph or function."""

@@ -7,7 +7,6 @@ from functools import cache
 
 from onnx import GraphProto, TypeProto
 
-from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Owner
@@ -21,13 +20,15 @@ def held_types(model: Model) -> frozenset[int]:
     choose one.
     """
     held: set[int] = set()
-    for _, owner in scoping.owners(model.proto):
+    for (owner, graphs), (_, operators) in zip(model.graphs, model.operators, strict=True):
         opset = model.opset(owner)
-        for graph in scoping.graphs_below(owner):
+        chosen = {op: _chosen(op, opset) for op in operators}
+        held.update(*filter(None, chosen.values()))
+        choosing = {op for op, types in chosen.items() if types is None}
+        for graph in graphs:
             held.update(_declared(graph))
-            for node in graph.node[:]:
-                chosen = _chosen(op_of(node), opset)
-                held |= {declared_type(node)} if chosen is None else chosen
+            nodes = graph.node[:] if choosing else ()
+            held.update(declared_type(node) for node in nodes if op_of(node) in choosing)
     return frozenset(held)
 
 
