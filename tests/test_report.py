@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from passes.engine.rounds import Refusal, Rewritten
+from passes.ir.model import Model
 from passes.ir.places import loop_of, walk_model
 from passes.ir.scope import Place, Scope
 from passes.report import Checked, Record, Report, Size
@@ -186,7 +187,7 @@ def test_the_loop_of_a_record() -> None:
         ),
         "main/outer.body/if_1.else_branch/identity_0": "main/outer",
     }
-    assert Size.of(model) == Size(8, 2, {"Identity": 3, "If": 1, "Loop": 2, "Neg": 2})
+    assert Size.of(Model(model)) == Size(8, 2, {"Identity": 3, "If": 1, "Loop": 2, "Neg": 2})
 
 
 def test_text_of_a_refusal() -> None:
