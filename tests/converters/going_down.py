@@ -77,7 +77,7 @@ def go_down(
         own = Model(case.model).opset()
         for form, model, feeds in _forms(case):
             for place in places:
-                trial = Trial(case.name, form, place, *placed(model, place), feeds, ort)
+                trial = Trial(case, form, place, *placed(model, place), feeds, ort)
                 for target in targets:
                     if target < own:
                         yield trial.gone(target, own, peer=peer)
@@ -87,7 +87,7 @@ def go_down(
 class Trial:
     """A case in one form and place; `more` are the inputs that the place adds."""
 
-    case: str
+    case: Case
     form: str
     place: str
     model: ModelProto
@@ -97,7 +97,7 @@ class Trial:
 
     def gone(self, target: int, own: int, *, peer: bool) -> Gone:
         """What becomes of it at a target, and up again at its own opset."""
-        gone = Gone(self.case, self.form, self.place, target)
+        gone = Gone(self.case.name, self.form, self.place, target)
         if peer:
             gone = replace(gone, peer=self._by_onnx(target))
         try:
@@ -126,7 +126,7 @@ class Trial:
         for executor in (REFERENCE, self.ort):
             expected = self._before[executor.name]
             if isinstance(expected, str):
-                continue  # it does not run the original
+                continue  # it is no witness
             outcome = _run(executor, after, {**self.feeds, **self.more})
             if isinstance(outcome, str):
                 return f"{executor.name}: {outcome}", ()
@@ -140,8 +140,22 @@ class Trial:
 
     @cached_property
     def _before(self) -> dict[str, Outcome | str]:
-        feeds = {**self.feeds, **self.more}
-        return {one.name: _run(one, self.model, feeds) for one in (REFERENCE, self.ort)}
+        return {one.name: self._as_it_is(one) for one in (REFERENCE, self.ort)}
+
+    def _as_it_is(self, executor: Executor) -> Outcome | str:
+        """What the original gives; why not, where it does not run or misses what the case says.
+
+        Some kernels of onnxruntime do: DFT is off by 1e-4, Attention gives its lowest number for
+        -inf.
+        """
+        outcome = _run(executor, self.model, {**self.feeds, **self.more})
+        if isinstance(outcome, str):
+            return outcome
+        for output, value in zip(self.case.model.graph.output, self.case.expected, strict=False):
+            given = outcome.outputs.get(output.name)
+            if given is not None and (words := difference(given, value, RTOL, ATOL)):
+                return f"the case says otherwise of {output.name}: {words}"
+        return outcome
 
 
 def _forms(case: Case) -> Iterator[tuple[str, ModelProto, Feeds]]:
@@ -183,8 +197,9 @@ Made by `PYTHONPATH=.:tests/verify python tests/converters/going_down.py --peer 
 Every case of `onnx.backend.test.case.node` and `.model` whose results can be compared, taken from
 its own opset down to {targets}: as it is, and with all inputs but the first as initializers
 (`fixed`), as exporters write axes and sizes. What it gives was compared before and after, and once
-it was taken up again, in the reference executor and in onnxruntime. What onnx's own
-`version_converter` makes of the same models was compared in the same way.
+it was taken up again, in the reference executor and in onnxruntime, as far as what they make of
+the original is what the case says. What onnx's own `version_converter` makes of the same models was
+compared in the same way.
 
 | target | same here | refused here | wrong here | same by onnx | not converted | wrong |
 |---|---|---|---|---|---|---|

@@ -11,9 +11,6 @@ from onnx_cases import Case
 
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 
-#: onnxruntime's own transforms are off by more than the tolerance, and its Attention masks with the
-#: lowest float where the document has -inf.
-_OTHERWISE = ("test_dft", "test_stft", "test_attention")
 #: onnxruntime's Scan asks for the ranks of its outputs, which no Reshape of opset 13 infers from
 #: computed sizes; optimized, as users run it, it loads them.
 _NO_LOOP = "but only tensors can be collected"  # the case has no place in a Loop
@@ -31,8 +28,7 @@ def wrong(found: list[Gone]) -> list[str]:
 
 def is_known(gone: Gone) -> bool:
     """Whether onnxruntime, not the conversion, is known to answer otherwise."""
-    own = gone.wrong.startswith("onnxruntime: ") and gone.case.startswith(_OTHERWISE)
-    return own or _NO_RANK in gone.wrong or (gone.place == "loop" and _NO_LOOP in gone.wrong)
+    return _NO_RANK in gone.wrong or (gone.place == "loop" and _NO_LOOP in gone.wrong)
 
 
 def same(found: list[Gone]) -> int:
