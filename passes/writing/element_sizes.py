@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from onnx import TypeProto
+
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
-from passes.loops.form import Kind, LoopForm
+from passes.loops.form import Collected, Kind, LoopForm
 from passes.rule import Site
-from passes.types.value_types import INFERRED, Dim, Dims, dims_of
+from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
+
+
+def element_type(site: Site, collected: Collected) -> TypeProto | None:
+    """The type of what an iteration appends; sizes that the body leaves open are those of the
+    loop's output."""
+    known = site.body_type_of("body", collected.body_output)
+    inside, rows = dims_of(known), dims_of(site.type_of(collected.tensor))
+    if inside is None or rows is None or len(rows) != len(inside) + 1:
+        return known
+    axis = collected.axis % len(rows)
+    outside = rows[:axis] + rows[axis + 1 :]
+    sizes = [a if a is not None else b for a, b in zip(inside, outside, strict=True)]
+    return tensor_type(elem_type_of(known), tuple(sizes))
 
 
 def sizes_of(author: Author, site: Site, form: LoopForm, result: str, dims: Dims) -> list[str]:

@@ -83,9 +83,9 @@ def started(work: Callable[..., None], *arguments: object) -> BaseProcess:
 
 def killed_at_any_point(path: Path, work: Callable[..., None], *arguments: object) -> set[float]:
     """Kill a writer 60 times, early and late; the numbers of the files that it left."""
-    began, first = time.monotonic(), number_in(path)
+    began, first = time.monotonic(), path.read_bytes()
     process = started(work, *arguments)
-    while number_in(path) == first and time.monotonic() < began + 30:
+    while path.read_bytes() == first and time.monotonic() < began + 30:
         time.sleep(0.001)
     kill(process)
     took, draw, seen = time.monotonic() - began, random.Random(0), set()

@@ -135,13 +135,18 @@ class TripCount:
 
     @cached_property
     def runs_if_non_empty(self) -> bool:
-        """Whether an iteration runs in every run of the model in which no size is 0."""
+        """Whether an iteration runs in every run of the model in which no input has a size of 0."""
         if not self._is_loop:
             return not self.never_runs
-        sizes = all(atom.axis is not None and count > 0 for atom, count in self.size.terms)
+        sizes = all(self._is_size_of_input(atom) and n > 0 for atom, n in self.size.terms)
         least = self.size.constant + sum(count for _, count in self.size.terms)
         some = not self.starts and sizes and self.size.fits() and least >= 1
         return some or self._surely_runs
+
+    def _is_size_of_input(self, atom: Atom) -> bool:
+        """Whether it is the size of what no node computes; a computed one may be 0 by values."""
+        model, scope = self.site.model, self.site.scope
+        return atom.axis is not None and model.visible_producer(scope, atom.tensor) is None
 
     @cached_property
     def evidently_runs(self) -> bool:

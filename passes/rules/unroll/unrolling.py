@@ -22,7 +22,7 @@ from passes.types.value_types import Dim, dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Cleaning
-from passes.writing.element_sizes import shape_of_none, sizes_of
+from passes.writing.element_sizes import element_type, shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
 from passes.writing.tidy import Tidy, small
 
@@ -34,7 +34,7 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
         Refused: `unknown-shape` where the rank is unknown, `opset-too-old` where a size is known
             only at run time, and the opset cannot create a tensor of such a size.
     """
-    known = site.body_type_of("body", collected.body_output)
+    known = element_type(site, collected)
     dims = dims_of(known)
     if dims is None or not elem_type_of(known):
         raise Refused(
