@@ -16,15 +16,17 @@ from passes.writing.author import Author
 
 
 def element_type(site: Site, collected: Collected) -> TypeProto | None:
-    """The type of what an iteration appends; sizes that the body leaves open are those of the
-    loop's output."""
+    """The type of what an iteration appends; sizes that the body does not say, or by a symbol
+    only, are those of the loop's output, where that says more."""
     known = site.body_type_of("body", collected.body_output)
     inside, rows = dims_of(known), dims_of(site.type_of(collected.tensor))
     if inside is None or rows is None or len(rows) != len(inside) + 1:
         return known
     axis = collected.axis % len(rows)
     outside = rows[:axis] + rows[axis + 1 :]
-    sizes = [a if a is not None else b for a, b in zip(inside, outside, strict=True)]
+    sizes = [
+        b if a is None or isinstance(b, int) else a for a, b in zip(inside, outside, strict=True)
+    ]
     return tensor_type(elem_type_of(known), tuple(sizes))
 
 
