@@ -41,7 +41,7 @@ def idle_outputs(idle: Author, site: Site, scan: BatchedScan) -> list[str]:
     states = [idle.op("Identity", value) for value in scan.initials]
     collected = []
     for one, element in zip(scan.form.collected, scan.elements, strict=True):
-        found = sizes_of(idle, site, scan.form, one.body_output, element.dims)
+        found = sizes_of(idle, site, scan.form, one, element.dims)
         dims = [size or idle.ints(0) for size in found]
         shape = idle.once(("shape", *dims), partial(idle.op, "Concat", *sizes, *dims, axis=0))
         collected.append(spelling.zeros(idle, shape, element.elem_type))

@@ -73,10 +73,10 @@ class Outcome:
     is true where a loop ran zero times and a collected element had an unknown dim:
     such dims are wildcards in a comparison. `seen` holds, per watched node, the values that
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
-    Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: one that ran none was fed
-    sizes that its body declares otherwise; `undeclared`: one that ran changed the size of a state
-    from one that its body rules out, or collects what it declares otherwise; `reached` is what Ifs,
-    loops and masks did; the reference executor reports it.
+    Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: the body of one that ran
+    none declares other sizes than it is fed or would give; `undeclared`: one that ran changed the
+    size of a state from one that its body rules out, or collects what it declares otherwise;
+    `reached` is what Ifs, loops and masks did; the reference executor reports it.
     """
 
     outputs: dict[str, Value]

@@ -4,54 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnx import TypeProto
-
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.loops.form import Collected, Kind, LoopForm
 from passes.rule import Site
-from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.types.value_types import INFERRED, Dim, Dims, dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
 
-def element_type(site: Site, collected: Collected) -> TypeProto | None:
-    """The type of what an iteration appends; sizes that the body does not say, or by a symbol
-    only, are those of the loop's output, where that says more."""
-    known = site.body_type_of("body", collected.body_output)
-    inside, rows = dims_of(known), dims_of(site.type_of(collected.tensor))
+def element_dims(site: Site, collected: Collected) -> Dims | None:
+    """The dims of what an iteration appends: by the body, and where it gives no number, by the
+    loop's output."""
+    inside = dims_of(site.body_type_of("body", collected.body_output))
+    pairs = zip(inside or (), _outside(site, collected, inside), strict=True)
+    dims = tuple(b if a is None or isinstance(b, int) else a for a, b in pairs)
+    return None if inside is None else dims
+
+
+def _outside(site: Site, collected: Collected, inside: Dims | None) -> Dims:
+    """The same dims by the loop's output alone, None where that says nothing of them."""
+    rows = dims_of(site.type_of(collected.tensor))
     if inside is None or rows is None or len(rows) != len(inside) + 1:
-        return known
+        return (None,) * len(inside or ())
     axis = collected.axis % len(rows)
-    outside = rows[:axis] + rows[axis + 1 :]
-    sizes = [
-        b if a is None or isinstance(b, int) else a for a, b in zip(inside, outside, strict=True)
-    ]
-    return tensor_type(elem_type_of(known), tuple(sizes))
+    return rows[:axis] + rows[axis + 1 :]
 
 
-def sizes_of(author: Author, site: Site, form: LoopForm, result: str, dims: Dims) -> list[str]:
-    """The size of each axis of what a body returns as `result`, int64 [1], or "" where it is
-    unknown: static, the size that it is made from, or that of an axis of the same symbol.
+def sizes_of(
+    author: Author, site: Site, form: LoopForm, collected: Collected, dims: Dims
+) -> list[str]:
+    """The size of each axis of what an iteration appends, int64 [1], or "" where it is unknown:
+    static, the size that it is made from, or that of an axis of the same symbol, those of the
+    loop's output before those of the body.
 
-    `dims` is what is known of the shape.
+    `dims` are its `element_dims`.
     """
     integers = Integers(site)
     axes = integers.axes(filter(None, (*form.inputs, *form.captured)))
 
     def made_from(axis: int) -> str:
-        size = integers.size_inside("body", result, axis)
+        size = integers.size_inside("body", collected.body_output, axis)
         if size is None or size.number is not None:
             return "" if size is None else author.ints(size.number or 0)
         tensor, along = next((axes[atom] for atom in axes if size == Affine.of(atom)), ("", 0))
         return tensor and spelling.size_of_axis(author, tensor, along)
 
-    return [
-        author.ints(dim)
-        if isinstance(dim, int)
-        else made_from(axis) or known_size(author, site, form, dim)
-        for axis, dim in enumerate(dims)
-    ]
+    def size(axis: int, dim: Dim, other: Dim) -> str:
+        if isinstance(dim, int):
+            return author.ints(dim)
+        named = (known_size(author, site, form, one) for one in (other, dim))
+        return made_from(axis) or next(filter(None, named), "")
+
+    pairs = zip(dims, _outside(site, collected, dims), strict=True)
+    return [size(axis, *pair) for axis, pair in enumerate(pairs)]
 
 
 def known_size(author: Author, site: Site, form: LoopForm, dim: Dim) -> str:

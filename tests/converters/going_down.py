@@ -5,8 +5,9 @@ same there, and once it was taken up again.
         [--place PLACE ...] [--peer] [--jobs N] [--page]
 
 A case goes down as it is, every input fed, and `fixed`: all inputs but the first are initializers,
-as exporters write axes and sizes. Prints each difference, and what stops how many cases. `--peer`
-lets onnx's own converter take them down, too; `--page` writes `docs/opset-down.md`.
+as exporters write axes and sizes, at the top of the model or in the body of an If, a Loop or a
+function. Prints each difference, and what stops how many cases. `--peer` lets onnx's own converter
+take down those at the top, too; `--page` writes `docs/opset-down.md`, from all places and with it.
 """
 
 from __future__ import annotations
@@ -76,11 +77,17 @@ def go_down(
     for case in cases:
         own = Model(case.model).opset()
         for form, model, feeds in _forms(case):
-            for place in places:
+            for place in _places(model, places):
                 trial = Trial(case, form, place, *placed(model, place), feeds, ort)
                 for target in targets:
                     if target < own:
-                        yield trial.gone(target, own, peer=peer)
+                        yield trial.gone(target, own, peer=peer and place == "main")
+
+
+def _places(model: ModelProto, places: Sequence[str]) -> list[str]:
+    """Those that a model can stand in: a Loop collects tensors only."""
+    collects = all(value.type.HasField("tensor_type") for value in model.graph.output)
+    return [place for place in places if place != "loop" or collects]
 
 
 @dataclass(frozen=True)
@@ -194,7 +201,7 @@ def cases_of(ops: Sequence[str]) -> list[Case]:
 
 _HEAD = """# How far down onnx's test cases go
 
-Made by `PYTHONPATH=.:tests/verify python tests/converters/going_down.py --peer --page`.
+Made by `PYTHONPATH=.:tests/verify python tests/converters/going_down.py --page`.
 
 Every case of `onnx.backend.test.case.node` and `.model` whose results can be compared, taken from
 its own opset down to {targets}: as it is, and with all inputs but the first as initializers
@@ -206,10 +213,16 @@ compared in the same way.
 | target | same here | refused here | wrong here | same by onnx | not converted | wrong |
 |---|---|---|---|---|---|---|
 {counts}
-Each case, with the oldest of these opsets that it reaches, and what stops it there.
+In the body of an If, a Loop and a function, where a Loop collects the results of two iterations:
 
-| case | reaches | why no further |
-|---|---|---|
+| in | same here | refused here | wrong here |
+|---|---|---|---|
+{inside}
+Each case, with the oldest of these opsets that it reaches at the top of a model, and what stops it
+there; and in which bodies it goes less far, and why.
+
+| case | reaches | why no further | in bodies |
+|---|---|---|---|
 {rows}"""
 
 
@@ -217,33 +230,55 @@ def page(found: Sequence[Gone]) -> str:
     """`docs/opset-down.md`."""
     counts = ""
     for target in TARGETS:
-        here = [gone for gone in found if gone.target == target]
-        ours = Counter(_outcome(gone) for gone in here)
+        here = [gone for gone in found if gone.target == target and gone.place == "main"]
         peers = Counter(
             gone.peer if gone.peer in ("right", "wrong", "not run") else "stopped" for gone in here
         )
-        cells = (target, ours["same"], ours["refused"], ours["wrong"])
-        cells += (peers["right"], peers["stopped"], peers["wrong"])
-        counts += f"| {' | '.join(map(str, cells))} |\n"
-    by_case: dict[tuple[str, str], list[Gone]] = {}
+        counts += _line(target, *_counted(here), peers["right"], peers["stopped"], peers["wrong"])
+    inside = ""
+    for place in EVERYWHERE:
+        if place != "main":
+            inside += _line(place, *_counted([gone for gone in found if gone.place == place]))
+    by_case: dict[tuple[str, str], dict[str, list[Gone]]] = {}
     for gone in found:
-        by_case.setdefault((gone.case, gone.form), []).append(gone)
-    rows = "".join(_row(*key, steps) for key, steps in sorted(by_case.items()))
+        by_place = by_case.setdefault((gone.case, gone.form), {})
+        by_place.setdefault(gone.place, []).append(gone)
+    rows = "".join(_row(*key, by_place) for key, by_place in sorted(by_case.items()))
     targets = ", ".join(map(str, TARGETS))
-    return _HEAD.format(targets=targets, counts=counts, rows=rows)
+    return _HEAD.format(targets=targets, counts=counts, inside=inside, rows=rows)
+
+
+def _line(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |\n"
+
+
+def _counted(found: Sequence[Gone]) -> tuple[int, int, int]:
+    outcomes = Counter(_outcome(gone) for gone in found)
+    return outcomes["same"], outcomes["refused"], outcomes["wrong"]
 
 
 def _outcome(gone: Gone) -> str:
     return "wrong" if gone.wrong else "refused" if gone.refused else "same"
 
 
-def _row(case: str, form: str, steps: Sequence[Gone]) -> str:
+def _row(case: str, form: str, by_place: dict[str, list[Gone]]) -> str:
     name = case.removeprefix("test_") + (" (fixed)" if form == "fixed" else "")
+    reached, reason = _reached(by_place.pop("main"))
+    inside: dict[str, list[str]] = {}
+    for place, steps in by_place.items():
+        least, why = _reached(steps)
+        if least != reached:
+            inside.setdefault(f"{least}: {why}", []).append(place)
+    less = "; ".join(f"{', '.join(places)} {what}" for what, places in inside.items())
+    return _line(name, reached, reason, less)
+
+
+def _reached(steps: Sequence[Gone]) -> tuple[str, str]:
+    """The oldest opset that a case reaches in one place, and what stops it there."""
     same = [gone.target for gone in steps if _outcome(gone) == "same"]
     stopped = next((gone for gone in steps if _outcome(gone) != "same"), None)
     reason = "" if stopped is None else stopped.wrong or _reason(stopped.refused)
-    reason = " ".join(reason.split()).replace("|", "\\|")
-    return f"| {name} | {min(same) if same else 'its own'} | {reason} |\n"
+    return f"{min(same)}" if same else "its own", " ".join(reason.split()).replace("|", "\\|")
 
 
 def _reason(refused: str) -> str:
@@ -272,6 +307,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        given.place, given.peer = EVERYWHERE, True
     stopped: Counter[str] = Counter()
     counts: Counter[str] = Counter()
     with ProcessPoolExecutor(given.jobs) as pool:

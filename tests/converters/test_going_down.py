@@ -13,7 +13,6 @@ from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 
 #: onnxruntime's Scan asks for the ranks of its outputs, which no Reshape of opset 13 infers from
 #: computed sizes; optimized, as users run it, it loads them.
-_NO_LOOP = "but only tensors can be collected"  # the case has no place in a Loop
 _NO_RANK = "Subgraph must have the shape set for all outputs"
 
 
@@ -28,7 +27,7 @@ def wrong(found: list[Gone]) -> list[str]:
 
 def is_known(gone: Gone) -> bool:
     """Whether onnxruntime, not the conversion, is known to answer otherwise."""
-    return _NO_RANK in gone.wrong or (gone.place == "loop" and _NO_LOOP in gone.wrong)
+    return _NO_RANK in gone.wrong
 
 
 def same(found: list[Gone]) -> int:

@@ -372,3 +372,36 @@ def test_a_body_that_does_not_run_is_seen_to_be_fed_other_sizes_than_it_declares
     }""")
     outcome = RUN(model, {"s": np.ones(size, np.float32), "n": np.array(trips)})
     assert (outcome.misfed, outcome.idle) == (misfed, not trips)
+
+
+@pytest.mark.parametrize(("size", "misfed"), [(2, True), (3, False)])
+@pytest.mark.parametrize("declared", ["3", "B"])
+def test_a_body_that_does_not_run_is_seen_to_declare_other_sizes_than_it_would_give(
+    declared: str, size: int, misfed: bool
+) -> None:
+    text = """
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N] x, float[B] batch, int64 n) => (float[M,N] y, float[M,B] z) {
+      y, z = Loop (n, "") <body = b (int64 i, bool go) => (bool on, float[D] a, float[B] c) {
+        on = Identity (go) a = Neg (x) c = Neg (batch) }>
+    }"""
+    model = parser.parse_model(text.replace("D]", f"{declared}]"))
+    ones = {"x": np.ones(size, np.float32), "batch": np.ones(3, np.float32)}
+    assert RUN(model, {**ones, "n": np.array(0)}).misfed == misfed
+    assert not RUN(model, {**ones, "n": np.array(1)}).misfed
+
+
+@pytest.mark.parametrize(("size", "misfed"), [(2, True), (3, False)])
+def test_a_body_that_does_not_run_is_seen_to_feed_a_loop_other_sizes_than_that_declares(
+    size: int, misfed: bool
+) -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N] x, int64 n) => (float[M,K] y) {
+      y = Loop (n, "") <body = b (int64 i, bool go) => (bool on, float[K] a) {
+        on = Identity (go)
+        a = Loop (n, go, x) <body = c (int64 j, bool run, float[3] s) => (bool more, float[3] t) {
+          more = Identity (run) t = Neg (s) }> }>
+    }""")
+    feeds = {"x": np.ones(size, np.float32), "n": np.array(0)}
+    assert RUN(model, feeds).misfed == misfed

@@ -22,7 +22,7 @@ from passes.types.value_types import Dim, dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Cleaning
-from passes.writing.element_sizes import element_type, shape_of_none, sizes_of
+from passes.writing.element_sizes import element_dims, shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
 from passes.writing.tidy import Tidy, small
 
@@ -34,8 +34,8 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
         Refused: `unknown-shape` where the rank is unknown, `opset-too-old` where a size is known
             only at run time, and the opset cannot create a tensor of such a size.
     """
-    known = element_type(site, collected)
-    dims = dims_of(known)
+    known = site.body_type_of("body", collected.body_output)
+    dims = element_dims(site, collected)
     if dims is None or not elem_type_of(known):
         raise Refused(
             "unknown-shape",
@@ -43,7 +43,7 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
             [site.path, collected.body_output],
         )
     if author.opset >= HAS_CONSTANT_OF_SHAPE:
-        sizes = sizes_of(author, site, form, collected.body_output, dims)
+        sizes = sizes_of(author, site, form, collected, dims)
         if any(sizes[axis] for axis, dim in enumerate(dims) if not isinstance(dim, int)):
             sizes = [size or author.ints(0) for size in sizes]
             none = shape_of_none(author, sizes, collected.axis)

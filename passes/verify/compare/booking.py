@@ -32,7 +32,7 @@ _MISSING_KERNEL = re.compile(r"implementation for \S+?\((\d+)\)")
 #: Of its operators every onnxruntime in use has the kernels that it will ever have.
 _COMPLETE_OPSET = 21
 _NOTHING_SCANNED = "a Scan has nothing to scan, which was assumed not to be"
-_MISFED = "a loop without iterations is fed other sizes than its body declares"
+_MISFED = "the body of a loop without iterations declares other sizes than it is fed or gives"
 _RESIZED = "a loop's body returns other sizes than it declares"
 
 

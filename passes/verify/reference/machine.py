@@ -65,8 +65,8 @@ class Machine:
     #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
     idle_scan: bool = False
-    #: Whether such a one was fed sizes that its body declares otherwise, and whether one that ran
-    #: changed the size of a state from such a one, or collects what its body declares otherwise.
+    #: Whether the body of such a one declares other sizes than it is fed or would give; and whether
+    #: one that ran changed the size of a state so, or collects what its body declares otherwise.
     misfed: bool = False
     undeclared: bool = False
     #: What nodes with bodies did.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 from onnx import (
     GraphProto,
     ModelProto,
+    NodeProto,
     TypeProto,
     ValueInfoProto,
     helper,
@@ -19,6 +21,7 @@ from onnx import (
 from passes.ir.operators import op_of
 from passes.types.shape_inference import infer_shapes
 from passes.verify.executor import Array, Value
+from passes.verify.reference.control_flow.static_sizes import Sizes
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.value_types import known_dtype, known_shape, type_of
 
@@ -27,30 +30,49 @@ from passes.verify.reference.value_types import known_dtype, known_shape, type_o
 _SMALL = 64
 
 
+@dataclass(frozen=True)
+class Found:
+    """What shape inference says of a body's outputs. `odd`: a Loop in it is fed other sizes than
+    its body declares."""
+
+    types: Sequence[TypeProto]
+    odd: bool = False
+
+
 def output_types(
     body: Evaluator,
     inputs: dict[str, TypeProto],
     captured: Mapping[str, Value],
-    known: dict[Any, list[TypeProto]],
+    known: dict[Any, Found],
     *,
     by_type: Collection[str] = (),
 ) -> list[TypeProto]:
     """The types of the outputs of `body` when it is fed `inputs` and sees `captured`.
 
     What the body declares comes first; shape inference fills in the rest. Of the captured values
-    in `by_type` it sees no elements. `known` caches the answers.
+    in `by_type` it sees no elements. `known` caches what it says.
     """
+    found = inferred_types(body, inputs, captured, known, by_type=by_type).types
+    declared = [value.type for value in body.proto_.output]
+    return [_merged(own, other) for own, other in zip(declared, found, strict=True)]
+
+
+def inferred_types(
+    body: Evaluator,
+    inputs: dict[str, TypeProto],
+    captured: Mapping[str, Value],
+    known: dict[Any, Found],
+    *,
+    by_type: Collection[str] = (),
+) -> Found:
+    """The same without what the body declares of its outputs."""
     key = (
         tuple((name, kind.SerializeToString()) for name, kind in inputs.items()),
         tuple((name, _told_by(value, name in by_type)) for name, value in captured.items()),
     )
     if key not in known:
         model = _as_model(body, inputs, captured, by_type)
-        declared = [value.type for value in body.proto_.output]
-        known[key] = [
-            _merged(own, found)
-            for own, found in zip(declared, _inferred(model, len(declared)), strict=True)
-        ]
+        known[key] = _inferred(model, len(body.proto_.output))
     return known[key]
 
 
@@ -112,16 +134,34 @@ def _is_small(value: Value) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray) and value.size <= _SMALL and value.dtype.kind in "iub"
 
 
-def _inferred(model: ModelProto, count: int) -> list[TypeProto]:
+def _inferred(model: ModelProto, count: int) -> Found:
     """What shape inference says of the outputs; nothing where it gives up."""
     try:
         found = infer_shapes(model)
         if _declare_states(found.graph):
             found = infer_shapes(found)
     except (shape_inference.InferenceError, RuntimeError, ValueError):
-        return [TypeProto()] * count
+        return Found([TypeProto()] * count)
     types = _types(found.graph)
-    return [types.get(value.name, TypeProto()) for value in found.graph.output]
+    return Found(
+        [types.get(value.name, TypeProto()) for value in found.graph.output],
+        any(_is_misfed(node, types) for node in found.graph.node if op_of(node) == "Loop"),
+    )
+
+
+def _is_misfed(loop: NodeProto, types: Mapping[str, TypeProto]) -> bool:
+    """Whether the first states of a Loop have other sizes than its body declares."""
+    (body,) = (attribute.g for attribute in loop.attribute if attribute.name == "body")
+    pairs = zip(loop.input[2:], body.input[2:], strict=False)
+    return any(
+        at_odds(types.get(name, TypeProto()), known_shape(value.type)) for name, value in pairs
+    )
+
+
+def at_odds(kind: TypeProto, sizes: Sizes) -> bool:
+    """Whether a size of the type differs from what is known otherwise."""
+    pairs = zip(known_shape(kind) or [], sizes or [], strict=False)
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _types(graph: GraphProto) -> dict[str, TypeProto]:

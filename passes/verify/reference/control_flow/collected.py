@@ -9,9 +9,15 @@ import numpy as np
 from onnx import TypeProto
 
 from passes.verify.executor import Array, CannotRun, Value
-from passes.verify.reference.control_flow.body_types import computed, output_types
+from passes.verify.reference.control_flow.body_types import (
+    Found,
+    at_odds,
+    computed,
+    inferred_types,
+    output_types,
+)
 from passes.verify.reference.control_flow.holder import Holder
-from passes.verify.reference.control_flow.static_sizes import NONE, Sizes
+from passes.verify.reference.control_flow.static_sizes import NONE, Sizes, Symbols, sizes_of
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
 from passes.verify.reference.machine import Frame
@@ -56,7 +62,7 @@ class Elements:
         self.holder = holder
         self.body = body
         self.first = first
-        self._known: dict[Any, list[TypeProto]] = {}
+        self._known: dict[Any, Found] = {}
 
     def blanks(
         self, inputs: dict[str, TypeProto], frame: Frame, place: Sequence[tuple[int, ...]]
@@ -66,23 +72,38 @@ class Elements:
         Per output, `place` has the axis followed by the lengths to insert there. Dims of an
         element are what the body's types say given those of what it is fed and captures, else
         what the types of the whole model say, else 0. Where the types of the model leave
-        them open, the run is marked as one with guessed shapes. Raises `CannotRun` when the type
-        is unknown.
+        them open, the run is marked as one with guessed shapes; where what the body declares is not
+        so, as one that was misfed. Raises `CannotRun` when the type is unknown.
         """
         body, known = self.body, self._known
         captured = {name: frame.values[name] for name in body.captured if name in frame.values}
         kinds = output_types(body, inputs, captured, known)[self.first :]
-        static = self._static(inputs, captured, frame)
+        symbols = self._symbols(frame)
+        found = inferred_types(body, inputs, captured, known)
+        if found.odd or any(
+            at_odds(kind, sizes_of(value.type, symbols))
+            for kind, value in zip(found.types, body.proto_.output, strict=True)
+        ):
+            self.holder.machine.misfed = True
+        static = self._static(inputs, captured, symbols)
         shapes = [_shape(kind, found) for kind, found in zip(kinds, static, strict=True)]
-        if shapes != static or any(map(_are_at_odds, kinds, static)):
+        if shapes != static or any(map(at_odds, kinds, static)):
             self.holder.machine.guessed_shapes = True
         return [
             self._blank(index, known_dtype(kind), shape, where)
             for index, (kind, shape, where) in enumerate(zip(kinds, shapes, place, strict=True))
         ]
 
+    def _symbols(self, frame: Frame) -> Symbols:
+        """What symbols stand for where the loop stands."""
+        around, read = self.holder.around, [*filter(None, self.holder.node.input)]
+        if self.body.scope is None or around.scope is None:
+            return {}
+        static = self.holder.machine.static
+        return static.symbols(around.scope, [*read, *self.body.captured], frame.values)
+
     def _static(
-        self, inputs: dict[str, TypeProto], captured: dict[str, Value], frame: Frame
+        self, inputs: dict[str, TypeProto], captured: dict[str, Value], symbols: Symbols
     ) -> list[Sizes]:
         """The dims that do not depend on what the model computes.
 
@@ -94,8 +115,6 @@ class Elements:
             known = output_types(body, inputs, captured, self._known, by_type=unfixed)
             return [known_shape(kind) for kind in known[self.first :]]
         static = self.holder.machine.static
-        read = [*filter(None, self.holder.node.input), *body.captured]
-        symbols = static.symbols(around.scope, read, frame.values)
         types = {
             name: _sized(kind, static.of(body.scope, name, symbols))
             for name, kind in inputs.items()
@@ -142,12 +161,6 @@ def _shape(kind: TypeProto, sizes: Sizes) -> list[int]:
         max(dim or 0, 0) if size in (None, dim) else 0
         for dim, size in zip(dims, others, strict=True)
     ]
-
-
-def _are_at_odds(kind: TypeProto, sizes: Sizes) -> bool:
-    """Whether a size of the type differs from what is known otherwise."""
-    pairs = zip(known_shape(kind) or [], sizes or [], strict=False)
-    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _completed(dims: Sizes, others: Sizes) -> Sizes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from onnx import ModelProto
+from onnx import ModelProto, TypeProto
 
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
@@ -18,6 +18,14 @@ NONE = -1  # the size of what has none
 
 Sizes = list[int | None] | None
 Symbols = Mapping[Dim, int | None]
+
+
+def sizes_of(kind: TypeProto | None, symbols: Symbols) -> Sizes:
+    """The sizes of a type where symbols stand for these; None without a rank."""
+    dims = dims_of(kind)
+    if dims is None:
+        return None
+    return [dim if isinstance(dim, int) else symbols.get(dim) for dim in dims]
 
 
 @dataclass
@@ -42,10 +50,7 @@ class StaticSizes:
 
     def of(self, scope: Scope, name: str, symbols: Symbols) -> Sizes:
         """The sizes of what `name` means in a scope; None without a rank."""
-        dims = dims_of(self._types.of(scope, name))
-        if dims is None:
-            return None
-        return [dim if isinstance(dim, int) else symbols.get(dim) for dim in dims]
+        return sizes_of(self._types.of(scope, name), symbols)
 
     @cached_property
     def _types(self) -> ValueTypes:
