@@ -115,14 +115,14 @@ class Sweep:
             if edit is not None and not found.edits.keys().isdisjoint(edit.covered):
                 self.outcome.rewritten.pop()  # it waits for the outcome of these nodes
             elif edit is not None:
-                self._rest_on(found.scope, first, last)
+                self._rest_on(found, first, last)
                 found.edits[index] = edit
                 found.add(edit.initializers)
                 covered.update(edit.covered)
                 if len(edit.nodes) >= _MANY:
                     found.large[index] = len(self.outcome.rewritten) - 1
 
-    def _rest_on(self, scope: Scope, first: int, last: int) -> None:
+    def _rest_on(self, found: _Found, first: int, last: int) -> None:
         """Let the newest Edit depend on what those in the bodies of its node, from `first` to
         `last`, depend on in this graph, and be no more exact: its region begins with these bodies
         as they were."""
@@ -136,21 +136,29 @@ class Sweep:
             newest.edit,
             exact=newest.edit.exact and all(written.exact for written in inside),
             claim=replace(newest.edit.claim, reduction=max(terms)),
-            context=self._context(scope, newest, [node for edit in edits for node in edit.context]),
+            context=self._context(found, newest, [node for edit in edits for node in edit.context]),
         )
         self.outcome.rewritten[-1] = replace(newest, written=edit)
 
     def _context(
-        self, scope: Scope, newest: Rewritten, nodes: Sequence[NodeProto]
+        self, so_far: _Found, newest: Rewritten, nodes: Sequence[NodeProto]
     ) -> tuple[NodeProto, ...]:
-        """What an Edit depends on in this graph, where those in its bodies depend on `nodes`."""
+        """What an Edit depends on in this graph, where those in its bodies depend on `nodes`: on
+        one that was rewritten here, with what that depended on."""
         if not nodes:
             return newest.edit.context
+        scope = so_far.scope
         positions = self.outcome.model.index(scope.owner).positions
+        rewritten = [
+            node
+            for name in (node.output[0] for node in nodes)
+            if name in positions and positions[name] in so_far.edits
+            for node in so_far.edits[positions[name]].context
+        ]
         bodies = [graph for _, graph in scoping.subgraphs(newest.node)]
         read = {name for node in newest.replaced for name in scoping.free_names(node)}
         drawn = held_to_declared(nodes, [value.name for graph in bodies for value in graph.input])
-        outputs = {node.output[0] for node in (*nodes, *newest.edit.context)}
+        outputs = {node.output[0] for node in (*nodes, *rewritten, *newest.edit.context)}
         found = []
         for position in sorted({positions[name] for name in outputs if name in positions})[::-1]:
             node = scope.owner.node[position]

@@ -75,7 +75,7 @@ class Outcome:
     the watched names had each time that node was about to run. `idle`: a loop, or a row of a
     Scan-8, ran no iteration; `idle_scan`: one of a Scan did; `misfed`: the body of one that ran
     none declares other sizes than it is fed or would give; `undeclared`: one that ran changed the
-    size of a state from one that its body rules out, or collects what it declares otherwise;
+    size of a state from or to one that its body rules out, or collects what it declares otherwise;
     `reached` is what Ifs, loops and masks did; the reference executor reports it.
     """
 

@@ -114,4 +114,5 @@ def _of_negated(op: str, count: int, opset: int) -> list[NodeProto]:
 
 def may_be_estranged(op: str, value: Value) -> bool:
     """Whether what reads the result can take other numbers: no index and no size is computed so."""
-    return value.elem in (*FLOATS, BOOL) or op in ("Less", "Greater", "Equal")
+    taken = value.elem in (*FLOATS, BOOL) or op in ("Less", "Greater", "Equal")
+    return taken and not value.sequence

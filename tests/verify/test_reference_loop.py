@@ -405,3 +405,16 @@ def test_a_body_that_does_not_run_is_seen_to_feed_a_loop_other_sizes_than_that_d
     }""")
     feeds = {"x": np.ones(size, np.float32), "n": np.array(0)}
     assert RUN(model, feeds).misfed == misfed
+
+
+def test_a_state_that_changes_to_a_size_that_its_body_rules_out_is_noted() -> None:
+    model = parser.parse_model("""
+    <ir_version: 8, opset_import: ["": 16]>
+    g (float[N] x, float[4] s) => (float[M] h) {
+      n = Constant <value_int = 2> ()
+      h = Loop (n, "", s) <body = b (int64 i, bool go, float[4] a) => (bool on, float[4] b) {
+        on = Identity (go) b = Neg (x) }>
+    }""")
+    start = np.ones(4, np.float32)
+    assert RUN(model, {"x": np.ones(3, np.float32), "s": start}).undeclared
+    assert not RUN(model, {"x": np.ones(4, np.float32), "s": start}).undeclared

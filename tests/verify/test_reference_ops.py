@@ -164,3 +164,35 @@ def test_attention_whose_scores_overflow_is_no_answer() -> None:
     np.testing.assert_array_equal(answer.outputs["y"], np.ones((1, 1, 1, 2)))
     with pytest.raises(CannotRun, match="overflow"):
         RUN(model, {"q": large, "k": -large.repeat(2, axis=2), "v": ones}, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [((2, 1), (1, 1)), ((1,), (1, 3)), ((3, 1), (1,)), ((1,), (1,))]
+)
+def test_a_product_leaves_out_no_nan(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    """0 times NaN is NaN, which BLAS may skip; whatever else is multiplied."""
+    text = (
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (float[A] a, float[B] b) => (y) { y = MatMul (a, b) }"
+    )
+    sizes = [",".join(map(str, shape)) for shape in (a, b)]
+    model = parser.parse_model(text.replace("A]", f"{sizes[0]}]").replace("B]", f"{sizes[1]}]"))
+    feeds = {"a": np.full(a, np.nan, np.float32), "b": np.zeros(b, np.float32)}
+    answer = np.asarray(RUN(model, feeds).outputs["y"])
+    assert answer.shape == np.matmul(feeds["a"], feeds["b"]).shape
+    assert np.isnan(answer).all()
+
+
+def test_products_are_rounded_alike_wherever_the_operands_stand() -> None:
+    """Of columns of a matrix, as a Scan along its second axis takes them."""
+    rng = np.random.default_rng(0)
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]> '
+        "g (float[4] a, float[4,3] b) => (float[3] y) { y = MatMul (a, b) }"
+    )
+    for _ in range(50):
+        rows = rng.standard_normal((4, 5)).astype(np.float32)
+        weights = rng.standard_normal((4, 3)).astype(np.float32)
+        one = RUN(model, {"a": rows[:, 2], "b": weights}).outputs["y"]
+        other = RUN(model, {"a": rows[:, 2].copy(), "b": weights}).outputs["y"]
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -24,6 +24,10 @@ def declared_size(site: Site, tensor: str, axis: int) -> Dim:
     return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
 
 
+#: What a condition may leave empty though nothing that is read is.
+_CONDITIONAL = ("If", "Loop")
+
+
 @dataclass(frozen=True)
 class TripCount:
     """The trip count of a Scan-8, Scan or Loop at its site; each fact is computed on demand.
@@ -135,18 +139,22 @@ class TripCount:
 
     @cached_property
     def runs_if_non_empty(self) -> bool:
-        """Whether an iteration runs in every run of the model in which no input has a size of 0."""
+        """Whether an iteration runs in every run of the model in which no size is 0, but for those
+        that conditions decide."""
         if not self._is_loop:
             return not self.never_runs
-        sizes = all(self._is_size_of_input(atom) and n > 0 for atom, n in self.size.terms)
+        sizes = all(self._is_size(atom) and n > 0 for atom, n in self.size.terms)
         least = self.size.constant + sum(count for _, count in self.size.terms)
         some = not self.starts and sizes and self.size.fits() and least >= 1
         return some or self._surely_runs
 
-    def _is_size_of_input(self, atom: Atom) -> bool:
-        """Whether it is the size of what no node computes; a computed one may be 0 by values."""
-        model, scope = self.site.model, self.site.scope
-        return atom.axis is not None and model.visible_producer(scope, atom.tensor) is None
+    def _is_size(self, atom: Atom) -> bool:
+        """Whether it is the size of an axis, and none that a condition decides: the user
+        promised that the others are not 0."""
+        if atom.axis is None:
+            return False
+        producer = self.site.model.visible_producer(self.site.scope, atom.tensor)
+        return producer is None or op_of(producer) not in _CONDITIONAL
 
     @cached_property
     def evidently_runs(self) -> bool:

@@ -84,8 +84,9 @@ def peel(site: Site) -> Edit:
         f"the {'last' if last else 'first'} iteration"
     )
     refuse_known_failure(site, edit)
-    if count.static is not None or _collects_open_sizes(site, form):
-        edit = replace(edit, context=context_of(site))  # sizes of no rows may follow from it, too
+    rests = count.static is not None or count.rests_on_proof
+    if rests or _collects_open_sizes(site, form):  # sizes of no rows may follow from it, too
+        edit = replace(edit, context=context_of(site))
     return edit if form.kind is Kind.SCAN else replace(edit, claim=Claim(limit=Limit(2)))
 
 

@@ -114,10 +114,11 @@ class Holder:
 
     def resizes(self, body: Evaluator, name: str, before: Value, after: Value) -> None:
         """Note whether an iteration changes the size of the state `name` from one that the body
-        rules out."""
+        rules out, or to one."""
         if isinstance(before, np.ndarray) and isinstance(after, np.ndarray):
-            changes = before.shape != after.shape
-            self.machine.undeclared |= changes and not body.declares(name, before.shape)
+            both = before.shape, after.shape
+            declared = all(body.declares(name, shape) for shape in both)
+            self.machine.undeclared |= before.shape != after.shape and not declared
 
     def split(self, results: Sequence[Value], carried: int) -> tuple[list[Value], list[Value]]:
         """The outputs of a body as carried and collected ones."""
