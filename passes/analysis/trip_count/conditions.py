@@ -36,8 +36,7 @@ class Conditions:
     def inside(cls, site: Site, form: LoopForm) -> Conditions:
         """Conditions in the body of a Loop."""
         assert form.condition is not None
-        key = (*site.scope.key, site.place.index, "body")
-        scope = Scope(f"{site.path}.body", key, form.body, site.scope)
+        (scope,) = site.scope.inner(site.place.index)
         return cls(site.model, scope, form.condition.body_input)
 
     def always(self, name: str) -> bool:
@@ -67,3 +66,13 @@ def never_ends(site: Site, form: LoopForm) -> bool:
     if form.condition is None:
         return True
     return Conditions.inside(site, form).always(form.condition.body_output)
+
+
+def ends_with_its_count(model: Model, scope: Scope, index: int, opset: int) -> bool:
+    """Whether nothing but its trip count ends the Loop that stands at `index` of a scope."""
+    form = LoopForm.from_node(scope.owner.node[index], opset)
+    (body,) = scope.inner(index)
+    assert form.condition is not None
+    starts = Conditions(model, scope).always(form.condition.initial)
+    inside = Conditions(model, body, form.condition.body_input)
+    return starts and inside.always(form.condition.body_output)

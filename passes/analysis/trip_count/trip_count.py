@@ -7,7 +7,7 @@ from functools import cached_property
 
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.conditions import never_ends, starts_always
+from passes.analysis.trip_count.conditions import ends_with_its_count, never_ends, starts_always
 from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
@@ -22,10 +22,6 @@ def declared_size(site: Site, tensor: str, axis: int) -> Dim:
     """The size of an axis of an outer tensor by its type; None where that is unknown."""
     dims = dims_of(site.type_of(tensor))
     return dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
-
-
-#: What a condition may leave empty though nothing that is read is.
-_CONDITIONAL = ("If", "Loop")
 
 
 @dataclass(frozen=True)
@@ -153,8 +149,13 @@ class TripCount:
         promised that the others are not 0."""
         if atom.axis is None:
             return False
-        producer = self.site.model.visible_producer(self.site.scope, atom.tensor)
-        return producer is None or op_of(producer) not in _CONDITIONAL
+        model, home = self.site.model, self.site.model.home(self.site.scope, atom.tensor)
+        producer = None if home is None else model.producer(home.owner, atom.tensor)
+        if home is None or producer is None or op_of(producer) not in ("If", "Loop"):
+            return True
+        index = model.index(home.owner).positions[atom.tensor]
+        is_loop = op_of(producer) == "Loop"
+        return is_loop and ends_with_its_count(model, home, index, self.site.opset)
 
     @cached_property
     def evidently_runs(self) -> bool:
