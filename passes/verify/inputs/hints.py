@@ -91,8 +91,7 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
     if batched:
         _unify(dims, [(name, 0) for name in (*tensors, *states, *lengths)], _BATCH)
     _unify(dims, [(scanned.tensor, scanned.axis) for scanned in form.scanned], _TIME)
-    if not batched:
-        _take_sizes_of_body(dims, form)
+    _take_sizes_of_body(dims, form)
     return dims
 
 
@@ -103,14 +102,14 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
     anyway, so there a symbol outside stands for any size, unless inference made it up.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
-    rows = [(carried.initial, declared.get(carried.body_input), -1) for carried in form.carried]
+    batch = {0} if form.kind is Kind.SCAN_8 else set()
+    rows = [(carried.initial, declared.get(carried.body_input), batch) for carried in form.carried]
     for scanned in form.scanned:
         rank = len(dims.get(scanned.tensor, ()))
-        rows.append(
-            (scanned.tensor, declared.get(scanned.body_input), scanned.axis % rank if rank else -1)
-        )
-    for name, row, time in rows:
-        places = [place for place in range(len(dims.get(name, ()))) if place != time]
+        time = {scanned.axis % rank} if rank else set()
+        rows.append((scanned.tensor, declared.get(scanned.body_input), batch | time))
+    for name, row, outer in rows:
+        places = [place for place in range(len(dims.get(name, ()))) if place not in outer]
         if row is None or len(row) != len(places):
             continue
         for place, size in zip(places, row, strict=True):
@@ -119,7 +118,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
                 continue
             if known is None:
                 dims[name][place] = size
-            elif isinstance(known, str) and (form.kind is Kind.SCAN or known.startswith(INFERRED)):
+            elif isinstance(known, str) and (form.kind is not Kind.LOOP or known.startswith(INFERRED)):
                 for one_more in dims.values():
                     one_more[:] = [size if dim == known else dim for dim in one_more]
 

@@ -11,21 +11,25 @@ from onnx import (
     NodeProto,
     OperatorSetIdProto,
     TensorProto,
+    TensorShapeProto,
     TypeProto,
     ValueInfoProto,
     helper,
 )
 
+from passes.analysis.integers.affine import Affine
+from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.calls import called_functions
 from passes.ir.constants import Constants
 from passes.ir.names import Names
 from passes.ir.operators import plain_domain
-from passes.ir.scope import Scope
+from passes.ir.scope import Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.rule import Site
 from passes.types.likeness import digest_up_to_names
-from passes.types.value_types import is_known, tensor_type
+from passes.types.value_types import INFERRED, Dim, dims_of, is_known, tensor_type
 from passes.verify.executor import Value
 from passes.verify.inputs.draw import Hint
 from passes.verify.inputs.hints import hints_for
@@ -71,6 +75,7 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     reads = rewritten.reads
     fixed = {name: tensor for name in reads if (tensor := _fixed(round_, place.scope, name))}
     inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
+    _declare_sizes(inputs, round_, place)
     outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
     top = _outermost(place.scope)
     ends = (inputs, outputs)
@@ -156,6 +161,43 @@ def _input(
         elem_type = helper.np_dtype_to_tensor_dtype(sample.dtype)
         value.type.CopyFrom(tensor_type(elem_type, (None,) * sample.ndim))
     return value
+
+
+def _declare_sizes(inputs: Sequence[ValueInfoProto], round_: Round, place: Place) -> None:
+    """Give dims that inference left open, or made up a symbol for, the size that the model around
+    the region computes: a number, or the symbol of an input's dim that is the same size.
+
+    Exporters write a zero state as `Expand(0, Concat(Shape(x)[:1], [4]))`; drawn with other
+    sizes, such a state does not fit the loop that reads it.
+    """
+    tensors = [one for one in inputs if dims_of(one.type)]
+    if not any(_is_open(dim) for one in tensors for dim in dims_of(one.type) or ()):
+        return
+    opset = round_.model.opset(place.scope.owner)
+    integers = Integers(Site(round_.model, place, opset, opset, Names(()), round_.types))
+    known: dict[Affine, Dim] = {}
+    open_: list[tuple[TensorShapeProto.Dimension, Affine]] = []
+    for value in tensors:
+        for axis, dim in enumerate(dims_of(value.type) or ()):
+            size = integers.size(value.name, axis)
+            if size is None:
+                continue
+            if not _is_open(dim):
+                known.setdefault(size, dim)
+                continue
+            open_.append((value.type.tensor_type.shape.dim[axis], size))
+    for entry, size in open_:
+        dim = size.number if size.number is not None else known.get(size)
+        if isinstance(dim, int) and dim >= 0:
+            entry.dim_value = dim
+        elif isinstance(dim, str):
+            entry.dim_param = dim
+        else:
+            known[size] = entry.dim_param or None
+
+
+def _is_open(dim: Dim) -> bool:
+    return dim is None or (isinstance(dim, str) and dim.startswith(INFERRED))
 
 
 def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
