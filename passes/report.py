@@ -27,6 +27,8 @@ _FEW_UNREACHED = 3
 class Checked:
     """The verdict on one rewrite or on a whole model, in short.
 
+    `alike`: in all compared cases both sides have the same `bits`, the same `values` (only signs
+    of zeros differ), or are `near`.
     `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both.
     """
 
@@ -37,6 +39,7 @@ class Checked:
     max_absolute_error: float = 0.0
     max_relative_error: float = 0.0
     max_ulp_error: float = 0.0
+    alike: str = "bits"
     not_run: Sequence[str] = ()
     notes: Sequence[str] = ()
     unreached: Sequence[str] = ()
@@ -54,6 +57,7 @@ class Checked:
             _as_json(verification.errors.absolute),
             _as_json(verification.errors.relative),
             _as_json(verification.errors.ulp),
+            verification.errors.alike.name.lower(),
             verification.cut,
             verification.notes,
             [sentence(did, path) for (_, did), path in verification.unreached.items()],
@@ -68,7 +72,9 @@ class Checked:
             return f"{self.verdict} ({self.reason})"
         if not cases:
             return f"verified: {self.reason}"
-        exact = "" if self.max_absolute_error else ", bit-equal"
+        exact = {"bits": ", bit-equal", "values": ", equal but for signs of zero"}.get(
+            self.alike, ""
+        )
         where = f", at {self.same_as}, which is equal" if self.same_as else ""
         return f"verified: {', '.join(cases)}{exact}{where}"
 

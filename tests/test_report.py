@@ -15,7 +15,7 @@ from passes.ir.places import loop_of, walk_model
 from passes.ir.scope import Place, Scope
 from passes.report import Checked, Record, Report, Size
 from passes.rule import Edit, Refused, Rule
-from passes.verify.compare.compare import Errors
+from passes.verify.compare.compare import Alike, Errors
 from passes.verify.compare.verdicts import Tally, Verification
 from passes.writing.purposes import Extra
 
@@ -60,7 +60,7 @@ def test_a_verdict_in_short() -> None:
         "verified",
         "",
         tallies={"reference": Tally(compared=12), "onnxruntime": Tally(compared=3, crossed=6)},
-        errors=Errors(1e-6, 1e-7, 2),
+        errors=Errors(1e-6, 1e-7, 2, Alike.NEAR),
         notes=("one is slow",),
         cut=("large",),
     )
@@ -77,6 +77,11 @@ def test_a_verdict_in_short() -> None:
 
 def test_bit_equal_is_said() -> None:
     assert str(VERIFIED) == "verified: 12 cases in reference, 9 cases in onnxruntime, bit-equal"
+
+
+def test_and_where_signs_of_zero_differ_that() -> None:
+    zeros = replace(VERIFIED, alike="values")
+    assert str(zeros).endswith("9 cases in onnxruntime, equal but for signs of zero")
 
 
 def test_other_verdicts_say_why() -> None:

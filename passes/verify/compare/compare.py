@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,23 @@ class Difference:
     actual: Any = None
 
 
+class Alike(IntEnum):
+    """How much alike two outcomes are: `VALUES` where only signs of zeros differ."""
+
+    BITS = 0
+    VALUES = 1
+    NEAR = 2
+
+
 @dataclass(frozen=True)
 class Errors:
     """The worst float errors among finite elements: absolute, relative, in units in the last
-    place. All 0 where everything is bit-equal but for the sign of zeros."""
+    place, and how much `alike` all elements are."""
 
     absolute: float = 0.0
     relative: float = 0.0
     ulp: float = 0.0
+    alike: Alike = Alike.BITS
 
     def __or__(self, other: Errors) -> Errors:
         """The worse of both, measure by measure."""
@@ -46,10 +56,12 @@ class Errors:
             max(self.absolute, other.absolute),
             max(self.relative, other.relative),
             max(self.ulp, other.ulp),
+            max(self.alike, other.alike),
         )
 
 
 NO_ERRORS = Errors()
+VALUES = Tolerance("values")
 
 
 @dataclass(frozen=True)
@@ -172,7 +184,8 @@ def _compare_arrays(name: str, expected: Array, actual: Array, how: _How) -> Com
             return _elements(name, expected, actual, wrong, how, _errors(expected, actual))
     else:
         wrong = np.asarray(expected != actual)
-    return _elements(name, expected, actual, wrong, how)
+    errors = replace(NO_ERRORS, alike=Alike.NEAR) if wrong.any() else NO_ERRORS
+    return _elements(name, expected, actual, wrong, how, errors)
 
 
 def _elements(
@@ -213,11 +226,17 @@ def _errors(expected: Array, actual: Array) -> Errors:
     if not expected.size:
         return NO_ERRORS
     absolute = absolute_errors(expected, actual)
+    alike = Alike.BITS
+    if unequal(expected, actual, BITS).any():
+        alike = Alike.NEAR if unequal(expected, actual, VALUES).any() else Alike.VALUES
     magnitude = np.abs(expected.astype(np.float64))
     relative = np.divide(absolute, magnitude, out=np.zeros_like(absolute), where=magnitude > 0)
     relative[~np.isfinite(relative)] = 0.0
     return Errors(
-        float(absolute.max()), float(relative.max()), float(ulp_errors(expected, actual).max())
+        float(absolute.max()),
+        float(relative.max()),
+        float(ulp_errors(expected, actual).max()),
+        alike,
     )
 
 

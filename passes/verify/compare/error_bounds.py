@@ -4,7 +4,8 @@ A rewrite that adds up in another order rounds otherwise. What that may change i
 guessed: the original runs again, its arithmetic perturbed in every operator, and each element may
 differ by what it then moves, and no further. So a coarse dtype or a large number elsewhere allows
 nothing here, and where a recurrence makes anything of its roundings, its elements prove nothing.
-Whole numbers, bools and strings must agree but where a perturbed run gives them another value.
+Whole numbers, bools and strings must agree but where a perturbed run gives them another value, and
+there only within what such runs give.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from passes.verify.compare.compare import compare
-from passes.verify.compare.tolerance import Tolerance, unequal
+from passes.verify.compare.tolerance import Reach, Tolerance, unequal
 from passes.verify.compare.trial import AUTHORITY, Side
 from passes.verify.executor import Array, Feeds, Outcome, Value
 from passes.verify.inputs.arrays import is_float
@@ -31,10 +32,6 @@ _RUNS = (1, 4, 16, 64)
 _FEW = {1: 1.0, 4: 0.25, 16: 0.05, 64: 0.0}
 #: How much longer than any other run one that is perturbed may take.
 _PATIENCE = 4.0
-#: How much further than the furthest perturbed run an element may lie.
-_FACTOR = 4.0
-#: An element that moves by this part of itself proves nothing.
-_LOOSE = 0.05
 #: Among elements that prove nothing, one in so many may lie further off than any run was seen.
 _OUTLIERS = 0.02
 
@@ -88,15 +85,17 @@ class ErrorBounds:
         `near`: what is equal anyway. `executor` ran the original, if the reference executor
         cannot. Raises OutOfTime and NotMeasured.
         """
+        overflowed = 0
         if _overflows(case):
-            actual = replace(actual, outputs=_with_overflows(expected.outputs, actual.outputs))
+            outputs, overflowed = _with_overflows(expected.outputs, actual.outputs)
+            actual = replace(actual, outputs=outputs)
             if compare(expected, actual, near).agree:
-                return Settled(actual, 0)
+                return Settled(actual, overflowed)
         runs = self._runs(executor, case)
-        result = Settled(actual, 0)
+        result = Settled(actual, overflowed)
         for count in _RUNS:
             runs.extend_to(count, self.deadline)
-            result = _settle(expected, actual, runs, near)
+            result = _settle(expected, actual, runs, near, overflowed)
             left = compare(expected, result.outcome, near)
             total = sum(array.size for array in _arrays(list(expected.outputs.values())))
             if left.agree or left.wrong > max(1, _FEW[count] * total):
@@ -155,21 +154,28 @@ def _overflows(case: Case) -> bool:
     return case.kind == "special" and all(np.isfinite(array).all() for array in floats)
 
 
-def _with_overflows(expected: Mapping[str, Value], actual: Mapping[str, Value]) -> dict[str, Value]:
-    """What was expected in place of elements that are not finite, be they others."""
-    result = dict(actual)
+def _with_overflows(
+    expected: Mapping[str, Value], actual: Mapping[str, Value]
+) -> tuple[dict[str, Value], int]:
+    """What was expected in place of elements that are not finite on either side, but differ, and
+    how many those are: they prove nothing."""
+    result, count = dict(actual), 0
     for name, value in actual.items():
         own = expected.get(name)
         if not isinstance(own, np.ndarray) or not isinstance(value, np.ndarray):
             continue
         if own.shape == value.shape and own.dtype == value.dtype and is_float(own.dtype):
-            result[name] = np.where(~np.isfinite(own) & ~np.isfinite(value), own, value)
-    return result
+            other = ~np.isfinite(own) & ~np.isfinite(value) & ~(np.isnan(own) & np.isnan(value))
+            other &= own != value
+            result[name] = np.where(other, own, value)
+            count += int(np.count_nonzero(other))
+    return result, count
 
 
-def _settle(expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance) -> Settled:
+def _settle(
+    expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance, count: int
+) -> Settled:
     outputs: dict[str, Value] = {}
-    count = 0
     for name, value in actual.outputs.items():
         plain = None if runs.plain is None else runs.plain.outputs.get(name)
         others = [run.outputs.get(name) for run in runs.perturbed]
@@ -210,33 +216,24 @@ def _settled(
     ]
     if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
         return actual, 0  # how far complex numbers move is not measured
-    if not is_float(expected.dtype):
-        wrong = np.asarray(expected != actual)
-        moved = np.logical_or.reduce([np.asarray(array != plain) for array in like])
-        explained = wrong & moved
-        return np.where(explained, expected, actual), int(np.count_nonzero(explained))
+    reach = Reach(plain, like)
     with np.errstate(all="ignore"):
-        wrong = unequal(expected, actual, near)
-        explained, loose = _explained(expected, actual, plain, like, near)
-    loose &= wrong
-    return np.where(wrong & explained, expected, actual), int(np.count_nonzero(loose & explained))
+        if is_float(expected.dtype):
+            wrong = unequal(expected, actual, near)
+            explained, loose = reach.floats(expected, actual, near)
+        else:
+            wrong = np.asarray(expected != actual)
+            explained, loose = reach.values(expected, actual)
+        left = wrong & ~explained & loose & _is_finite(expected) & _is_finite(actual)
+        if np.count_nonzero(left) <= _OUTLIERS * np.count_nonzero(loose):
+            explained = explained | left
+    explained = wrong & explained
+    return np.where(explained, expected, actual), int(np.count_nonzero(loose & explained))
 
 
-def _explained(
-    expected: Array, actual: Array, plain: Array, perturbed: Sequence[Array], near: Tolerance
-) -> tuple[Array, Array]:
-    """bool arrays: where roundings explain a float, and where they could make it anything."""
-    wide = plain.astype(np.float64)
-    moves = np.abs(np.stack([array.astype(np.float64) for array in perturbed]) - wide)
-    jumps = np.logical_or.reduce([np.isfinite(array) != np.isfinite(plain) for array in perturbed])
-    furthest = np.where(np.isfinite(moves), moves, 0.0).max(axis=0)
-    errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
-    explained = (errors <= _FACTOR * furthest + near.allowed(expected)) | jumps
-    loose = (furthest > _LOOSE * np.abs(wide)) | jumps
-    left = ~explained & np.isfinite(errors)
-    if np.count_nonzero(left) <= _OUTLIERS * np.count_nonzero(loose):
-        explained |= left & loose
-    return np.asarray(explained), np.asarray(loose)
+def _is_finite(values: Array) -> Array:
+    """bool array; what is no float is not among the numbers that may lie further off."""
+    return np.isfinite(values) if is_float(values.dtype) else np.zeros(values.shape, bool)
 
 
 def _arrays(values: Sequence[Value]) -> list[np.ndarray[Any, Any]]:

@@ -1,7 +1,17 @@
-"""How far two floats may lie apart: bit-equal, equal but for the sign of zero, or near."""
+"""How far an element may differ: one function of what is expected, what is there, and a bound.
+
+| expected | actual | accepted |
+|---|---|---|
+| NaN | NaN | always; the payload does not count |
+| infinity | the same infinity | always |
+| 0.0 | -0.0 | unless bits are compared |
+| finite | finite | the same bits, the same number, or an error within the bound, by mode |
+| any | any other | only within the reach of roundings: see `Reach` |
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +19,11 @@ import ml_dtypes
 import numpy as np
 
 from passes.verify.executor import Array
+
+#: How much further than the furthest perturbed run an element may lie.
+_FACTOR = 4.0
+#: An element that moves by this part of itself proves nothing.
+LOOSE = 0.05
 
 
 @dataclass(frozen=True)
@@ -25,8 +40,10 @@ class Tolerance:
     floor: float = 0.0
 
     def allowed(self, expected: Array) -> Array:
-        """float64: the largest absolute error allowed of each element, for `near`."""
+        """float64: the largest absolute error allowed of each element, for `near`; 0 for what is
+        not finite."""
         size = np.maximum(np.abs(expected.astype(np.float64)), self.floor)
+        size = np.where(np.isfinite(size), size, 0.0)
         return np.asarray(float(ml_dtypes.finfo(expected.dtype).eps) * self.units * size)
 
 
@@ -44,6 +61,76 @@ def unequal(expected: Array, actual: Array, tolerance: Tolerance) -> Array:
     finite = np.isfinite(expected) & np.isfinite(actual)
     far = absolute_errors(expected, actual) > tolerance.allowed(expected)
     return np.asarray(different & (~finite | far))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The values that an element takes where the original runs with other roundings.
+
+    `plain` is what it gives without, `runs` what it gives with them; each an array of floats,
+    whole numbers, bools or strings, of one shape and dtype.
+    """
+
+    plain: Array
+    runs: Sequence[Array]
+
+    def moved(self) -> Array:
+        """bool array: the elements that any run changes."""
+        return np.asarray(np.logical_or.reduce([run != self.plain for run in self.runs]))
+
+    def values(self, expected: Array, actual: Array) -> tuple[Array, Array]:
+        """bool arrays for whole numbers, bools and strings: the elements within reach, and those
+        of them that prove nothing, which are all.
+
+        An element that a run changes may be any value that a run gave. A number may also lie
+        between those, or be off by as much as a float may that moves so little.
+        """
+        moved = self.moved()
+        if expected.dtype.kind not in "iu":
+            seen = np.logical_or.reduce([np.asarray(run == actual) for run in self.runs])
+            return moved & seen, moved
+        lowest = np.minimum.reduce([expected, self.plain, *self.runs])
+        highest = np.maximum.reduce([expected, self.plain, *self.runs])
+        between = (lowest <= actual) & (actual <= highest)
+        wide = expected.astype(np.float64)
+        span = highest.astype(np.float64) - lowest.astype(np.float64)
+        near = np.abs(actual.astype(np.float64) - wide) <= _FACTOR * span
+        tight = span <= LOOSE * np.abs(wide)
+        return np.asarray(moved & (between | (tight & near))), moved
+
+    def floats(self, expected: Array, actual: Array, near: Tolerance) -> tuple[Array, Array]:
+        """bool arrays: the floats within reach, and those that could be anything, so that they
+        prove nothing.
+
+        A finite element may be off by a multiple of how far the runs move it. What is finite in
+        some runs only may be what they give: NaN or an infinity that one of them gave, or a
+        number about where they lie. An infinity that no run changes stays that infinity.
+        """
+        wide = self.plain.astype(np.float64)
+        runs = np.stack([run.astype(np.float64) for run in self.runs])
+        moves = np.abs(runs - wide)
+        furthest = np.where(np.isfinite(moves), moves, 0.0).max(axis=0)
+        jumps = (np.isfinite(runs) != np.isfinite(wide)).any(axis=0)
+        errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+        finite = np.isfinite(expected) & np.isfinite(actual)
+        within = finite & (errors <= _FACTOR * furthest + near.allowed(expected))
+        within |= jumps & _is_among(actual.astype(np.float64), np.stack([wide, *runs]))
+        loose = (furthest > LOOSE * np.abs(wide)) | jumps
+        return np.asarray(within), np.asarray(loose)
+
+
+def _is_among(actual: Array, seen: Array) -> Array:
+    """bool array: whether float64 values are about what was `seen`, which has one axis more."""
+    finite = np.isfinite(seen)
+    lowest = np.where(finite, seen, np.inf).min(axis=0)
+    highest = np.where(finite, seen, -np.inf).max(axis=0)
+    size = np.maximum(np.abs(lowest), np.abs(highest))
+    slack = _FACTOR * np.maximum(highest - lowest, LOOSE * size)
+    above = (actual >= lowest - slack) | (seen == -np.inf).any(axis=0)
+    below = (actual <= highest + slack) | (seen == np.inf).any(axis=0)
+    number = np.isfinite(actual) & finite.any(axis=0) & above & below
+    same = np.isinf(actual) & (seen == actual).any(axis=0)
+    return np.asarray(number | same | (np.isnan(actual) & np.isnan(seen).any(axis=0)))
 
 
 def bits(array: Array) -> Array:

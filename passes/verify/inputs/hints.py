@@ -102,6 +102,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
     anyway, so there a symbol outside stands for any size, unless inference made it up.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
+    of_loop = form.kind is Kind.LOOP
     batch = {0} if form.kind is Kind.SCAN_8 else set()
     rows = [(carried.initial, declared.get(carried.body_input), batch) for carried in form.carried]
     for scanned in form.scanned:
@@ -118,7 +119,7 @@ def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
                 continue
             if known is None:
                 dims[name][place] = size
-            elif isinstance(known, str) and (form.kind is not Kind.LOOP or known.startswith(INFERRED)):
+            elif isinstance(known, str) and (not of_loop or known.startswith(INFERRED)):
                 for one_more in dims.values():
                     one_more[:] = [size if dim == known else dim for dim in one_more]
 
