@@ -44,6 +44,7 @@ class Checked:
     notes: Sequence[str] = ()
     unreached: Sequence[str] = ()
     same_as: str = ""
+    excuses: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verification: Verification) -> Checked:
@@ -61,6 +62,7 @@ class Checked:
             verification.cut,
             verification.notes,
             [sentence(did, path) for (_, did), path in verification.unreached.items()],
+            excuses=verification.excuses,
         )
 
     def __str__(self) -> str:

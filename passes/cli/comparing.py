@@ -12,6 +12,7 @@ from passes.report import Checked, Report, Size
 from passes.verify.compare.verdicts import Verification
 from passes.verify.inputs.hints import model_hints
 from passes.verify.installed import executors
+from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 
@@ -41,16 +42,13 @@ def compare_files(
         say("verifying")
     with executors(executor) as chosen:
         verification = verify(
-            sides[0].proto,
-            sides[1].proto,
-            executors=chosen,
-            seed=seed,
-            hints=model_hints(sides[0]),
-            exact=exact,
-            budget=budget,
-            base_dir=sides[0].base_dir,
-            base_dir_after=sides[1].base_dir,
-            given=given,
+            Models(sides[0].proto, sides[1].proto, sides[0].base_dir, sides[1].base_dir),
+            Terms(
+                chosen,
+                exact=exact,
+                inputs=Inputs(seed, model_hints(sides[0]), given),
+                limits=Limits(budget),
+            ),
         )
     opsets = (sides[0].opset(), sides[1].opset())
     sizes = (Size.of(sides[0]), Size.of(sides[1]))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from onnx import ModelProto
 
@@ -16,23 +15,24 @@ from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import dims_of
 from passes.verify import signature
 from passes.verify.compare import uninitialised
-from passes.verify.compare.booking import Booking
 from passes.verify.compare.coverage import nearby, unreached
 from passes.verify.compare.error_bounds import ErrorBounds
 from passes.verify.compare.exactness import mentioned_numbers
+from passes.verify.compare.excuses import Evidence, Ruling, ruling
 from passes.verify.compare.ledger import EMPTY, Ledger
-from passes.verify.compare.promise import Promise, Trier
-from passes.verify.compare.trial import AUTHORITY, Judge, OutOfTime, Ran, Side, Trial
-from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
-from passes.verify.executor import Event, Executor, Feeds
+from passes.verify.compare.promise import Trier
+from passes.verify.compare.strictness import Strictness
+from passes.verify.compare.table import Rules
+from passes.verify.compare.trial import AUTHORITY, OutOfTime, Ran, Side, Trial
+from passes.verify.compare.verdicts import Verification
+from passes.verify.executor import Event, Executor
 from passes.verify.inputs.agenda import Item, agenda
-from passes.verify.inputs.draw import CannotDraw, Case, Drawer, Hint
+from passes.verify.inputs.draw import CannotDraw, Case, Drawer
 from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.run_cost import RunCost
-
-__all__ = ["Failure", "Tally", "Verdict", "Verification", "verify"]
+from passes.verify.terms import Models, Terms
 
 #: Attempts at a case once another one found inputs on which the original runs.
 _FEW = 3
@@ -50,89 +50,72 @@ _SHORT = 0.5
 _ANSWERED = {"answered", "mismatch"}
 
 
-def verify(
-    before: ModelProto,
-    after: ModelProto,
-    *,
-    executors: Sequence[Executor],
-    seed: int = 0,
-    hints: Mapping[str, Hint] | None = None,
-    exact: bool = True,
-    reduction: int = 1,
-    budget: float = 60.0,
-    patience: float = 0.0,
-    case_timeout: float = 10.0,
-    base_dir: Path | None = None,
-    base_dir_after: Path | None = None,
-    given: Sequence[Feeds] = (),
-    max_cases: int | None = None,
-    accept: Callable[[Case], bool] | None = None,
-    sought: Sequence[Case] = (),
-    promise: Promise | None = None,
-    lenient: bool = False,
-    non_empty: bool = False,
-    lessons: Lessons | None = None,
-) -> Verification:
+def verify(models: Models, terms: Terms) -> Verification:
     """Run both models on the same inputs in every executor, and compare.
 
-    `executors`: the reference executor first, where it is there. `hints` say more of the
-    inputs than their types. `exact`: the rewrite only moves data, so floats are bit-equal;
-    otherwise they are equal on exact draws and near elsewhere, for sums of `reduction` terms.
-    `budget`, `patience` and `case_timeout` are in seconds; where no case was compared within the
-    budget, `patience` is what one may take beyond it. `base_dir` holds the external data of both
-    models, or of `before` alone where `base_dir_after` is given. `given` inputs come first.
-    `accept` selects the cases that count, where the rewrite may take something for granted.
-    `sought` are cases that were looked for, which come next. `promise`: what a user promised.
-    `lenient`: inputs on which the original fails do not count. `non_empty`: nor do differences
-    where a Scan of the original, be it an inner one, has nothing to scan. `lessons` learn of the
-    original what it takes, if not those that are made here.
-
-    The result depends on the models, the arguments and the executors alone; only where
+    The result depends on the models, the terms and the executors alone; only where
     `budget_exhausted`, or a time-out is among the reasons, it depends on time too. Never
     raises for what a model does.
     """
-    check = promise.check if promise else ""
+    before, after = models.before, models.after
+    executors, inputs, limits = terms.executors, terms.inputs, terms.limits
+    check = terms.promise.check if terms.promise else ""
     if sentence := signature.difference(before, after, check):
         return Verification("mismatch", sentence)
-    deadline = time.monotonic() + budget
-    ledger = Ledger([executor.name for executor in executors], reduction)
-    answered = _answered(before, after, ledger) if executors else (before, after)
-
-    def sides_of(executor: Executor) -> tuple[Side, Side]:
-        first, second = (before, after) if executor.name == AUTHORITY else answered
-        return (
-            Side(executor, first, base_dir, case_timeout),
-            Side(executor, second, base_dir_after or base_dir, case_timeout, check),
-        )
-
-    sides = [sides_of(executor) for executor in executors]
-    judge = Judge.of(before, after, exact=exact)
-    judge = replace(judge, lenient=lenient)
-    numbers = mentioned_numbers(before, after)
-    drawer = Drawer(tuple(signature.inputs(before.graph)), seed, hints or {}, exact, numbers)
-    trier = Trier(promise, executors, base_dir, case_timeout, judge)
-    asked = any(executor.name == AUTHORITY for executor in executors)
+    deadline = time.monotonic() + limits.budget
+    ledger = Ledger([executor.name for executor in executors], terms.reduction)
     cost = RunCost.of(before)
     if cost.hopeless:
         ledger.reason(cost.hopeless)
         return ledger.close([])
+    rules = Rules(
+        Strictness.of(before, after, exact=terms.exact),
+        limits.case_timeout,
+        terms.lenient,
+        terms.non_empty,
+        newer=_versions(after) != _versions(before),
+    )
+    answered = _answered(before, after, ledger) if executors else (before, after)
+
+    def sides_of(executor: Executor) -> tuple[Side, Side]:
+        first, second = (before, after) if executor.name == AUTHORITY else answered
+        base_dir_after = models.base_dir_after or models.base_dir
+        return (
+            Side(executor, first, models.base_dir, limits.case_timeout),
+            Side(executor, second, base_dir_after, limits.case_timeout, check),
+        )
+
+    sides = [sides_of(executor) for executor in executors]
+    numbers = mentioned_numbers(before, after)
+    drawn = tuple(signature.inputs(before.graph))
+    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, numbers)
+    asked = any(executor.name == AUTHORITY for executor in executors)
 
     def counts(case: Case) -> bool:
         affordable = case.kind == "given" or cost.is_affordable(case.feeds)
-        return affordable and (accept is None or accept(case))
+        return affordable and (inputs.accept is None or inputs.accept(case))
 
     witness = None if asked or not executors else sides_of(_reference())
-    originals = [before for before, _ in (*sides, *([witness] if witness else []))]
+    originals = [original for original, _ in (*sides, *([witness] if witness else []))]
     bounds = ErrorBounds({side.executor.name: side for side in originals}, deadline)
-    newer = _versions(after) != _versions(before)
-    booking = Booking(judge, ledger, bounds, case_timeout, non_empty, newer)
+    lessons = inputs.lessons
     if lessons is None and executors:
         runner = executors[0] if asked else _reference()
-        lessons = Lessons(before, drawer, runner, base_dir, case_timeout)
-    limits = (deadline, patience)
-    trials = _Trials(sides, trier, limits, booking, counts, witness, lessons)
+        lessons = Lessons(before, drawer, runner, models.base_dir, limits.case_timeout)
+    trials = _Trials(
+        sides,
+        witness,
+        Trier.of(rules, terms.promise, executors, models.base_dir),
+        bounds,
+        ledger,
+        counts,
+        (deadline, limits.patience),
+        lessons,
+    )
     found = trials.all(
-        lambda needs: agenda(before, replace(drawer, needs=needs), given, sought)[:max_cases]
+        lambda needs: agenda(before, replace(drawer, needs=needs), inputs.given, inputs.sought)[
+            : inputs.most
+        ]
     )
     if found.verdict == "verified" and asked:
         trials.search(before, numbers)
@@ -190,20 +173,21 @@ class _Trials:
     def __init__(
         self,
         sides: Sequence[tuple[Side, Side]],
-        trier: Trier,
-        time_limits: tuple[float, float],
-        booking: Booking,
-        accept: Callable[[Case], bool],
         witness: tuple[Side, Side] | None,
+        trier: Trier,
+        bounds: ErrorBounds,
+        ledger: Ledger,
+        accept: Callable[[Case], bool],
+        time_limits: tuple[float, float],
         lessons: Lessons | None,
     ) -> None:
         self._sides = sides
         self._witness = witness  # the reference executor, where it runs no case unasked
-        self._accept = accept
         self._trier = trier
+        self._bounds = bounds
+        self._ledger = ledger
+        self._accept = accept
         self._by, self._patience = time_limits
-        self._booking = booking
-        self._ledger = booking.ledger
         self._lessons = lessons
         self._done: set[str] = set()
         self._lucky: int | None = None  # the attempt that last found inputs the original takes
@@ -308,28 +292,30 @@ class _Trials:
         if not self._accept(case):
             return statuses
         reference = Trial("not run")
-        self._booking.bounds.deadline = self._deadline
-        for before, after in self._sides:
+        self._bounds.deadline = self._deadline
+        for sides in self._sides:
+            before, name = sides[0], sides[0].executor.name
             original = reference.before
-            useful = bool(original.outcome or original.failed)
-            before.timeout = self._limit(before.executor.name, endless=original.endless)
+            before.timeout = self._limit(name, endless=original.endless)
             trial = self._trier.try_case(
                 case,
-                before,
-                after,
+                sides,
                 self._deadline,
-                after_alone=useful,
+                after_alone=bool(original.outcome or original.failed),
                 like=_likeness(case, original),
             )
             self._endless |= trial.before.endless
             if trial.before.outcome is not None:
-                name, seconds = before.executor.name, trial.before.seconds
-                self._longest[name] = max(self._longest.get(name, 0.0), seconds)
-            if before.executor.name == AUTHORITY:
-                reference = trial = self._booking.settled(case, trial)
-            elif self._witness is not None and (trial.status == "mismatch" or _ends_alone(trial)):
+                self._longest[name] = max(self._longest.get(name, 0.0), trial.before.seconds)
+            if name == AUTHORITY:
+                reference = trial
+            elif self._witness is not None and trial.status == "mismatch":
                 reference = self._witnessed(case)
-            self._booking.book(before.executor.name, case, trial, reference)
+            found = self._ruling(name, case, trial, reference)
+            self._ledger.enter(name, case, found, reference.before.outcome)
+            trial = found.trial
+            if name == AUTHORITY:
+                reference = trial
             if trial.status == "compared" and trial.before.outcome is not None:
                 self._reached |= trial.before.outcome.reached
                 if self._base is None and case.kind in ("given", "natural", "ordinary"):
@@ -339,10 +325,14 @@ class _Trials:
                 break
         return statuses
 
+    def _ruling(self, executor: str, case: Case, trial: Trial, reference: Trial) -> Ruling:
+        rules = self._trier.rules
+        return ruling(Evidence(rules, executor, case, trial, reference, self._bounds))
+
     def _limit(self, executor: str, *, endless: bool) -> float:
         """Seconds that the original may take, in the light of how long it took where it ended, and
         of whether it is `endless` in another executor."""
-        full = self._booking.case_timeout
+        full = self._trier.rules.case_timeout
         longest = self._longest.get(executor)
         if longest is None:
             return full
@@ -355,10 +345,8 @@ class _Trials:
         one finds a mismatch: whose fault that is, it knows alone. Nothing where time runs out."""
         assert self._witness is not None
         try:
-            trial = self._trier.try_case(
-                case, *self._witness, self._deadline, after_alone=True, like=""
-            )
-            return self._booking.settled(case, trial)
+            trial = self._trier.try_case(case, self._witness, self._deadline, after_alone=True)
+            return self._ruling(AUTHORITY, case, trial, trial).trial
         except OutOfTime:
             return Trial("not run")
 
@@ -369,11 +357,6 @@ def _likeness(case: Case, original: Ran) -> str:
     idle = original.outcome is not None and original.outcome.idle
     empty = any(getattr(value, "size", 1) == 0 for value in case.feeds.values())
     return "odd" if idle or empty or original.failed else "ordinary"
-
-
-def _ends_alone(trial: Trial) -> bool:
-    """Whether the rewritten model cannot run where the original does."""
-    return trial.before.outcome is not None and bool(trial.after.unable)
 
 
 def _what_became(trial: Trial) -> str:

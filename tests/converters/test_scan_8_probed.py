@@ -223,7 +223,7 @@ class Unsteady(ReferenceExecutor):
 
 def test_a_second_executor_has_no_say_on_special_values_that_the_first_found_equal() -> None:
     from passes.verify.inputs.draw import Hint
-    from passes.verify.verification import verify
+    from tests.verification import verify
 
     before = as_model(RAGGED)
     after = upgraded(RAGGED, opset=9)

@@ -14,7 +14,7 @@ _SEEDS = range(1, 9)
 def difference(before: ModelProto, made: bytes, assumed: Sequence[str]) -> str:
     """The sentence that says how they differ; empty where nothing was found."""
     from passes.verify.reference import ReferenceExecutor
-    from passes.verify.verification import verify
+    from tests.verification import verify
 
     after = onnx.load_from_string(made)
     for seed in _SEEDS:

@@ -14,7 +14,7 @@ def tried() -> Iterator[tuple[Pair, str, str]]:
     """Each pair, what became of it (`mismatch`, `not-compared`, `slipped`, `wrongly stopped`), and
     why."""
     from passes.verify.reference import ReferenceExecutor
-    from passes.verify.verification import verify
+    from tests.verification import verify
 
     executors = [ReferenceExecutor(keep=2)]
     for pair in pairs():

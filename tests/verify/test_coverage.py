@@ -7,7 +7,7 @@ from verified_models import REFERENCE, check, model
 
 import passes
 from passes.verify.compare.coverage import sentence
-from passes.verify.verification import Verification, verify
+from tests.verification import Verification, verify
 
 
 def branches(

@@ -12,7 +12,7 @@ from passes.verify.compare.error_bounds import ErrorBounds, NotMeasured
 from passes.verify.compare.trial import OutOfTime
 from passes.verify.executor import Executor, Feeds
 from passes.verify.inputs.draw import Case
-from passes.verify.verification import verify
+from tests.verification import verify
 
 #: A recurrence that doubles an error in every step, summed up in two orders.
 _STEPS = 100

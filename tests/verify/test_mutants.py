@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, parser
 from passes.ir import scope
 from passes.verify.inputs.draw import Hint
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.verification import verify
+from tests.verification import verify
 
 SCAN_BODY = """body = b (float[S] i, float[S] e, float[S] f) => (float[S] o, float[S] c, float[S] d)
     { a = Mul(i, e)  o = Add(a, f)  c = Sub(o, i)  d = Max(e, f) }"""

@@ -20,7 +20,7 @@ from passes.verify.inputs.draw import Case
 from passes.verify.inputs.given import load
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.reproducer import Circumstances
-from passes.verify.verification import verify
+from tests.verification import verify
 
 
 def model(body: str) -> ModelProto:
@@ -115,7 +115,7 @@ def test_what_was_saved_shows_the_mismatch_again(tmp_path: Path) -> None:
     )
     before, after = onnx.load(folder / "before.onnx"), onnx.load(folder / "after.onnx")
     given = load(folder / reproducer.DATA_SET, before)
-    again = verify(before, after, executors=[ReferenceExecutor()], given=[given], max_cases=1)
+    again = verify(before, after, executors=[ReferenceExecutor()], given=[given], most=1)
     assert again.verdict == "mismatch"
     assert again.failure is not None
     assert again.failure.sentence == found.failure.sentence

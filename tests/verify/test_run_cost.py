@@ -8,7 +8,7 @@ import pytest
 
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.run_cost import RunCost
-from passes.verify.verification import verify
+from tests.verification import verify
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]>'
 

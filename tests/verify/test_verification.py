@@ -12,7 +12,7 @@ from verified_models import REFERENCE, SUM, Pretend, before_and_after, check, mo
 
 from passes.verify.executor import Executor, Feeds, TookTooLong
 from passes.verify.inputs.draw import Hint
-from passes.verify.verification import verify
+from tests.verification import verify
 
 
 def test_a_model_agrees_with_itself_in_both_executors(onnxruntime: Executor) -> None:
@@ -189,7 +189,7 @@ class TestBudget:
             assert "the rewritten model does not end, the original does" in found.reason
 
     def test_max_cases(self) -> None:
-        found = verify(*before_and_after(), executors=[Pretend(self.slow)], max_cases=2)
+        found = verify(*before_and_after(), executors=[Pretend(self.slow)], most=2)
         assert (found.compared, found.budget_exhausted) == (2, False)
 
 

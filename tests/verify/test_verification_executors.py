@@ -33,7 +33,7 @@ from passes.verify.executor import (
 )
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.verification import Verification, verify
+from tests.verification import Verification, verify
 
 
 class TestSemantics:

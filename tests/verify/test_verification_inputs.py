@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 from verified_models import check, model
 
-from passes.verify.verification import Verification
+from tests.verification import Verification
 
 
 class TestSignature:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import passes
 from passes.choices import Verifying
 from passes.engine.fixpoint import Engine
 from passes.ir.model import Model
 from passes.rule import Edit, Rule, Site
+from passes.verify.compare.verdicts import Verification
 from passes.verify.rewrites.verifying import verify_rounds
-from passes.verify.verification import Verification, verify
+from passes.verify.terms import Models, Terms
+from passes.verify.verification import verify
 
 #: Loops that are equal up to the names of their values and symbols, but for the third.
 LOOPS = """
@@ -73,9 +73,9 @@ def test_nodes_that_a_step_leaves_as_they_are_take_no_run_of_their_own(
     """)
     runs: list[list[str]] = []
 
-    def counting(before: ModelProto, *others: Any, **options: Any) -> Verification:
-        runs.append([node.op_type for node in before.graph.node])
-        return verify(before, *others, **options)
+    def counting(models: Models, terms: Terms) -> Verification:
+        runs.append([node.op_type for node in models.before.graph.node])
+        return verify(models, terms)
 
     monkeypatch.setattr("passes.verify.rewrites.verifying.verify", counting)
     result = passes.upgrade(model, opset=22, executor="reference")

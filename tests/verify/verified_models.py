@@ -11,7 +11,7 @@ from onnx import ModelProto, parser
 
 from passes.verify.executor import CannotRun, Feeds, Outcome
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.verification import Verification, verify
+from tests.verification import Verification, verify
 
 REFERENCE = ReferenceExecutor()
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from passes.verify.compare.compare import NOTHING, Comparison, Difference
+from passes.verify.compare.compare import NOTHING, Comparison
+from passes.verify.compare.excuses import Ruling
 from passes.verify.compare.trial import Trial
 from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
 from passes.verify.executor import Outcome
@@ -28,6 +29,7 @@ class Ledger:
     total: Comparison = NOTHING
     reasons: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
+    excuses: Counter[str] = field(default_factory=Counter)
     doubts: list[tuple[Failure, list[str]]] = field(default_factory=list)
     failure: Failure | None = None
     refined: Failure | None = None
@@ -37,8 +39,29 @@ class Ledger:
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
     _examples: dict[str, str] = field(default_factory=dict)
 
-    def add(self, executor: str, case: Case, trial: Trial) -> None:
-        """Record the result of a case in an executor."""
+    def enter(self, executor: str, case: Case, ruling: Ruling, original: Outcome | None) -> None:
+        """Record what a case counts for; `original` is the reference executor's outcome."""
+        self.excuses.update(ruling.excuses)
+        for note in ruling.notes:
+            self.note(note.sentence, note.example)
+        special = " on special values" if case.kind == "special" else ""
+        if ruling.disagreements:
+            what = f"{executor} and the reference executor disagree on the original{special}"
+            self.note(what, ruling.disagreements[0].sentence)
+        for difference in ruling.disagreements if not special else ():
+            self.disagreements.setdefault((executor, difference.output), case)
+        if not ruling.doubts:
+            self._add(executor, case, ruling.trial)
+            return
+        self._statuses[executor, "not run"] += 1
+        sentence = ruling.doubts[0].sentence
+        if special:  # executors differ in NaN and extremes, op by op
+            self.note(f"{executor}, rewritten, against the reference{special}", sentence)
+        else:
+            failure = Failure(executor, case, sentence, original, ruling.trial.after.outcome)
+            self.doubts.append((failure, [difference.output for difference in ruling.doubts]))
+
+    def _add(self, executor: str, case: Case, trial: Trial) -> None:
         self._statuses[executor, trial.status] += 1
         self.timed_out |= trial.before.endless or trial.after.endless
         if trial.status in ("compared", "crossed"):
@@ -59,36 +82,10 @@ class Ledger:
         """The failure that a trial shows."""
         return Failure(executor, case, trial.sentence, trial.before.outcome, trial.after.outcome)
 
-    def doubt(
-        self,
-        executor: str,
-        case: Case,
-        differences: Sequence[Difference],
-        expected: Outcome,
-        trial: Trial,
-    ) -> None:
-        """Book a rewritten model that disagrees with the reference executor's original."""
-        sentence = differences[0].sentence
-        self._statuses[executor, "not run"] += 1
-        if case.kind == "special":  # where executors differ in NaN and extremes, op by op
-            self.note(f"{executor}, rewritten, against the reference on special values", sentence)
-        else:
-            failure = Failure(executor, case, sentence, expected, trial.after.outcome)
-            self.doubts.append((failure, [difference.output for difference in differences]))
-
     def reason(self, sentence: str) -> None:
         """Book why a case was not compared; sentences that differ in numbers count as one."""
         key = re.sub(r"\d+", "N", sentence)
         self.reasons[self._examples.setdefault(key, sentence)] += 1
-
-    def disagreement(self, executor: str, case: Case, differences: Sequence[Difference]) -> None:
-        """Book that an executor and the reference executor disagree on the original."""
-        if case.kind != "special":
-            for difference in differences:
-                self.disagreements.setdefault((executor, difference.output), case)
-        what = " on special values" if case.kind == "special" else ""
-        sentence = differences[0].sentence
-        self.note(f"{executor} and the reference executor disagree on the original{what}", sentence)
 
     def note(self, sentence: str, example: str = "") -> None:
         """Record what is odd without being a mismatch; the first example is shown."""
@@ -122,6 +119,7 @@ class Ledger:
             bool(cut),
             tuple(cut),
             timed_out=self.timed_out,
+            excuses=dict(self.excuses),
             failure=self.failure,
         )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.verify.compare.trial import Judge, Side, Trial, try_case
+from passes.verify.compare.compare import NOTHING, compare
+from passes.verify.compare.table import Question, Rules, first_verdict
+from passes.verify.compare.trial import Side, Trial
 from passes.verify.executor import Executor
 from passes.verify.inputs.draw import Case
 
@@ -29,44 +31,54 @@ class Promise:
     silent: bool = False
 
 
+@dataclass(frozen=True)
 class Trier:
-    """Tries cases in the light of a promise, if there is one."""
+    """Runs cases on both sides, in the light of a promise, if there is one."""
 
-    def __init__(
-        self,
-        promise: Promise | None,
-        executors: Sequence[Executor],
-        base_dir: Path | None,
-        timeout: float,
-        judge: Judge,
-    ) -> None:
+    rules: Rules
+    kept: Sequence[Side] = ()
+    silent: bool = False
+
+    @staticmethod
+    def of(
+        rules: Rules, promise: Promise | None, executors: Sequence[Executor], base_dir: Path | None
+    ) -> Trier:
+        """The trier for a promise; the first executor runs its models."""
         models = promise.models if promise and executors else ()
-        self._kept = [Side(executors[0], model, base_dir, timeout) for model in models]
-        self._silent = promise is not None and promise.silent
-        self._judge = judge
+        kept = [Side(executors[0], model, base_dir, rules.case_timeout) for model in models]
+        return Trier(rules, kept, promise is not None and promise.silent)
 
     def try_case(
         self,
         case: Case,
-        before: Side,
-        after: Side,
+        sides: tuple[Side, Side],
         deadline: float,
         *,
-        after_alone: bool,
-        like: str,
+        after_alone: bool = False,
+        like: str = "",
     ) -> Trial:
         """Run a case on both sides. Raises OutOfTime.
 
         Where the promise is broken the original may run forever: there it runs only if the
-        rewritten model answers.
+        rewritten model answers. Where the executor cannot run the original, it runs the rewritten
+        model only if that is of use (`after_alone`). A side that crashes on inputs `like` these is
+        spared, the rewritten model only where the original does not run. A mismatch counts only
+        where the original agrees with itself when it runs again.
         """
-        if self._broken(case, deadline):
+        before, after = sides
+        if any(side.run(case.feeds, deadline).failed for side in self.kept):
             ran = after.run(case.feeds, deadline)
-            if ran.failed or self._silent:
+            if ran.failed or self.silent:
                 return Trial("both failed", KEPT_FROM_ANSWERING, after=ran)
-        return try_case(
-            case, before, after, self._judge, deadline, after_alone=after_alone, like=like
-        )
-
-    def _broken(self, case: Case, deadline: float) -> bool:
-        return any(side.run(case.feeds, deadline).failed for side in self._kept)
+        original = before.run(case.feeds, deadline, like)
+        if original.unable and not after_alone:
+            return Trial("not run", f"the original: {original.unable}", before=original)
+        rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
+        question = Question(self.rules, before.executor.name, case, original, rewritten)
+        trial = first_verdict(question)
+        if trial.status == "mismatch" and original.outcome is not None and rewritten.outcome:
+            again = before.run(case.feeds, deadline)
+            if again.outcome is None or not compare(original.outcome, again.outcome).agree:
+                why = "the original gives different answers on the same inputs"
+                return replace(trial, status="not run", sentence=why, comparison=NOTHING)
+        return trial

@@ -1,19 +1,18 @@
-"""One case in one executor: run before, run after, and what that says of the rewrite."""
+"""One case in one executor: the run of the original, and that of the rewritten model."""
 
 from __future__ import annotations
 
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from onnx import ModelProto
 
-from passes.verify.compare.compare import NOTHING, Comparison, compare
-from passes.verify.compare.exactness import rounds, small_enough
-from passes.verify.compare.tolerance import BITS, Tolerance
+from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.executor import (
     CANNOT_LOAD,
     CRASHED,
@@ -27,7 +26,6 @@ from passes.verify.executor import (
     Perturbing,
     TookTooLong,
 )
-from passes.verify.inputs.draw import Case
 
 #: The executor whose word counts on whether a model fails; others refuse what is allowed.
 AUTHORITY = "reference"
@@ -39,6 +37,15 @@ _MOST_CRASHES = 3
 
 class OutOfTime(Exception):
     """The budget ran out during a run."""
+
+
+class End(Enum):
+    """How a run ended."""
+
+    VALUE = "value"
+    FAILURE = "failure"
+    NO_KERNEL = "no kernel"
+    TIME = "time"
 
 
 @dataclass(frozen=True)
@@ -55,16 +62,30 @@ class Ran:
     endless: bool = False
     seconds: float = field(default=0.0, compare=False)
 
+    @property
+    def end(self) -> End:
+        """How it ended; a side that was not run is one that the executor cannot run."""
+        if self.outcome is not None:
+            return End.VALUE
+        if self.failed:
+            return End.FAILURE
+        return End.TIME if self.endless else End.NO_KERNEL
+
 
 NOT_RUN = Ran()
 
 
+#: `compared`: both sides answer and agree. `crossed`: only the rewritten model answers here, and
+#: agrees with the reference executor's original. `refined`: the rewritten model answers where the
+#: original fails, as it may.
+Status = Literal["compared", "crossed", "both failed", "refined", "not run", "mismatch"]
+
+
 @dataclass(frozen=True)
 class Trial:
-    """What one case says in one executor. `refined`: the rewritten model answers where the
-    original fails, as it may."""
+    """What one case shows in one executor, in one sentence where it shows no agreement."""
 
-    status: Literal["compared", "crossed", "both failed", "refined", "not run", "mismatch"]
+    status: Status
     sentence: str = ""
     comparison: Comparison = NOTHING
     before: Ran = NOT_RUN
@@ -151,99 +172,3 @@ class Side:
         self._reason = reason
         if reason.startswith(CANNOT_LOAD):
             self._times = _GIVE_UP
-
-
-#: What two runs of the reference executor may differ by without a look at the arithmetic.
-NEAR = Tolerance("near")
-#: The same for another executor, whose kernels approximate functions to some absolute error.
-NEAR_ELSEWHERE = Tolerance("near", units=16.0, floor=1.0)
-#: The same for two executors.
-NEAR_ACROSS = Tolerance("near", units=256.0, floor=1.0)
-
-
-@dataclass(frozen=True)
-class Judge:
-    """Decides which tolerance a case calls for, and what a pair of runs means.
-
-    `exact`: floats must be bit-equal. Otherwise they must be equal numbers on exact draws
-    where the arithmetic is exact, and near elsewhere. `lenient`: inputs on which the original
-    fails are taken not to occur.
-    """
-
-    exact: bool
-    rounding: bool
-    lenient: bool = False
-
-    @staticmethod
-    def of(before: ModelProto, after: ModelProto, *, exact: bool) -> Judge:
-        """The judge for a pair of models."""
-        return Judge(exact, not exact and (rounds(before) or rounds(after)))
-
-    def may_round(self, case: Case, expected: Outcome) -> bool:
-        """Whether the outcomes of one executor need only be near."""
-        rounds = not case.exact or self.rounding or not small_enough(expected)
-        return rounds and not self.exact
-
-    def tolerance(self, executor: str, case: Case, expected: Outcome) -> Tolerance:
-        """What the outcomes of one executor may differ by."""
-        if self.exact:
-            return BITS
-        if not self.may_round(case, expected):
-            return Tolerance("values")
-        return NEAR if executor == AUTHORITY else NEAR_ELSEWHERE
-
-    def judge(self, executor: str, case: Case, before: Ran, after: Ran) -> Trial:
-        """What two runs in one executor say; failures in the reference executor are the model's."""
-        if before.unable or after.unable:
-            side = "the original" if before.unable else "the rewritten model"
-            return Trial("not run", f"{side}: {before.unable or after.unable}")
-        if before.outcome is not None and after.outcome is not None:
-            tolerance = self.tolerance(executor, case, before.outcome)
-            comparison = compare(before.outcome, after.outcome, tolerance)
-            if comparison.agree:
-                return Trial("compared", "", comparison)
-            return Trial("mismatch", comparison.differences[0].sentence, comparison)
-        if before.outcome is not None:
-            return Trial("mismatch", f"the rewritten model fails: {after.failed}")
-        if after.outcome is None:
-            return Trial("both failed", before.failed)
-        if executor == AUTHORITY and not self.lenient:
-            sentence = f"it answers where the original fails: {before.failed}"
-            guarded = case.kind == "invalid" or before.refused
-            return Trial("mismatch" if guarded else "refined", sentence)
-        return Trial("not run", f"the original: {before.failed}")
-
-
-def try_case(
-    case: Case,
-    before: Side,
-    after: Side,
-    judge: Judge,
-    deadline: float,
-    *,
-    after_alone: bool = False,
-    like: str = "",
-) -> Trial:
-    """Run a case on both sides. Raises OutOfTime.
-
-    Where the executor cannot run the original, it runs the rewritten model only if that is of
-    use (`after_alone`). A side that crashes on inputs `like` these is spared, the rewritten model
-    only where the original does not run. A mismatch counts only where the original agrees with
-    itself when it runs again.
-    """
-    original = before.run(case.feeds, deadline, like)
-    if original.unable and not after_alone:
-        return Trial("not run", f"the original: {original.unable}", before=original)
-    rewritten = after.run(case.feeds, deadline, "" if original.outcome is not None else like)
-    trial = judge.judge(before.executor.name, case, original, rewritten)
-    trial = replace(trial, before=original, after=rewritten)
-    if (
-        trial.status == "mismatch"
-        and original.outcome is not None
-        and rewritten.outcome is not None
-    ):
-        again = before.run(case.feeds, deadline)
-        if again.outcome is None or not compare(original.outcome, again.outcome).agree:
-            why = "the original gives different answers on the same inputs"
-            return replace(trial, status="not run", sentence=why, comparison=NOTHING)
-    return trial

@@ -49,6 +49,7 @@ class Verification:
     for. `notes` say what is odd without being a mismatch. Where `budget_exhausted`, `cut`
     names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
     ways in which time changes the result.
+    `excuses` counts, by name, what kept differences from being mismatches.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
     may do and did not, with their paths.
     """
@@ -66,6 +67,7 @@ class Verification:
     timed_out: bool = False
     reached: frozenset[Event] = frozenset()
     unreached: Mapping[Event, str] = field(default_factory=dict)
+    excuses: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
 
     @property

@@ -16,7 +16,7 @@ from passes.ir.model import Model
 from passes.not_produced import Disagreement
 from passes.report import Checked
 from passes.rule import Limit
-from passes.verify.compare.booking import NOT_LOADED
+from passes.verify.compare.table import NOT_LOADED
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Executor, Feeds
 from passes.verify.inputs.draw import Drawer
@@ -39,6 +39,7 @@ from passes.verify.rewrites.promises import (
 from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.rewrites.uses import Uses
 from passes.verify.signature import inputs as signature_inputs
+from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 #: The part of the budget that regions may take; the whole model gets the rest.
@@ -256,23 +257,25 @@ class _Task:
         key = _identity(region, rewritten, promised)
         if key not in self.known:
             base_dir, assume = self.model.base_dir, self.verifying.assume
+            seed = self.verifying.seed
+            most = self.left(_FOR_REGIONS)
             self.known[key] = verify(
-                region.before,
-                with_check(region, rewritten),
-                executors=self.executors,
-                seed=self.verifying.seed,
-                hints=region.hints,
-                exact=rewritten.edit.exact,
-                reduction=rewritten.edit.claim.reduction,
-                budget=budget,
-                case_timeout=self.case_timeout,
-                patience=max(0.0, self.left(_FOR_REGIONS) - budget),
-                base_dir=base_dir,
-                accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
-                sought=sought_for_region(region, rewritten, self.verifying.seed, budget, base_dir),
-                promise=promise_of(region, rewritten, promised, assume),
-                lenient=region.guessed or VALID_INPUTS in assume,
-                non_empty=NON_EMPTY in assume,
+                Models(region.before, with_check(region, rewritten), base_dir),
+                Terms(
+                    self.executors,
+                    exact=rewritten.edit.exact,
+                    reduction=rewritten.edit.claim.reduction,
+                    promise=promise_of(region, rewritten, promised, assume),
+                    lenient=region.guessed or VALID_INPUTS in assume,
+                    non_empty=NON_EMPTY in assume,
+                    inputs=Inputs(
+                        seed,
+                        region.hints,
+                        sought=sought_for_region(region, rewritten, seed, budget, base_dir),
+                        accept=accepting((*assume, NON_EMPTY) if entered else assume, region.hints),
+                    ),
+                    limits=Limits(budget, max(0.0, most - budget), self.case_timeout),
+                ),
             )
         verification = self.known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None
@@ -280,27 +283,27 @@ class _Task:
     def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:
         """The verdict on the whole model."""
         base_dir, assume, seed = self.model.base_dir, self.verifying.assume, self.verifying.seed
+        reductions = [one.edit.claim.reduction for use in rounds for one in use.rewritten]
         return verify(
-            self.model.proto,
-            proto,
-            executors=self.executors,
-            seed=seed,
-            hints=self.hints,
-            exact=False,
-            reduction=max(
-                (one.edit.claim.reduction for use in rounds for one in use.rewritten), default=1
+            Models(self.model.proto, proto, base_dir),
+            Terms(
+                self.executors,
+                exact=False,
+                reduction=max(reductions, default=1),
+                promise=promise_of_model(rounds, check, assume),
+                lenient=VALID_INPUTS in assume,
+                non_empty=NON_EMPTY in assume,
+                inputs=Inputs(
+                    seed,
+                    self.hints,
+                    self.given,
+                    sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
+                    accepting(assume, self.hints),
+                    self._most_cases(),
+                    self.lessons,
+                ),
+                limits=Limits(self.left(), case_timeout=self.case_timeout),
             ),
-            budget=self.left(),
-            case_timeout=self.case_timeout,
-            base_dir=base_dir,
-            given=self.given,
-            accept=accepting(assume, self.hints),
-            max_cases=self._most_cases(),
-            sought=sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
-            promise=promise_of_model(rounds, check, assume),
-            lenient=VALID_INPUTS in assume,
-            non_empty=NON_EMPTY in assume,
-            lessons=self.lessons,
         )
 
     def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:

@@ -24,7 +24,7 @@ from passes.verify.inputs.draw import Case, Drawer
 from passes.verify.inputs.trip_counts import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.signature import inputs
-from passes.verify.verification import verify
+from tests.verification import verify
 
 pytestmark = pytest.mark.sampled
 

@@ -1,0 +1,74 @@
+"""What is verified, and on which terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from onnx import ModelProto
+
+from passes.verify.compare.promise import Promise
+from passes.verify.executor import Executor, Feeds
+from passes.verify.inputs.draw import Case, Hint
+from passes.verify.inputs.lessons import Lessons
+
+
+@dataclass(frozen=True)
+class Models:
+    """The original and the rewritten model. `base_dir` holds the external data of both, or of
+    `before` alone where `base_dir_after` is given."""
+
+    before: ModelProto
+    after: ModelProto
+    base_dir: Path | None = None
+    base_dir_after: Path | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Which inputs are fed: `given` ones first, then `sought` ones, those that were looked for.
+
+    `hints` give more of the inputs than their types. `accept` selects the cases that count, where
+    the rewrite may take something for granted. `most` is the largest number of cases. `lessons`
+    learn of the original which inputs it takes, if not those that are made here.
+    """
+
+    seed: int = 0
+    hints: Mapping[str, Hint] = field(default_factory=dict)
+    given: Sequence[Feeds] = ()
+    sought: Sequence[Case] = ()
+    accept: Callable[[Case], bool] | None = None
+    most: int | None = None
+    lessons: Lessons | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds: `budget` for all cases, `case_timeout` for one run; where no case was compared
+    within the budget, `patience` is what one may take beyond it."""
+
+    budget: float = 60.0
+    patience: float = 0.0
+    case_timeout: float = 10.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a rewrite is held to.
+
+    `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
+    data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
+    sums of `reduction` terms. `promise`: what a user promised. `lenient`: inputs on which the
+    original fails do not count. `non_empty`: nor do differences where a Scan of the original, maybe
+    an inner one, has nothing to scan.
+    """
+
+    executors: Sequence[Executor]
+    exact: bool = True
+    reduction: int = 1
+    promise: Promise | None = None
+    lenient: bool = False
+    non_empty: bool = False
+    inputs: Inputs = Inputs()
+    limits: Limits = Limits()
