@@ -15,9 +15,8 @@ from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import dims_of
 from passes.verify import signature
 from passes.verify.compare import uninitialised
-from passes.verify.compare.coverage import nearby, unreached
+from passes.verify.compare.coverage import nearby, suspects, unreached
 from passes.verify.compare.error_bounds import ErrorBounds
-from passes.verify.compare.exactness import mentioned_numbers
 from passes.verify.compare.excuses import Evidence, Ruling, ruling
 from passes.verify.compare.ledger import EMPTY, Ledger
 from passes.verify.compare.promise import Trier
@@ -29,6 +28,7 @@ from passes.verify.executor import Event, Executor
 from passes.verify.inputs.agenda import Item, agenda
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
 from passes.verify.inputs.lessons import Lessons
+from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS
 from passes.verify.run_cost import RunCost
@@ -45,6 +45,8 @@ _ONCE_ENDED, _ONCE_ENDLESS = (4.0, 50.0), (1.0, 2.0)
 _LIMITS = (1.0, 2.0, 4.0, 8.0)
 #: Runs in search of what the original did not do yet, and their share of the time taken before.
 _MOST_SEARCHED, _SEARCH = 96, 0.25
+#: Cases with what the rewritten model mentions.
+_MOST_SUSPECTS = 24
 #: Seconds that the search may take in any case.
 _SHORT = 0.5
 _ANSWERED = {"answered", "mismatch"}
@@ -86,9 +88,9 @@ def verify(models: Models, terms: Terms) -> Verification:
         )
 
     sides = [sides_of(executor) for executor in executors]
-    numbers = mentioned_numbers(before, after)
+    mentioned = Mentioned.of(before, after)
     drawn = tuple(signature.inputs(before.graph))
-    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, numbers)
+    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, mentioned)
     asked = any(executor.name == AUTHORITY for executor in executors)
 
     def counts(case: Case) -> bool:
@@ -118,7 +120,7 @@ def verify(models: Models, terms: Terms) -> Verification:
         ]
     )
     if found.verdict == "verified" and asked:
-        trials.search(before, numbers)
+        trials.search(before, mentioned)
         found = trials.close(before, found.cut)
     if found.reason == EMPTY and _is_always_empty(before):
         reason = "its outputs are always empty: dtypes and shapes agree in every compared case"
@@ -219,20 +221,24 @@ class _Trials:
                 break
         return self._ledger.close([])
 
-    def search(self, model: ModelProto, numbers: Sequence[float]) -> None:
-        """Try cases beside one that was compared, as far as the original, `model`, does in them
-        what it did in none before."""
-        if self._base is None or not unreached(model, self._reached):
+    def search(self, model: ModelProto, mentioned: Mentioned) -> None:
+        """Try cases beside one that was compared: with what the rewritten model mentions, and as
+        far as the original, `model`, does in them what it did in none before."""
+        if self._base is None:
             return
         now = time.monotonic()
         end = min(self._by, now + max(_SHORT, _SEARCH * (now - self._began)))
         original, _ = self._sides[0]
-        for case in itertools.islice(nearby(self._base, numbers), _MOST_SEARCHED):
+        told = itertools.islice(suspects(self._base, mentioned), _MOST_SUSPECTS)
+        others = nearby(self._base, mentioned.numbers) if unreached(model, self._reached) else ()
+        cases = [(case, True) for case in told]
+        cases += [(case, False) for case in itertools.islice(others, _MOST_SEARCHED)]
+        for case, suspect in cases:
             if not self._accept(case):
                 continue
             try:
                 ran = original.run(case.feeds, end)
-                if ran.outcome is not None and ran.outcome.reached - self._reached:
+                if ran.outcome is not None and (suspect or ran.outcome.reached - self._reached):
                     self._case(case)
             except OutOfTime:
                 return

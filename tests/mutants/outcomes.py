@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.mutants.rare_outcomes import rare_pairs
+
 HEAD = "(float[B,T] x, int64 n, int64[B] k) => (float[B,T] y, int64[B] m)"
 SIZES_OF_X = """
     zero = Constant <value_int = 0> ()  one = Constant <value_int = 1> ()
@@ -59,6 +61,8 @@ def pairs() -> Iterator[Pair]:
     ):
         for name, (text, right, wrong) in cases.items():
             yield Pair(kind, name, text.replace("@", right), text.replace("@", wrong))
+    for kind, name, original, faulty in rare_pairs():
+        yield Pair(kind, name, original, faulty)
 
 
 def _int(name: str, value: int) -> str:
@@ -302,10 +306,17 @@ OUT_OF_REACH = {
     "one more for 2": "one value of a single whole number, of which few are drawn",
     "for ever where n is 2": "one value of a single whole number, of which few are drawn",
 }
+#: Kinds whose values and sizes are not drawn.
+NOT_DRAWN = (
+    *("large integers", "from the end", "masks and flags", "one magnitude", "denormals"),
+    *("more trip counts", "long axes"),
+)
 
 
 def is_out_of_reach(pair: Pair) -> str:
     """Why a fault is not found; empty where it is to be."""
+    if pair.kind in NOT_DRAWN:
+        return "no such values, sizes or trip counts are drawn"
     return "".join(why for name, why in OUT_OF_REACH.items() if pair.name.startswith(name))
 
 

@@ -20,6 +20,7 @@ from passes.verify.inputs.draw import (
     lengths,
     why_not,
 )
+from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.plans import ATTEMPTS, Lengths, Plan
 
 LENGTHS = {"lens": Hint(length_of="T")}
@@ -294,7 +295,7 @@ class TestValues:
 
 def test_mentioned_integers_beyond_int64_are_cut_to_it() -> None:
     """numpy has no integer type for 2 ** 63 and -2 at once: it makes floats of both."""
-    manner = Manner("mentioned", numbers=(2**63 - 1, -1))
+    manner = Manner("mentioned", mentioned=Mentioned(numbers=(2**63 - 1, -1)))
     drawn = array(np.random.default_rng(0), TensorProto.INT64, (100,), manner)
     assert set(drawn.tolist()) == {-2, -1, 0, 2**63 - 2, 2**63 - 1}
 

@@ -24,6 +24,7 @@ from passes.loops.form import Kind, LoopForm
 from passes.verify.executor import Array, Did, Event
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import Case
+from passes.verify.inputs.mentioned import Mentioned
 
 #: What a float input is multiplied by to reach what ordinary numbers do not.
 _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
@@ -127,6 +128,46 @@ def nearby(base: Case, numbers: Sequence[float]) -> Iterator[Case]:
     floats = [name for name in names if _scales(arrays[name])]
     for factor in _FACTORS if len(floats) > 1 else ():
         yield _with(base, {name: _times(arrays[name], factor) for name in floats})
+
+
+def suspects(base: Case, mentioned: Mentioned) -> Iterator[Case]:
+    """Cases beside one with what the rewritten model mentions: single elements set to each in
+    turn, and every larger tensor of a kind made of them."""
+    arrays = {name: value for name, value in base.feeds.items() if isinstance(value, np.ndarray)}
+    names = [name for name, array in arrays.items() if array.size][:_MOST_INPUTS]
+    for kind in ("floats", "ints", "strings"):
+        alike = {name: arrays[name] for name in names if _kind(arrays[name]) == kind}
+        values: Sequence[float | str] = mentioned.suspect_numbers
+        if kind == "strings":
+            values = mentioned.suspect_strings
+        larger = {name: _filled(array, values) for name, array in alike.items() if array.size > 1}
+        turned = {name: array for name, array in larger.items() if array is not None}
+        if turned:
+            yield _with(base, turned)
+        for value, name in itertools.product(values, alike):
+            single = _filled(arrays[name], [value]) if arrays[name].size == 1 else None
+            if single is not None:
+                yield _with(base, {name: single})
+
+
+def _kind(value: Array) -> str:
+    if value.dtype.kind in "OSU":
+        return "strings"
+    if value.dtype.kind in "iu":
+        return "ints"
+    return "floats" if _scales(value) else ""
+
+
+def _filled(value: Array, items: Sequence[float | str]) -> Array | None:
+    """A tensor of these items, in turn; None where none fits it."""
+    if value.dtype.kind in "iu":
+        info = np.iinfo(value.dtype)
+        largest = info.max if value.ndim > 1 else min(info.max, _LARGEST_SIZE)
+        items = [int(n) for n in items if n == int(n) and info.min <= n <= largest]
+    if not items:
+        return None
+    with np.errstate(all="ignore"):
+        return np.resize(np.array(items, value.dtype), value.shape)
 
 
 def _with(base: Case, turned: dict[str, Array]) -> Case:

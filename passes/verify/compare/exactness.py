@@ -13,9 +13,8 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
 
 from passes.ir import scope
-from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operator_traits import Values, traits_of
-from passes.ir.operators import called_key, function_key, op_of
+from passes.ir.operators import called_key, function_key
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.arrays import is_float
 
@@ -88,41 +87,3 @@ def _is_dyadic(values: object) -> bool:
     odd = ~np.isfinite(numbers)
     with np.errstate(invalid="ignore"):
         return bool(np.all(odd | ((numbers * 4 == np.round(numbers * 4)) & (np.abs(numbers) <= 8))))
-
-
-#: Constants of at most so many elements are numbers that a model compares or counts with.
-_FEW_ELEMENTS = 4
-_MOST_NUMBERS = 32
-
-
-def mentioned_numbers(*models: ModelProto) -> tuple[float, ...]:
-    """The small constants of models, at any depth: where a model changes what it does."""
-    found: dict[float, None] = {}
-    for model in models:
-        for _, top in scope.owners(model):
-            for owner in scope.graphs_below(top):
-                for tensor in (*_constants(owner), *_constants_of_nodes(owner)):
-                    found.update(dict.fromkeys(_numbers_in(tensor)))
-                    if len(found) >= _MOST_NUMBERS:
-                        return tuple(found)[:_MOST_NUMBERS]
-    return tuple(found)
-
-
-def _constants_of_nodes(owner: scope.Owner) -> Iterator[TensorProto]:
-    for node in owner.node:
-        tensor = constant_tensor(node) if op_of(node) == "Constant" else None
-        if tensor is not None:
-            yield tensor
-
-
-def _numbers_in(tensor: TensorProto) -> list[float]:
-    if (
-        tensor.data_location == TensorProto.EXTERNAL
-        or not 0 < np.prod(tensor.dims) <= _FEW_ELEMENTS
-    ):
-        return []
-    values = numpy_helper.to_array(tensor)
-    if values.dtype.kind in "bcOSU":
-        return []
-    numbers = [float(value) for value in values.astype(np.float64).ravel()]
-    return [number for number in numbers if np.isfinite(number)]

@@ -21,6 +21,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
+from passes.verify.inputs.mentioned import NOTHING, Mentioned
 
 Style = Literal["exact", "moderate", "wide", "mentioned", "whole", "special"]
 IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one"]
@@ -38,7 +39,7 @@ _SHARE = 0.5
 @dataclass(frozen=True)
 class Manner:
     """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one;
-    `numbers` are constants of the models.
+    `mentioned` are constants of the models.
 
     `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
     overflow elsewhere than the original, so there they prove nothing.
@@ -48,7 +49,7 @@ class Manner:
     ints: IntStyle = "small"
     sizes: tuple[int, ...] = ()
     extremes: bool = True
-    numbers: tuple[float, ...] = ()
+    mentioned: Mentioned = NOTHING
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
@@ -67,7 +68,11 @@ def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner
     """An array of `shape` of a TensorProto element type."""
     shape = tuple(shape)
     if elem_type == TensorProto.STRING:
-        return rng.choice(np.array(STRINGS, object), size=shape).reshape(shape)
+        strings = rng.choice(np.array(STRINGS, object), size=shape).reshape(shape)
+        known = np.array(manner.mentioned.strings, object)
+        return (
+            _mixed(rng, strings, known) if manner.style == "mentioned" and len(known) else strings
+        )
     dtype = numpy_dtype(elem_type)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(bool).reshape(shape)
@@ -106,9 +111,11 @@ def _floats(
     if manner.style == "wide":
         scales = 10.0 ** rng.integers(-6, 7, shape)
         return _cast(values.astype(np.float64) * scales, dtype)
-    if manner.style == "mentioned":
-        numbers = _cast(np.array(manner.numbers), dtype)
+    if manner.style == "mentioned" and manner.mentioned.numbers:
+        numbers = _cast(np.array(manner.mentioned.numbers), dtype)
         return _mixed(rng, values, _with_neighbours(numbers[np.isfinite(numbers)]))
+    if manner.style == "mentioned":
+        return values
     return _mixed(rng, values, specials(dtype, extremes=manner.extremes))
 
 
@@ -131,7 +138,7 @@ def _ints(
     info = ml_dtypes.iinfo(dtype)
     low, high = int(info.min), int(info.max)
     values = _plain_ints(rng, shape, manner)
-    whole = [int(number) for number in manner.numbers if number == int(number)]
+    whole = [int(number) for number in manner.mentioned.numbers if number == int(number)]
     if manner.style == "mentioned" and manner.ints == "small" and whole:
         near = [number + step for number in whole for step in (-1, 0, 1)]
         values = rng.choice(np.array(near, object), shape)  # one past int64 would make all floats

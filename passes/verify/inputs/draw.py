@@ -20,6 +20,7 @@ from passes.verify.inputs import arrays as draw_arrays
 from passes.verify.inputs import dims as draw_dims
 from passes.verify.inputs.arrays import INT_STYLES, Manner, is_float, specials
 from passes.verify.inputs.dims import Dims
+from passes.verify.inputs.mentioned import NOTHING, Mentioned
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
 
@@ -112,14 +113,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawer:
-    """The inputs to draw, with what is known of them. `numbers` are constants of the models,
+    """The inputs to draw, with what is known of them. `mentioned` are constants of the models,
     `needs` what their sizes turned out to be: the first attempt at a case goes by them."""
 
     inputs: tuple[ValueInfoProto, ...]
     seed: int = 0
     hints: Mapping[str, Hint] = field(default_factory=dict)
     extremes: bool = True
-    numbers: tuple[float, ...] = ()
+    mentioned: Mentioned = NOTHING
     needs: Needs | None = None
 
     def plans(self) -> list[Plan]:
@@ -132,9 +133,14 @@ class Drawer:
                 value.type.WhichOneof("value") != "tensor_type" for value in self.inputs
             ),
             shared=self._shared(dims),
-            numbers=self.numbers,
+            numbers=self.mentioned.numbers,
+            strings=bool(self.mentioned.strings) and self._has_strings(),
             unnamed=dims.unnamed,
         )
+
+    def _has_strings(self) -> bool:
+        types = (draw_dims.element_type(value.type).tensor_type for value in self.inputs)
+        return any(type_.elem_type == TensorProto.STRING for type_ in types)
 
     def symbols(self) -> list[str]:
         """The names of the sizes that are to be drawn, made up where there are none."""
@@ -241,7 +247,7 @@ class Drawer:
         ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
         style = "whole" if attempt.whole and plan.kind == "ordinary" else plan.style
-        manner = Manner(style, ints, all_sizes, self.extremes, self.numbers)
+        manner = Manner(style, ints, all_sizes, self.extremes, self.mentioned)
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)
 

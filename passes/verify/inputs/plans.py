@@ -97,19 +97,21 @@ def plans(
     containers: bool,
     shared: Sequence[str] = (),
     numbers: Sequence[float] = (),
+    strings: bool = False,
     unnamed: Collection[str] = (),
 ) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
     an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
-    that the models mention; `unnamed` are symbols of dims without a name, which may be fixed.
+    that the models mention, and `strings` whether they mention strings that an input may hold;
+    `unnamed` are symbols of dims without a name, which may be fixed.
     """
     result = [
         Plan("ordinary", "exact values"),
         Plan("ordinary", "moderate values", style="moderate"),
     ]
-    if numbers:
+    if numbers or strings:
         result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
     if lengths:
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
