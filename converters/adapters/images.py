@@ -73,7 +73,7 @@ def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, new: Re
     return new.op("Sub", new.op("Div", doubled, spans), less)
 
 
-@adapter_down("Col2Im", 18)
+@adapter_down("Col2Im", 18, exact=False)
 def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It is written out, axis by axis: each pixel adds up the elements of blocks that lie on it.
 

@@ -159,7 +159,7 @@ for _op in ("ArgMax", "ArgMin"):
     adapter_down(_op, 11)(negative_axis)
 
 
-@adapter_down("CumSum", 11)
+@adapter_down("CumSum", 11, exact=False)
 @adapter_down("CumProd", 26)
 def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a Scan along the axis, which is moved first, that carries the sum or product."""

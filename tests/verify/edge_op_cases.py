@@ -34,6 +34,7 @@ def elementwise(opset: int) -> Iterator[Entry]:
     far = np.array([3e9, -3e9, 1e19, -1e19, np.inf, -np.inf, np.nan, 2.0**31, 126.5, -0.0], F32)
     with np.errstate(over="ignore"):
         far_halves = far.astype(np.float16)
+    # NaN, which the document leaves open, is another number there
     whole = (np.array(3, np.int8), np.array(-3, np.int8), np.array(200, np.uint8))
     for zero, scale in itertools.product(whole, (0.5, 0)):
         feeds = {"x": far, "s": np.array(scale, F32), "z": zero}

@@ -286,3 +286,24 @@ def test_a_model_that_is_kept_answers_the_same_again() -> None:
         one, other = (executor.run(model, feeds, timeout=60) for executor in (kept, fresh))
         for name, value in other.outputs.items():
             np.testing.assert_array_equal(one.outputs[name], value)
+
+
+@pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize(("steps", "batch"), [(2, 1), (0, 1), (2, 0)])
+def test_a_recurrent_operator_that_reads_no_element_is_noted(
+    op: str, steps: int, batch: int
+) -> None:
+    """onnxruntime answers what its memory held."""
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17]>
+        g (float[T,B,2] x, float[1,G,2] w, float[1,G,3] r) => (float[1,B,3] h) {{
+            y, h = {op} <hidden_size = 3> (x, w, r)
+        }}""")
+    feeds = {
+        "x": np.ones((steps, batch, 2), np.float32),
+        "w": np.ones((1, gates * 3, 2), np.float32),
+        "r": np.ones((1, gates * 3, 3), np.float32),
+    }
+    outcome = ReferenceExecutor().run(model, feeds)
+    assert outcome.idle_cell == (steps * batch == 0)

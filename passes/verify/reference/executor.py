@@ -113,6 +113,7 @@ class ReferenceExecutor:
             machine.seen,
             machine.idle,
             machine.idle_scan,
+            machine.idle_cell,
             machine.misfed,
             machine.undeclared,
             frozenset(machine.reached),

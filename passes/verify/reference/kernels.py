@@ -34,7 +34,9 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
         return function_call(node, function, evaluator)
     try:
         kernel = _operator(node, evaluator)
-        return _noting_the_mask(kernel, node, evaluator) if op_of(node) == "Where" else kernel
+        if op_of(node) == "Where":
+            return _noting_the_mask(kernel, node, evaluator)
+        return _noting_no_steps(kernel, evaluator) if op_of(node) in _CELLS else kernel
     except CannotRun as reason:
         return _refusing(str(reason))
     except (ModelFailed, RecursionError):
@@ -53,6 +55,22 @@ def _noting_the_mask(kernel: Kernel, node: NodeProto, evaluator: Evaluator) -> K
         if isinstance(mask, np.ndarray) and mask.size and place is not None:
             on = bool(mask.all())
             machine.reached.add((place, "on" if on else "partly" if mask.any() else "off"))
+        return kernel(operands, frame)
+
+    return noting
+
+
+_CELLS = ("RNN", "GRU", "LSTM")
+
+
+def _noting_no_steps(kernel: Kernel, evaluator: Evaluator) -> Kernel:
+    """The kernel of a recurrent operator that notes whether it reads no element: onnxruntime's
+    answer is what its memory held then."""
+    machine = evaluator.machine
+
+    def noting(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        x = operands[0]
+        machine.idle_cell |= isinstance(x, np.ndarray) and not x.size
         return kernel(operands, frame)
 
     return noting

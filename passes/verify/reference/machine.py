@@ -65,6 +65,8 @@ class Machine:
     #: Whether a loop, or a row of one, ran no iteration; and whether that was one of a Scan.
     idle: bool = False
     idle_scan: bool = False
+    #: Whether an RNN, GRU or LSTM read no element: over no time steps, or an empty batch.
+    idle_cell: bool = False
     #: Whether the body of such a one declares other sizes than it is fed or would give; and whether
     #: one that ran changed the size of a state so, or collects what its body declares otherwise.
     misfed: bool = False
@@ -92,7 +94,8 @@ class Machine:
         self.deadline = None if timeout is None else time.monotonic() + timeout
         self.seen = {}
         self.guessed_shapes = False
-        self.idle = self.idle_scan = self.misfed = self.undeclared = False
+        self.idle = self.idle_scan = self.idle_cell = False
+        self.misfed = self.undeclared = False
         self.reached = set()
         self.draws = 0
 

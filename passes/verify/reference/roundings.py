@@ -23,7 +23,7 @@ _UNITS = {8: 8.0, 4: 8.0, 2: 1.0, 1: 1.0}
 #: What gives its operands, or a choice of them, to the last bit.
 _EXACT_OPS = (
     "Abs And ArgMax ArgMin BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil "
-    "CenterCropPad Clip Col2Im Compress Concat ConcatFromSequence Constant ConstantOfShape "
+    "CenterCropPad Clip Compress Concat ConcatFromSequence Constant ConstantOfShape "
     "DepthToSpace Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND Greater "
     "GreaterOrEqual Hardmax Identity If IsInf IsNaN Less LessOrEqual Loop Max MaxPool MaxUnpool "
     "Min Mod Neg NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or Pad Range "

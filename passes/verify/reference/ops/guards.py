@@ -12,6 +12,7 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
+from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.axes import normalized
 from passes.verify.reference.registry import Call, implements
 
@@ -31,10 +32,17 @@ def range_of(call: Call, start: Array, limit: Array, delta: Array) -> Any:
 
 @implements("TopK", since=10)
 def top_k(call: Call, x: Array, k: Array) -> Any:
-    """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1])."""
+    """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]).
+
+    The document leaves NaN open: it comes first, among the smallest as among the largest, as in
+    Min and Max; onnx's kernel puts it behind the smallest.
+    """
     if int(k.reshape(()).item()) < 0:
         raise ValueError(f"k is {k.item()}")
-    return call.onnx(x, k)
+    if call.get("largest", 1) or not is_float(x.dtype) or not np.isnan(x).any():
+        return call.onnx(x, k)
+    values, indices = call.onnx(-x, k, largest=1)
+    return -values, indices
 
 
 @implements("Tile", since=6)

@@ -1,8 +1,11 @@
-"""LRN and LpNormalization."""
+"""Normalization, in the precision that `stash_type` asks for; LRN and LpNormalization."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
 from passes.verify.reference.registry import Call, implements
@@ -29,3 +32,67 @@ def lp_normalization(call: Call, x: Array) -> Array:
     if p == 2:
         norm = np.sqrt(np.square(x).sum(axis, keepdims=True))
     return np.asarray(np.where(norm == 0, 0, x / norm), x.dtype)
+
+
+@implements("LayerNormalization", since=17)
+def layer_normalization(
+    call: Call, x: Array, scale: Array, bias: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """LayerNormalization-17: over the axes from `axis` on; Mean and InvStdDev in `stash_type`."""
+    axes = tuple(range(call.get("axis", -1) % max(x.ndim, 1), x.ndim))
+    wide = x.astype(_stashed(call))
+    mean = wide.mean(axes, keepdims=True, dtype=wide.dtype)
+    spread = _spread(wide - mean, axes, call)
+    y = ((wide - mean) / spread).astype(x.dtype) * scale
+    return np.asarray(y if bias is None else y + bias, x.dtype), mean, 1 / spread
+
+
+@implements("RMSNormalization", since=23)
+def rms_normalization(call: Call, x: Array, scale: Array) -> Array:
+    """RMSNormalization-23: divided by the root of the mean square, in the type of `scale`."""
+    axes = tuple(range(call.get("axis", -1) % max(x.ndim, 1), x.ndim))
+    wide = x.astype(_stashed(call))
+    normal = (wide / _spread(wide, axes, call)).astype(x.dtype)
+    return np.asarray(normal.astype(scale.dtype) * scale, scale.dtype)
+
+
+@implements("GroupNormalization", since=18)
+def group_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+    """GroupNormalization-18 and -21: `x` [N, C, ...], scale and bias by group, by channel from 21.
+
+    The variance is the mean of squared deviations: the function body subtracts squares, which loses
+    digits. Version 18 computes in the type of `x`.
+    """
+    by_channel = call.version >= 21
+    groups = call.get("num_groups")
+    wide = x.astype(_stashed(call) if by_channel else x.dtype)
+    wide = wide.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
+    axes = tuple(range(2, wide.ndim))
+    deviation = wide - wide.mean(axes, keepdims=True, dtype=wide.dtype)
+    normal = (deviation / _spread(deviation, axes, call)).astype(x.dtype)
+    shape = (1, groups, -1 if by_channel else 1, *[1] * (x.ndim - 2))
+    return np.asarray(normal * scale.reshape(shape) + bias.reshape(shape), x.dtype).reshape(x.shape)
+
+
+@implements("InstanceNormalization", since=6)
+def instance_normalization(call: Call, x: Array, scale: Array, bias: Array) -> Array:
+    """InstanceNormalization-6 and -22: per row and channel, small floats as float, as onnxruntime
+    computes them; the document leaves it open."""
+    wide = x if x.dtype.itemsize >= 4 else x.astype(np.float32)
+    axes = tuple(range(2, x.ndim))
+    each = (1, -1, *[1] * (x.ndim - 2))
+    deviation = wide - wide.mean(axes, keepdims=True, dtype=wide.dtype)
+    normal = deviation / _spread(deviation, axes, call)
+    y = normal * scale.astype(wide.dtype).reshape(each) + bias.astype(wide.dtype).reshape(each)
+    return np.asarray(y, x.dtype)
+
+
+def _stashed(call: Call) -> np.dtype[Any]:
+    """The type of the first stage."""
+    return helper.tensor_dtype_to_np_dtype(call.get("stash_type", TensorProto.FLOAT))
+
+
+def _spread(deviation: Array, axes: tuple[int, ...], call: Call) -> Array:
+    """The root of the mean square, and of epsilon."""
+    squares = (deviation * deviation).mean(axes, keepdims=True, dtype=deviation.dtype)
+    return np.asarray(np.sqrt(squares + np.asarray(call.get("epsilon"), deviation.dtype)))

@@ -21,7 +21,7 @@ def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = Non
     """QuantizeLinear-10 to -25: x / scale + zero, rounded to even and saturated.
 
     onnx's kernel goes through int32, which quotients that are larger, infinite or NaN overflow. The
-    document leaves NaN open: it becomes the smallest number, as in onnxruntime.
+    document leaves NaN open: it becomes what Cast makes of it, so that it is the same written out.
     """
     with np.errstate(all="ignore"):
         (y,) = call.onnx(x, scale, zero)
@@ -34,7 +34,22 @@ def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = Non
         quotient = (x / scale).astype(np.float64)
     limits = ml_dtypes.iinfo(y.dtype)
     y = np.where(quotient > _FAR, np.asarray(limits.max, y.dtype), y)
-    return (np.where(quotient >= -_FAR, y, np.asarray(limits.min, y.dtype)),)
+    y = np.where(quotient < -_FAR, np.asarray(limits.min, y.dtype), y)
+    with np.errstate(all="ignore"):
+        unknown = np.asarray(np.nan, np.float32).astype(y.dtype)
+    return (np.where(np.isnan(quotient), unknown, y),)
+
+
+@implements("DynamicQuantizeLinear")
+def dynamic_quantize_linear(call: Call, x: Array) -> tuple[Array, Array, Array]:
+    """DynamicQuantizeLinear-11: as by the function body of the document, also where `x` has NaN."""
+    low, high = (np.asarray(of(x, initial=0), np.float32) for of in (np.min, np.max))
+    with np.errstate(all="ignore"):
+        scale = (high - low) / np.float32(255)
+        zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
+        quotient = np.rint(x / scale) + zero.astype(np.float32)
+        y = np.clip(quotient, 0, 255).astype(np.uint8)
+    return y, scale, zero
 
 
 def _spread(scale: Array, x: Array, call: Call) -> Array:

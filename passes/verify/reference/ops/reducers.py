@@ -36,8 +36,23 @@ def sum_square(call: Call, x: Array, *axes: Array | None) -> Array:
 @implements("ReduceMean")
 def mean(call: Call, x: Array, *axes: Array | None) -> Array:
     """ReduceMean: 0 over an empty axis, which the documents leave open, as in onnxruntime."""
+    if _keeps_all(call, axes):
+        return x
     with warnings.catch_warnings():
         # numpy warns of the mean of nothing.
         warnings.simplefilter("ignore", RuntimeWarning)
         result: Array = call.onnx(x, *axes)[0]
     return result if x.size or not result.size else np.zeros_like(result)
+
+
+@implements("ReduceSum", since=13)
+def total(call: Call, x: Array, *axes: Array | None) -> Array:
+    """ReduceSum-13: onnx's kernel adds 0 where nothing is reduced, which makes 0.0 of -0.0."""
+    result: Array = x if _keeps_all(call, axes) else call.onnx(x, *axes)[0]
+    return result
+
+
+def _keeps_all(call: Call, axes: tuple[Array | None, ...]) -> bool:
+    """Whether no axis is reduced."""
+    given = axes[0] if axes else None
+    return bool(call.get("noop_with_empty_axes", 0)) and (given is None or not given.size)

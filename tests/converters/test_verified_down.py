@@ -1,0 +1,97 @@
+"""Right conversions down that meet what tells executors apart: NaN, the sign of zero, the largest
+floats, other roundings. Each is verified."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import parser
+
+import passes
+
+HALVES = """
+    <ir_version: 10, opset_import: ["" : {opset}]>
+    g (float16[3,4,8] x, float16[{size}] s, float16[{size}] b) => (float16[3,4,8] y) {{ {node} }}"""
+
+
+def verdict(text: str, opset: int) -> str:
+    checked = passes.convert(parser.parse_model(text), opset=opset).report.checked
+    return str(checked.verdict)
+
+
+@pytest.mark.parametrize(
+    ("opset", "size", "node"),
+    [
+        (17, 8, "y = LayerNormalization (x, s, b)"),
+        (17, 8, "y = LayerNormalization <stash_type = 10> (x, s, b)"),
+        (18, 2, "y = GroupNormalization <num_groups = 2> (x, s, b)"),
+        (21, 4, "y = GroupNormalization <num_groups = 2> (x, s, b)"),
+        (23, 8, "y = RMSNormalization (x, s)"),
+    ],
+)
+def test_float16_is_normalized_in_the_type_of_stash_type(opset: int, size: int, node: str) -> None:
+    assert verdict(HALVES.format(opset=opset, size=size, node=node), 13) == "verified"
+
+
+def test_mean_and_deviation_of_a_layer_have_the_type_of_stash_type() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 17]>
+        g (float16[3,16] x, float16[16] s) => (float16[3,16] y, float[3,1] m, float[3,1] d) {
+            y, m, d = LayerNormalization (x, s)
+        }"""
+    assert verdict(text, 13) == "verified"
+
+
+@pytest.mark.parametrize("node", ["y = CumSum (x, a)", "y = CumSum <exclusive = 1> (x, a)"])
+def test_a_sum_may_start_at_either_zero(node: str) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 14]>
+        g (float[3,4] x) => (float[3,4] y) <int64 a = {{1}}> {{ {node} }}"""
+    assert verdict(text, 9) == "verified"
+
+
+@pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean"])
+def test_what_is_not_reduced_keeps_the_sign_of_zero(op: str) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[3,4] x) => (float[3,4] y) <int64[0] a = {{}}> {{
+            y = {op} <noop_with_empty_axes = 1> (x, a)
+        }}"""
+    assert verdict(text, 9) == "verified"
+
+
+def test_nan_among_the_smallest() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 11]>
+        g (float[3,5] x) => (float[3,2] y, int64[3,2] i) <int64[1] k = {2}> {
+            y, i = TopK <largest = 0> (x, k)
+        }"""
+    assert verdict(text, 10) == "verified"
+
+
+@pytest.mark.parametrize(
+    ("opset", "kind", "target"), [(21, "int16", 13), (13, "int8", 9), (21, "uint16", 13)]
+)
+def test_nan_that_is_quantized(opset: int, kind: str, target: int) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : {opset}]>
+        g (float[8] x, float s) => ({kind}[8] y) <{kind} z = {{3}}> {{
+            y = QuantizeLinear (x, s, z)
+        }}"""
+    assert verdict(text, target) == "verified"
+
+
+def test_nan_that_is_quantized_by_its_own_range() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 11]>
+        g (float[8] x) => (uint8[8] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear (x) }"""
+    assert verdict(text, 9) == "verified"
+
+
+def test_blocks_that_overlap_are_added_in_another_order() -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[1,9,4] x) => (float[1,1,5,5] y)
+        <int64[2] image = {5, 5}, int64[2] block = {3, 3}> {
+            y = Col2Im <strides = [2, 2]> (x, image, block)
+        }"""
+    assert verdict(text, 13) == "verified"
