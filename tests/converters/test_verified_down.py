@@ -95,3 +95,39 @@ def test_blocks_that_overlap_are_added_in_another_order() -> None:
             y = Col2Im <strides = [2, 2]> (x, image, block)
         }"""
     assert verdict(text, 13) == "verified"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        """ Resize <mode = "linear", coordinate_transformation_mode = "align_corners">""",
+        """ Resize <mode = "cubic", coordinate_transformation_mode = "align_corners">""",
+        """ Resize <mode = "cubic", coordinate_transformation_mode = "asymmetric">""",
+    ],
+)
+@pytest.mark.parametrize("scale", [2.0, 0.5])
+def test_positions_are_rounded(node: str, scale: float) -> None:
+    size = int(4 * scale)
+    text = f"""
+        <ir_version: 9, opset_import: ["" : 19]>
+        g (float[1,1,4,4] x) => (float[1,1,{size},{size}] y)
+        <float[4] scales = {{1, 1, {scale}, {scale}}}> {{ y = {node} (x, , scales) }}"""
+    assert verdict(text, 10) == "verified"
+
+
+@pytest.mark.parametrize(
+    ("node", "shape", "made"),
+    [
+        ("DFT <axis = 1>", "1,10,10,1", "1,10,10,2"),
+        ("DFT <axis = 2>", "1,10,10,1", "1,10,10,2"),
+        ("DFT <inverse = 1>", "1,10,10,2", "1,10,10,2"),
+        ("DFT <onesided = 1>", "1,10,10,1", "1,6,10,2"),
+        ("DFT <onesided = 1, inverse = 1>", "1,6,10,2", "1,10,10,1"),
+    ],
+)
+def test_waves_that_cancel(node: str, shape: str, made: str) -> None:
+    """Also where one is infinite: that is times 0 in a product of matrices alone."""
+    text = f"""
+        <ir_version: 9, opset_import: ["" : 19]>
+        g (float[{shape}] x) => (float[{made}] y) {{ y = {node} (x) }}"""
+    assert verdict(text, 13) == "verified"

@@ -216,3 +216,24 @@ def test_infinities_that_overflow_leaves_are_not_told_from_nan(of_finite: bool, 
     one, other = (model("(float[N] x) => (float[N] y) { y = Tanh (x) }") for _ in range(2))
     one.doc_string, other.doc_string = "before", "after"
     assert verify(one, other, executors=[Pretend(answer)], exact=False).verdict == said
+
+
+@pytest.mark.parametrize(
+    ("shape", "made", "node"),
+    [
+        ("2,10,1", "2,10,2", "DFT (x)"),
+        ("1,1,4,4", "1,1,8,8", 'Resize <mode = "linear"> (x, , scales)'),
+    ],
+)
+@pytest.mark.parametrize("factor", [1.0, 1.0001])
+def test_what_rounds_its_weights_may_be_off_by_roundings_alone(
+    shape: str, made: str, node: str, factor: float
+) -> None:
+    text = """(float[SHAPE] x) => (float[MADE] y)
+        <float[4] scales = {1, 1, 2, 2}, float factor = {FACTOR}> {
+            z = NODE y = Mul (z, factor)
+        }"""
+    text = text.replace("SHAPE", shape).replace("MADE", made).replace("NODE", node)
+    before, after = (text.replace("FACTOR", str(number)) for number in (1.0, factor))
+    found = check(model(before, opset=19), model(after, opset=19), exact=False)
+    assert found.verdict == ("verified" if factor == 1 else "mismatch")

@@ -17,7 +17,7 @@ from passes.ir.scope import Key, Scope
 from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel, Machine, opset_versions
-from passes.verify.reference.roundings import Roundings
+from passes.verify.reference.roundings import Roundings, rounds_as
 from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
 
@@ -26,7 +26,8 @@ _MAIN: Key = (0,)
 
 @dataclass(frozen=True)
 class Step:
-    """A node ready to run; `release` are the values that nothing reads after it."""
+    """A node ready to run: `op` is what it rounds as, `release` are the values that nothing reads
+    after it."""
 
     node: NodeProto
     name: str
@@ -264,7 +265,7 @@ def _steps(
         done.update(release)
         outputs = tuple(_without_trailing_blanks(node.output))
         reads = tuple(node.input)
-        steps.append(Step(node, node.name, op_of(node), reads, outputs, kernel, release))
+        steps.append(Step(node, node.name, rounds_as(node), reads, outputs, kernel, release))
     steps.reverse()
     return steps
 

@@ -13,7 +13,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from onnx import NodeProto
 
+from passes.ir.operators import op_of
 from passes.verify.executor import Value
 from passes.verify.inputs.arrays import is_float
 
@@ -48,9 +50,25 @@ _APPROXIMATED = frozenset(
 #: That error in units: onnxruntime's Sigmoid of -20 is off by a tenth of one.
 _ABSOLUTE_UNITS = 0.25
 
+#: What rounds positions, so that an element weighs a little more or less; the other operands are
+#: sizes, or scales that decide them, and not moved.
+_SAMPLES = frozenset({"Resize", "Upsample"})
+#: What rounds the angles of its waves: a sum that cancels may be off by units of the largest one.
+_WAVES = frozenset({"DFT", "STFT"})
+#: What stands for all that comes of NaN and infinities, by the run: the documents leave it open
+#: whether a weight of 0 makes NaN of them.
+_NOT_FINITE = (0.0, np.nan, np.inf, -np.inf)
+
 #: How many steps are drawn, for all arrays but the largest: to draw them anew takes longer than
 #: most operators.
 _DRAWN = 8191
+
+
+def rounds_as(node: NodeProto) -> str:
+    """The operator that rounds as a node does: a Resize to the nearest elements picks them."""
+    op = op_of(node)
+    modes = [attribute.s for attribute in node.attribute if attribute.name == "mode"]
+    return "Gather" if op in _SAMPLES and modes in ([], [b"nearest"]) else op
 
 
 class Roundings:
@@ -58,6 +76,7 @@ class Roundings:
 
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
+        self._open = _NOT_FINITE[seed % len(_NOT_FINITE)]
         self._steps: dict[np.dtype[Any], np.ndarray[Any, Any]] = {}
         self._place = 0
 
@@ -65,6 +84,10 @@ class Roundings:
         """The operands of an operator; moved where it adds them up."""
         if op in _EXACT or op in _ROUNDS_ONCE:
             return list(operands)
+        if op in _SAMPLES:
+            return [self._blurred(operands[0]), *operands[1:]]
+        if op in _WAVES:
+            return [self.moved(operands[0]), *operands[1:]]
         return [self.moved(operand) for operand in operands]
 
     def of_results(self, op: str, operands: Sequence[Value], results: Sequence[Any]) -> list[Any]:
@@ -72,6 +95,12 @@ class Roundings:
         widens = op in ("Cast", "CastLike") and not _is_wider(operands[0], results[0])
         if op in _EXACT or widens:
             return list(results)
+        if op in _WAVES and not np.isfinite(np.asarray(operands[0])).all():
+            return [np.full_like(result, self._open) for result in results]
+        if op in _SAMPLES:
+            return [self._opened(result) for result in results]
+        if op in _WAVES:
+            return [self._blurred(result) for result in results]
         least = _ABSOLUTE_UNITS if op in _APPROXIMATED else 0.0
         return [self.moved(result, least) for result in results]
 
@@ -85,6 +114,22 @@ class Roundings:
             parts = [self._floats(part, least) for part in (value.real, value.imag)]
             return np.asarray(parts[0] + 1j * parts[1], value.dtype)
         return self._floats(value, least) if is_float(value.dtype) else value
+
+    def _blurred(self, value: Value) -> Value:
+        """A value with every float moved by a few units of the largest."""
+        if not isinstance(value, np.ndarray) or not is_float(value.dtype):
+            return value
+        finite = np.isfinite(value)
+        largest = np.abs(value[finite]).max(initial=0)
+        moved = np.asarray(value + largest * self._steps_like(value), value.dtype)
+        return np.where(finite, moved, value)
+
+    def _opened(self, value: Value) -> Value:
+        """A value that is moved where it is finite, and what is open elsewhere."""
+        if not isinstance(value, np.ndarray) or not is_float(value.dtype):
+            return value
+        other = np.asarray(self._open, value.dtype)
+        return np.where(np.isfinite(value), self._floats(value, 0.0), other)
 
     def _floats(self, array: np.ndarray[Any, Any], least: float) -> np.ndarray[Any, Any]:
         steps = self._steps_like(array)
