@@ -131,3 +131,16 @@ def test_waves_that_cancel(node: str, shape: str, made: str) -> None:
         <ir_version: 9, opset_import: ["" : 19]>
         g (float[{shape}] x) => (float[{made}] y) {{ y = {node} (x) }}"""
     assert verdict(text, 13) == "verified"
+
+
+@pytest.mark.parametrize("kind", ["float", "bool"])
+def test_the_mask_of_an_attention_is_as_long_as_the_past_and_the_keys(kind: str) -> None:
+    """Inputs are drawn so, though no type tells; a shorter one is none of version 23."""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (float[B,2,S,8] q, float[B,2,K,8] k, float[B,2,K,8] v, {kind}[S,T] m,
+           float[B,2,P,8] pk, float[B,2,P,8] pv)
+        => (float[B,2,S,8] y, float[B,2,N,8] nk, float[B,2,N,8] nv) {{
+            y, nk, nv = Attention (q, k, v, m, pk, pv)
+        }}"""
+    assert verdict(text, 22) == "verified"

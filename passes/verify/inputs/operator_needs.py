@@ -31,12 +31,23 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Sum:
+    """The sum of sizes; of an operand that is left out, it is 0."""
+
+    sizes: Sequence[Size]
+
+    def of(self, operands: Sequence[Value]) -> int:
+        return sum(size.of(operands) or 0 for size in self.sizes)
+
+
+@dataclass(frozen=True)
 class Want:
-    """A size must be equal to a number or another size, at least a number, or a multiple of it."""
+    """A size must be equal to a number, another size or a sum, at least that, or a multiple of
+    it."""
 
     size: Size
     what: Literal["equal", "least", "multiple"]
-    target: int | Size
+    target: int | Size | Sum
 
     def gap(self, operands: Sequence[Value]) -> int | None:
         """By how much the size differs from what it must be; 0 where it is right."""
@@ -232,6 +243,21 @@ def _top(reading: _Reading) -> Iterator[Want]:
     yield Want(Size(0, reading.attributes.get("axis", -1)), "least", least)
 
 
+def _attention(reading: _Reading) -> Iterator[Want]:
+    """As many values as keys, in the past, too, and a mask for all of them."""
+    yield Want(Size(2, -2), "equal", Size(1, -2))
+    yield Want(Size(5, -2), "equal", Size(4, -2))
+    for argument in (1, 2, 4, 5):
+        yield Want(Size(argument, 0), "equal", Size(0, 0))
+    mask = reading.shape(3)
+    if mask and mask[-1] != 1:
+        yield Want(Size(3, -1), "equal", Sum((Size(1, -2), Size(4, -2))))
+    if len(mask) > 1 and mask[-2] != 1:
+        yield Want(Size(3, -2), "equal", Size(0, -2))
+    if len(mask) == len(reading.shape(0)) == 4 and mask[0] != 1:
+        yield Want(Size(3, 0), "equal", Size(0, 0))
+
+
 def _normalization(reading: _Reading) -> Iterator[Want]:
     for argument in range(1, len(reading.operands)):
         yield Want(Size(0, 1), "equal", Size(argument, 0))
@@ -285,6 +311,7 @@ _WANTS: Mapping[str, Callable[[_Reading], Iterator[Want]]] = {
     **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _normalization),
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
+    "Attention": _attention,
     "Pad": _pad,
     "Gemm": _gemm,
     "Concat": _concat,

@@ -90,7 +90,8 @@ def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -
     """Attention-23 and later: NotImplementedError where scores may overflow.
 
     onnx's kernel makes zeros of a row whose scores all are -inf; by the document's function body,
-    and in onnxruntime, only the mask does that, and the softmax of such scores is NaN.
+    and in onnxruntime, only the mask does that, and the softmax of such scores is NaN. ValueError
+    where the mask of version 23 does not broadcast: version 24 fills up one that is too short.
     """
     keys = [k, *(past for past in others[1:2] if past is not None)]
     query, key = (
@@ -98,7 +99,11 @@ def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -
     )
     if not query * key * q.shape[-1] <= float(ml_dtypes.finfo(q.dtype).max):
         raise NotImplementedError("onnx's kernel and the document differ in scores that overflow")
-    return call.onnx(q, k, v, *others)
+    mask, *rest = others or (None,)
+    if call.version < 24 and mask is not None:
+        total = sum(x.shape[-2] for x in keys)
+        mask = np.broadcast_to(mask, (*mask.shape[:-1], total))
+    return call.onnx(q, k, v, mask, *rest)
 
 
 @implements("MatMul")
