@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -176,3 +177,26 @@ def test_a_graph_attribute_of_another_kind_is_an_error() -> None:
     assert model.graph.node[0].attribute[1].type == AttributeProto.INT
     with pytest.raises(ModelFailed, match="If 'y': its attribute else_branch is missing"):
         RUN(model, {"c": np.array(True), "x": np.float32(1)})
+
+
+def test_nodes_alike_share_the_function_of_their_schema() -> None:
+    """A model of many Gelus has one evaluator of a body for each size, not one for each node."""
+    model = parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 20]>
+        gelus (float[2] x) => (float[2] y, float[2] z, float[1] w) {
+            y = Gelu (x)
+            z = Gelu (y)
+            tanh = Gelu <approximate = "tanh"> (y)
+            w = ReduceMax (tanh)
+        }
+    """)
+    executor = ReferenceExecutor(keep=1)
+    outcome = executor.run(model, {"x": np.array([1.0, -2.0], np.float32)})
+    (_, _, evaluator), *_ = executor._ready
+    assert len(evaluator.machine.function_evaluators) == 2
+    expected = [_gelu(_gelu(x)) for x in (1.0, -2.0)]
+    np.testing.assert_allclose(outcome.outputs["z"], expected, rtol=1e-5)
+
+
+def _gelu(x: float) -> float:
+    return x * (1 + math.erf(x / math.sqrt(2))) / 2

@@ -72,14 +72,17 @@ def schema_call(node: NodeProto, version: int, caller: Evaluator) -> Kernel:
     if not schema.has_context_dependent_function:
         raise CannotRun(f"no kernel for {op_of(node)} at opset {version}")
     by_types: dict[tuple[bytes, ...], Kernel] = {}
+    defaults = _schema_defaults(schema)
 
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
         types = tuple(type_of(operand).SerializeToString() for operand in operands)
         if types not in by_types:
             body = schema.get_context_dependent_function(node.SerializeToString(), list(types))
-            function = FunctionProto()
-            function.ParseFromString(body)
-            by_types[types] = function_call(node, function, caller, _schema_defaults(schema))
+            # nodes alike share a body, so the machine makes one evaluator for all of them
+            function = caller.machine.schema_functions.setdefault(
+                body, FunctionProto.FromString(body)
+            )
+            by_types[types] = function_call(node, function, caller, defaults)
         return by_types[types](operands, frame)
 
     return kernel

@@ -77,6 +77,8 @@ class Machine:
     draws: int = 0
     #: What perturbs the arithmetic of this run, if anything.
     roundings: Roundings | None = None
+    #: The functions by which schemas define operators, by their bytes: equal ones are one object.
+    schema_functions: dict[bytes, FunctionProto] = field(default_factory=dict)
     #: Evaluators of functions by function and attributes; the function is kept alive, as its
     #: identity is part of the key.
     function_evaluators: dict[tuple[Any, ...], tuple[Any, FunctionProto]] = field(
