@@ -102,9 +102,10 @@ def convert(
 
 
 def lowest_opset(model: Source, *, inline: Sequence[str] = ()) -> Lowest:
-    """How far down a model goes: for each opset from its own to 7 what stops it, if anything does.
+    """Whether a model can be written in each opset from its own down to 7, and what stops it.
 
-    Nothing is executed or written. `inline` is that of `convert`.
+    Nothing is executed, so no outcome is verified, and nothing is written. `inline` is that of
+    `convert`.
 
     Raises:
         BadModel: the input is no valid model.

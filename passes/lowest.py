@@ -1,4 +1,4 @@
-"""How far down a model goes, and what stops it at each older opset."""
+"""The oldest opset that a model can be written in, and what stops it; nothing is executed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Step:
     def to_text(self, *, verbose: bool = False) -> str:
         """A line, or, where it is `verbose`, one for each refusal."""
         if self.goes:
-            return f"  {self.opset}: goes"
+            return f"  {self.opset}: can be written"
         shown = self.refusals if verbose else self.refusals[:1]
         lines = [f"{one.path} ({one.op}): {one.sentence} [{one.code}]" for one in shown]
         lines += filter(None, [self.failure])
@@ -53,14 +53,16 @@ class Lowest:
 
     def to_text(self, *, verbose: bool = False) -> str:
         """The report for people, a line a step; where it is `verbose`, all that is refused."""
-        far = f"goes down to {self.lowest}" if self.lowest < self.opset else "goes no further down"
-        lines = [f"{self.file or 'model'}: opset {self.opset}, {far}"]
+        far = f"down to {self.lowest}" if self.lowest < self.opset else "in no older one"
+        said = f"opset {self.opset}, can be written {far} (nothing was executed)"
+        lines = [f"{self.file or 'model'}: {said}"]
         return "\n".join([*lines, *(step.to_text(verbose=verbose) for step in self.steps)])
 
     def to_json(self) -> str:
         """The report as JSON; the same model gives the same text."""
         steps = [{"opset": one.opset, "goes": one.goes, **asdict(one)} for one in self.steps]
-        said = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "steps": steps}
+        said = {"file": self.file, "opset": self.opset, "lowest": self.lowest, "executed": False}
+        said["steps"] = steps
         return json.dumps(said, indent=2, ensure_ascii=False, default=list) + "\n"
 
 

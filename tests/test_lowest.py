@@ -23,7 +23,10 @@ def test_a_model_that_goes_all_the_way() -> None:
     assert (found.opset, found.lowest) == (17, 7)
     assert [step.opset for step in found.steps] == list(range(16, 6, -1))
     assert all(step.goes for step in found.steps)
-    assert found.to_text().splitlines()[:2] == ["model: opset 17, goes down to 7", "  16: goes"]
+    assert found.to_text().splitlines()[:2] == [
+        "model: opset 17, can be written down to 7 (nothing was executed)",
+        "  16: can be written",
+    ]
 
 
 def test_what_stops_it_is_told_at_each_step() -> None:
@@ -45,6 +48,7 @@ def test_the_same_as_data() -> None:
     found = passes.lowest_opset(parser.parse_model(STOPPED))
     said = json.loads(found.to_json())
     assert (said["file"], said["opset"], said["lowest"]) == ("", 21, 20)
+    assert said["executed"] is False
     assert said["steps"][0] == {"opset": 20, "goes": True, "refusals": [], "failure": ""}
     assert said["steps"][1]["refusals"][0]["path"] == "my.f/match"
 
@@ -66,4 +70,5 @@ def test_more_than_one_refusal_is_counted_and_shown_on_demand() -> None:
 def test_a_model_at_the_oldest_opset_goes_nowhere() -> None:
     found = passes.lowest_opset(parser.parse_model(PLAIN.replace("17", "7")))
     assert (found.lowest, found.steps) == (7, [])
-    assert found.to_text() == "model: opset 7, goes no further down"
+    said = "model: opset 7, can be written in no older one (nothing was executed)"
+    assert found.to_text() == said

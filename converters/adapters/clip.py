@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto
 
 from converters.steps import adapter, adapter_down, identical
 from converters.writing.attribute_inputs import float_as_input
@@ -34,22 +34,28 @@ def clip_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def clip_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Bounds of float that are fixed become attributes again; others are those of a Max and a Min.
 
-    So are those of double and float16: the defaults of the attributes are not theirs. And so is a
-    lower bound above the upper one, which onnxruntime does not take as attributes.
+    A bound that is left out becomes an infinite attribute: the default of Clip-6 would clip an
+    infinity, which Clip-11 without that bound keeps. Double and float16 are given a Max or a Min,
+    and so is a lower bound above the upper one, which onnxruntime does not take as attributes.
     """
     x, *bounds = (*node.input, "", "")[:3]
-    elem_type = ctx.known_elem_type(x)
     fixed = [ctx.constant(name) for name in bounds]
     known = all(not name or value is not None for name, value in zip(bounds, fixed, strict=True))
-    if elem_type == TensorProto.FLOAT and known:
-        lower, upper = (None if value is None else float(value.item()) for value in fixed)
-        if (-_LARGEST if lower is None else lower) <= (_LARGEST if upper is None else upper):
+    if ctx.known_elem_type(x) == TensorProto.FLOAT and known:
+        lower, upper = (
+            default if value is None else float(value.item())
+            for value, default in zip(fixed, (-np.inf, np.inf), strict=True)
+        )
+        if lower <= upper:
             return [ctx.changed(node, inputs=[x], min=lower, max=upper)]
-    limits = np.finfo(helper.tensor_dtype_to_np_dtype(elem_type))
-    least = bounds[0] or ctx.value(limits.min, "min")
-    most = bounds[1] or ctx.value(limits.max, "max")
-    above = ctx.node("Max", [x, least])
-    return [above, ctx.changed(node, op="Min", inputs=[*above.output, most])]
+    made = []
+    for op, bound in zip(("Max", "Min"), bounds, strict=True):
+        if bound:
+            made.append(ctx.node(op, [x, bound]))
+            x = made[-1].output[0]
+    if not made:
+        return [ctx.changed(node, op="Identity", inputs=[x])]
+    return [*made[:-1], ctx.changed(made[-1], outputs=node.output)]
 
 
 @adapter_down("Clip", 12)

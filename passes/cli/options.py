@@ -197,8 +197,8 @@ LowestOption = Annotated[
     bool,
     typer.Option(
         "--lowest",
-        help="Write no model: report for each opset down to 7 whether the model goes there, and "
-        "what stops it.",
+        help="Write no model and execute nothing: report for each opset down to 7 whether the "
+        "model can be written in it, and what stops it.",
     ),
 ]
 

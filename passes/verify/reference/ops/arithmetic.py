@@ -43,3 +43,18 @@ def dropout(call: Call, x: Array) -> tuple[Array, Array]:
 def softsign(call: Call, x: Array) -> Array:
     """Softsign-1 and -22: x / (1 + |x|); onnx's kernel fails for scalars."""
     return np.asarray(x / (1 + np.abs(x)), x.dtype)
+
+
+@implements("Clip", since=6)
+def clip(call: Call, x: Array, lower: Array | None = None, upper: Array | None = None) -> Array:
+    """Clip-6 to -13: Max and then Min, so that equal bounds and inputs give equal zeros.
+
+    numpy's `clip`, which onnx's kernel calls, keeps -0.0 at a bound of 0.0 only where both bounds
+    are given.
+    """
+    kept = x
+    for bound, name, nearer in ((lower, "min", np.maximum), (upper, "max", np.minimum)):
+        given = call.get(name) if call.version < 11 else bound
+        if given is not None:
+            kept = nearer(kept, np.asarray(given, x.dtype))
+    return kept
