@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import Any
 
-from onnx import NodeProto, defs
+import numpy.typing as npt
+from onnx import NodeProto, defs, helper, numpy_helper
 
 from converters import older_types, table
 from converters.older import in_older_version, newer_attributes
@@ -105,6 +107,7 @@ def rewrite(site: Site) -> Edit:
         initializers=tuple(made.initializers.values()),
         note=note,
         exact=steps.exact,
+        context=tuple(_constant(name, value) for name, value in made.folded.items()),
         template=template_of(node, nodes, made, note, steps.exact) if _all_fit(site) else None,
     )
 
@@ -173,6 +176,12 @@ class _Steps:
                     raise ctx.refused(step.code, step.sentence)
             raise ctx.refused("no-step", f"{op_of(node)} is left to the rule {step.rule!r}")
         yield node
+
+
+def _constant(name: str, value: npt.NDArray[Any]) -> NodeProto:
+    """The node that gives a value under a name."""
+    tensor = numpy_helper.from_array(value)
+    return helper.make_node("Constant", [], [name], value=tensor)
 
 
 _FIT: Slot[bool] = Slot()

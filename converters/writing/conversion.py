@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs, helper
 
 from converters.writing.made import Made
+from passes.analysis.integers.computed import computed
 from passes.ir import scope as scoping
 from passes.ir.operators import called_key, function_key, op_of
 from passes.rule import Refused, Site, Slot
@@ -169,10 +170,15 @@ class Conversion:
         left out.
 
         Raises:
-            Refused: `not-constant`: it is not fixed.
+            Refused: `not-constant`: it is not fixed, nor computed from what is fixed.
         """
         name = node.input[position] if position < len(node.input) else ""
         value = self.constant(name)
+        if name and value is None:
+            self.made.reads_model = True
+            value = computed(self.site, name)
+            if value is not None:
+                self.made.folded[name] = value
         if name and value is None:
             raise self.refused(
                 "not-constant",

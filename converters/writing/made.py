@@ -72,7 +72,8 @@ class Made:
     `leading` are nodes without inputs, already in the target opset, that go in front. `fixed`
     are the values that were made, by name. `reads_model`: the conversion rests
     on more than the node itself, on a type, a constant or a fresh name; of the constants that the
-    node itself reads, `fixed_inputs` are those it rests on. `expanded` are the first
+    node itself reads, `fixed_inputs` are those it rests on, `folded` the values that other nodes
+    compute from constants. `expanded` are the first
     outputs of nodes of a function body with bodies, which are in its opset, too.
     """
 
@@ -82,6 +83,7 @@ class Made:
     fixed: dict[str, FixedValue] = field(default_factory=dict)
     reads_model: bool = False
     fixed_inputs: set[str] = field(default_factory=set)
+    folded: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     expanded: set[str] = field(default_factory=set)
     _producers: dict[str, tuple[NodeProto, int]] = field(default_factory=dict)
     _types: dict[str, TypeProto | None] = field(default_factory=dict)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
-from passes.analysis.integers.exactness import Array
+from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
 from passes.ir.operators import op_of
 from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.executor import CannotRun, ModelFailed
@@ -50,6 +50,29 @@ def evaluated(
     if len(arrays) != len(values) or not _as_inferred(arrays, types):
         return None
     return arrays
+
+
+def known_output(
+    name: str, node: NodeProto, value: Callable[[str], Array | None], opset: int, most: int
+) -> Array | None:
+    """The output `name` of a node without bodies; None unless its inputs are known and it gives
+    the same bits in every executor."""
+    if not node.input or not may_be_exact(node):
+        return None
+    if any(attribute.ref_attr_name for attribute in node.attribute):
+        return None
+    inputs = {operand: value(operand) for operand in node.input if operand}
+    known = {operand: one for operand, one in inputs.items() if one is not None}
+    if len(known) < len(inputs):
+        return None
+    try:
+        outputs = evaluated(node, known, opset, most)
+    except (ModelFailed, TooLarge):
+        return None
+    if outputs is None or not is_exact(node, [known.get(one) for one in node.input], outputs):
+        return None
+    written = [output for output in node.output if output]
+    return dict(zip(written, outputs, strict=True))[name]
 
 
 def _model(node: NodeProto, inputs: Mapping[str, Array], opset: int) -> ModelProto:
@@ -101,4 +124,4 @@ def _as_inferred(arrays: Sequence[Array], types: Sequence[ValueInfoProto]) -> bo
     return kinds == [elem_type_of(value.type) for value in types]
 
 
-__all__ = ["ModelFailed", "TooLarge", "evaluated"]
+__all__ = ["ModelFailed", "TooLarge", "evaluated", "known_output"]

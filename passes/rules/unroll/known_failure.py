@@ -17,7 +17,7 @@ from onnx import (
     numpy_helper,
 )
 
-from passes.analysis.integers.exactness import Array, may_be_exact
+from passes.analysis.integers.exactness import Array
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
@@ -105,20 +105,11 @@ class _Divisors:
         constant = constant_tensor(node)
         if constant is not None:
             return numpy_helper.to_array(constant) if _is_small(constant) else None
-        if not may_be_exact(node):
-            return None
-        read = {operand: self.value(operand, behind + 1) for operand in node.input if operand}
-        inputs = {operand: value for operand, value in read.items() if value is not None}
-        if not inputs or len(inputs) < len(read):
-            return None
         from passes.analysis.integers import evaluation  # loads the reference executor
 
-        try:
-            outputs = evaluation.evaluated(node, inputs, self.site.target, _SMALL)
-        except (evaluation.ModelFailed, evaluation.TooLarge):
-            return None
-        written = [output for output in node.output if output]
-        return None if outputs is None else dict(zip(written, outputs, strict=True))[name]
+        return evaluation.known_output(
+            name, node, lambda operand: self.value(operand, behind + 1), self.site.target, _SMALL
+        )
 
 
 def _values(constants: Iterable[TensorProto]) -> dict[str, Array | None]:

@@ -1,0 +1,51 @@
+"""Values that nodes compute from constants alone, before the model runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from passes.analysis.integers.exactness import Array
+from passes.ir.constants import Constants
+from passes.ir.scope import Key, Scope
+from passes.rule import Site
+
+_MOST_BYTES = 1 << 16
+_FARTHEST = 64
+
+
+def computed(site: Site, name: str) -> Array | None:
+    """The value of `name` at a site, where it is constant or computed from constants alone."""
+    return _Computed(site).value(site.scope, name)
+
+
+@dataclass(frozen=True)
+class _Computed:
+    """The values computed so far, by scope and name."""
+
+    site: Site
+    known: dict[tuple[Key, str], Array | None] = field(default_factory=dict)
+
+    def value(self, scope: Scope, name: str, distance: int = 0) -> Array | None:
+        """The value that a name has in a scope, `distance` nodes before the site."""
+        home = self.site.model.home(scope, name)
+        if home is None or distance > _FARTHEST:
+            return None
+        key = (home.key, name)
+        if key not in self.known:
+            self.known[key] = self._at_home(home, name, distance)
+        return self.known[key]
+
+    def _at_home(self, home: Scope, name: str, distance: int) -> Array | None:
+        fixed = Constants(self.site.model, home).value(name)
+        node = self.site.model.producer(home.owner, name)
+        if fixed is not None or node is None:
+            return fixed
+        from passes.analysis.integers import evaluation  # loads the reference executor
+
+        return evaluation.known_output(
+            name,
+            node,
+            lambda operand: self.value(home, operand, distance + 1),
+            self.site.opset,
+            _MOST_BYTES,
+        )
