@@ -24,7 +24,7 @@ from passes.engine.pipelines import PIPELINES, Phase, steps_of
 from passes.engine.plugins import rule
 from passes.engine.rounds import Rewritten, Round
 from passes.engine.selection import marked, unmark
-from passes.engine.target_opset import TooNew, check_known, check_reachable, target_opset
+from passes.engine.target_opset import TooNew, check_known, check_reachable, loadable, target_opset
 from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
@@ -98,10 +98,16 @@ class Session:
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
         """
+        with collector_held_back() if self._converts else nullcontext():
+            original, found = self._loaded(source)
+        target = loadable(original, self.target, self.release)
+        return replace(self, target=target)._run(original, found)
+
+    def _run(self, original: Model, found: Survey) -> Result:
+        """Take a model that was loaded through the pipeline."""
         converting = self._converts
         sizes = dict(self.options.dims)
         with collector_held_back() if converting else nullcontext():
-            original, found = self._loaded(source)
             model = with_fixed_dims(original, sizes) if sizes else original
         fed = as_given(original, model) if sizes else original
         left_out: dict[tuple[str, str], str] = {}
@@ -200,7 +206,8 @@ class Session:
         model, found = load_checked(source)
         try:
             if not PIPELINES[self.command].down:
-                check_reachable(model, self.target, self.release)
+                asked = loadable(model, self.target, self.release)
+                check_reachable(model, asked, self.release)
         except TooNew as error:
             opsets = (model.opset(), self.target or model.opset())
             size = Size.of(model)

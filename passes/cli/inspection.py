@@ -20,7 +20,7 @@ from passes.engine.fixpoint import Engine
 from passes.engine.pipelines import PIPELINES, UPGRADE
 from passes.engine.plugins import load_rules
 from passes.engine.rounds import Round
-from passes.engine.target_opset import check_known, check_reachable, target_opset
+from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
@@ -74,6 +74,7 @@ def inspect_model(
     """
     check_known(asked)
     model, found = load_checked(source)
+    asked = loadable(model, asked, release)
     check_reachable(model, asked, release)
     if not any(is_loop(place.node) for place in found.places):
         return []

@@ -23,6 +23,13 @@ def target_opset(model: Model, asked: int | None) -> int:
     return max(DEFAULT_OPSET, model.newest_opset) if asked is None else asked
 
 
+def loadable(model: Model, asked: int | None, release: Release | None) -> int | None:
+    """The requested opset, or the newest at which the release has kernels for the model."""
+    if release is None:
+        return asked
+    return release.opset_for(op for _, operators in model.operators for op in operators)
+
+
 def check_known(asked: int | None) -> None:
     """Check that the installed onnx knows the requested opset.
 
@@ -45,6 +52,8 @@ def check_reachable(model: Model, asked: int | None, release: Release | None) ->
     newest = model.newest_opset
     if asked is not None and newest > asked:
         limit = f"{release} loads opset {asked}" if release else f"opset {asked} was asked for"
+        if release is not None and asked < release.opset:
+            limit = f"{release} has kernels for all its operators at opset {asked} only"
         part = "the model" if model.opset() == newest else "a function of the model"
         raise TooNew(
             f"{part} is at opset {newest}, but {limit}: `passes convert` goes to older opsets"

@@ -6,11 +6,22 @@ Measured on every release, with a model of one node at each opset and at each IR
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from passes.errors import PassesError
 
 _FORM = re.compile(r"onnxruntime==(\d{1,4})\.(\d{1,4})(\.\d+)?")
+
+
+#: What no release has a kernel for beyond this opset.
+_LAST_KERNEL = 21
+_WITHOUT_KERNEL = frozenset(
+    {
+        *("RoiAlign", "MaxRoiPool", "GlobalLpPool", "Bernoulli", "Multinomial"),
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+    }
+)
 
 
 class UnknownRelease(PassesError):
@@ -27,6 +38,11 @@ class Release:
 
     def __str__(self) -> str:
         return f"onnxruntime 1.{self.minor}"
+
+    def opset_for(self, operators: Iterable[str]) -> int:
+        """The newest opset at which the release loads a model of these standard operators."""
+        lacking = not _WITHOUT_KERNEL.isdisjoint(operators)
+        return min(self.opset, _LAST_KERNEL) if lacking else self.opset
 
     def includes(self, version: str) -> bool:
         """Whether a version, such as 1.22.1, is one of this release."""

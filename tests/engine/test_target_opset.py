@@ -199,10 +199,28 @@ class TestWhereTheInstalledRuntimeDoesNotLoadTheOutcome:
         assert said.splitlines()[-1].startswith("warning: the installed onnxruntime ")
         assert Path("out.onnx").exists()
 
+    @pytest.mark.parametrize("command", [passes.upgrade, passes.convert])
+    def test_for_a_release_it_goes_to_the_newest_opset_that_has_the_kernel(
+        self, command: Callable[..., passes.Result]
+    ) -> None:
+        result = command(parser.parse_model(roi_align()), for_="onnxruntime==1.22")
+        assert result.report.opsets == (17, 21)
+        assert not result.report.warnings
+        onnxruntime.InferenceSession(result.model.SerializeToString())
+
+    def test_for_a_release_it_is_too_new_with_an_opset_that_lacks_the_kernel(self) -> None:
+        said = r"at opset 22, but .* has kernels for all its operators at opset 21 only"
+        with pytest.raises(passes.NotProduced, match=said):
+            passes.upgrade(parser.parse_model(roi_align(22)), for_="onnxruntime==1.22")
+        convert = passes.convert(parser.parse_model(roi_align(22)), for_="onnxruntime==1.22")
+        assert convert.report.opsets == (22, 21)
+
     @pytest.mark.parametrize("installed", [True, False])
     def test_a_release_other_than_the_installed_one_is_only_warned_of(
         self, monkeypatch: pytest.MonkeyPatch, installed: bool
     ) -> None:
+        """As if it were not known that the release has no kernel."""
+        monkeypatch.setattr("passes.onnxruntime.releases._WITHOUT_KERNEL", frozenset())
         monkeypatch.setattr("passes.onnxruntime.releases.Release.includes", lambda *_: installed)
         model = parser.parse_model(roi_align())
         if installed:
