@@ -61,9 +61,18 @@ identical("Expand", 13)
 
 @adapter_down("Expand", 8)
 def expand_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """A Tile by sizes that are known, of as many axes as there are in the end."""
+    """A Tile, of as many axes as there are in the end.
+
+    Its repeats are fixed; for a single element they are the shape, which may be computed.
+    """
     x = node.input[0]
-    dims, sizes = ctx.dims_of(x), ctx.fixed(node, 1, "the shape")
+    dims, rank = ctx.dims_of(x), (ctx.dims_of(node.input[1]) or (None,))[0]
+    fits = isinstance(rank, int) and dims is not None and 0 < rank >= len(dims) and {*dims} <= {1}
+    if fits and ctx.constant(node.input[1]) is None:
+        ones = ctx.value(np.ones(rank, np.int64), "shape")
+        element = ctx.node("Reshape", [x, ones])
+        return [element, ctx.changed(node, op="Tile", inputs=[*element.output, node.input[1]])]
+    sizes = ctx.fixed(node, 1, "the shape")
     if dims is None or sizes is None or not all(isinstance(dim, int) for dim in dims):
         raise ctx.refused("unknown-rank", f"the sizes of {x!r} are not known, and Tile needs them")
     before = np.array([1] * (len(sizes) - len(dims)) + [*dims], np.int64)

@@ -130,7 +130,9 @@ def stft_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         waves = new.op("Mul", waves, new.cast(window, elem_type, kind))
     channels = new.op("Transpose", new.cast(signal, elem_type, kind), perm=[0, 2, 1])
     frames = new.op("Conv", channels, waves, strides=[int(step.item())])
-    split = new.op("Reshape", frames, new.ints(0, 2, len(weights), -1))
+    whole = (dims[1] - count) // int(step.item()) + 1 if isinstance(dims[1], int) else -1
+    rows = whole if whole > 0 else -1  # no -1 where the batch may be empty
+    split = new.op("Reshape", frames, new.ints(0, 2, len(weights), rows))
     last = new.op("Transpose", split, perm=[0, 3, 2, 1])
     new.cast(last, kind, elem_type, [node.output[0]])
     return new.nodes

@@ -220,8 +220,11 @@ def test_expand(before: str, sizes: list[int], after: str, kind: str) -> None:
     assert ops(model)[-1] == "Tile"
 
 
-def test_expand_to_a_computed_shape_needs_opset_8() -> None:
+def test_only_a_single_element_is_expanded_to_a_computed_shape_below_opset_8() -> None:
     graph = "(float[1] x, int64[1] s) => (float[A] y) { y = Expand(x, s) }"
+    for size in (0, 1, 3):
+        prove_down(graph, opset=13, target=7, feeds={"s": np.array([size])})
+    graph = graph.replace("float[1]", "float[3]")
     prove_down(graph, opset=13, target=8, feeds={"s": np.array([3])})
     assert "Expand takes the shape from 's'" in refusal(graph, opset=13, target=7)
 
