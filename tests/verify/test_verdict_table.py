@@ -175,6 +175,22 @@ def nan_here(number: float) -> Answer:
     return answer
 
 
+IDLE_CELL = """(float[T,1,2] x, float[1,3,2] w, float[1,3,3] r) => (float[1,1,3] y) {
+    all, y = RNN <hidden_size = 3> (x, w, r) }"""
+
+
+def garbage(*, on_nothing: bool) -> Pretend:
+    """What memory held in place of the state, in each run other numbers."""
+    runs = iter(range(10**6))
+
+    def answer(side: str, feeds: Feeds) -> Any:
+        if (np.size(feeds["x"]) == 0) is on_nothing and side == "after":
+            return np.full((1, 1, 3), next(runs), np.float32)
+        return REFERENCE.run(model(IDLE_CELL), feeds).outputs["y"]
+
+    return Pretend(answer, "other")
+
+
 #: For each excuse: a verification in which it applies, and one in which it must not.
 SHOWN: dict[str, tuple[Callable[[], Verification], Callable[[], Verification]]] = {
     "nothing-scanned": (
@@ -221,6 +237,10 @@ SHOWN: dict[str, tuple[Callable[[], Verification], Callable[[], Verification]]] 
                 "other",
             ),
         ),
+    ),
+    "idle-cell": (
+        lambda: beside_the_reference(IDLE_CELL, garbage(on_nothing=True)),
+        lambda: beside_the_reference(IDLE_CELL, garbage(on_nothing=False)),
     ),
     "endless-original": (
         lambda: pretended(

@@ -227,6 +227,19 @@ def _idle_scan(evidence: Evidence) -> Ruling | None:
     return _not_run(evidence, _NOTHING_TO_RUN, note)
 
 
+@excuse("idle-cell", of=_ANSWERS_OR_FAILS, final=True)
+def _idle_cell(evidence: Evidence) -> Ruling | None:
+    """An RNN, GRU or LSTM of the original reads no element: the states are what memory held.
+
+    Never: a crash, or a side that the reference executor did not find equal.
+    Trap: LSTM and RNN over no time steps give uninitialised final states
+    """
+    original = evidence.original
+    if original is None or not original.idle_cell or evidence.reference.status != "compared":
+        return None
+    return _ruled_out(evidence, "a recurrent operator has no time steps or rows")
+
+
 @excuse("endless-original", of=frozenset({End.NO_KERNEL, End.TIME}))
 def _endless_original(evidence: Evidence) -> Ruling | None:
     """The original does not end in the reference executor: here a dead loop is left out.
