@@ -65,10 +65,13 @@ def _exceeding(site: Site) -> Iterator[tuple[Affine, Affine]]:
 
 def exceeding(site: Site) -> tuple[Affine, Affine] | None:
     """A number, and what it exceeds exactly where the If at a site takes its first branch."""
-    test = site.model.producer(site.scope.owner, site.node.input[0])
-    if test is None or op_of(test) != "Greater":
+    name = site.node.input[0]
+    home = site.model.home(site.scope, name)  # an outer graph where `hoist-invariants` moved it
+    test = None if home is None else site.model.producer(home.owner, name)
+    if home is None or test is None or op_of(test) != "Greater":
         return None
-    integers = Integers(site)
+    place = Place(test, site.model.index(home.owner).positions[name], home)
+    integers = Integers(replace(site, place=place))
     count, bound = (integers.outside(name) for name in test.input)
     if count is None or bound is None or count.single is None or bound.single is None:
         return None
