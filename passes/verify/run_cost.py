@@ -12,7 +12,6 @@ from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 from passes.ir import scope
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
-from passes.ir.places import is_loop
 from passes.verify.executor import Feeds
 
 #: What a drawn case may take, which is seconds in the reference executor.
@@ -65,7 +64,7 @@ class _Block:
             for node in graph.node
             if op_of(node) == "Loop"
             for _, body in scope.subgraphs(node)
-            if goes_on(body)
+            if _goes_on(body)
         )
         return _Block(len(graph.node), loops, numbers, frozenset(scope.defined(graph)))
 
@@ -80,17 +79,15 @@ class _Block:
 
 @dataclass(frozen=True)
 class RunCost:
-    """What runs of a model take; `loops`: there are any, at any depth."""
+    """What runs of a model take."""
 
     _main: _Block
     _fixed: float
-    loops: bool
 
     @staticmethod
     def of(model: ModelProto) -> RunCost:
         main = replace(_Block.of(model.graph), defined=frozenset())  # inputs are fed
-        loops = any(is_loop(place.node) for place in scope.walk_model(model))
-        return RunCost(main, main.steps({}), loops)
+        return RunCost(main, main.steps({}))
 
     @property
     def hopeless(self) -> str:
@@ -114,7 +111,7 @@ def _is_plain(tensor: TensorProto) -> bool:
     return not external and tensor.data_type in (TensorProto.INT64, TensorProto.BOOL)
 
 
-def goes_on(body: GraphProto) -> bool:
+def _goes_on(body: GraphProto) -> bool:
     """Whether a body hands on the condition that it gets."""
     going, returned = body.input[1].name, body.output[0].name
     return returned == going or any(

@@ -1,7 +1,7 @@
 """Faults seeded into outcomes: pairs of a right model and one that is wrong on few inputs.
 
 They were written before it was measured which of them verification finds, and inputs are drawn
-without a look at them.
+without a look at them. `OUT_OF_REACH` says why some are not found.
 """
 
 from __future__ import annotations
@@ -297,6 +297,27 @@ NEIGHBOURS = {
     )
     for scale, wrong in ((1e6, 0.8), (1e6, 0.301), (1e4, 0.3001), (100.0, 0.30001), (1e8, 0.4))
 }  # fmt: skip
+
+#: Why no draw shows these: beginnings of names.
+OUT_OF_REACH = {
+    "n is negative": "single whole numbers, which may be trip counts, are not drawn negative",
+    "through int32": "whole numbers beyond 2^31 are drawn only where data moves",
+    "through float": "whole numbers beyond 2^24 are drawn only where data moves",
+    "one more for 2": "one value of a single whole number, of which few are drawn",
+    "for ever where n is 2": "one value of a single whole number, of which few are drawn",
+}
+#: Kinds whose values and sizes are not drawn.
+NOT_DRAWN = (
+    *("large integers", "from the end", "masks and flags", "one magnitude", "denormals"),
+    *("more trip counts", "long axes"),
+)
+
+
+def is_out_of_reach(pair: Pair) -> str:
+    """Why a fault is not found; empty where it is to be."""
+    if pair.kind in NOT_DRAWN:
+        return "no such values, sizes or trip counts are drawn"
+    return "".join(why for name, why in OUT_OF_REACH.items() if pair.name.startswith(name))
 
 
 def _where(kind: str, name: str, original: str, condition: str) -> Pair:

