@@ -1,4 +1,5 @@
-"""How many nodes a run executes at least: Loops in one another multiply their trip counts."""
+"""What a run takes at least: Loops in one another multiply their trip counts, and a carried value
+that grows by a factor makes each iteration take that much longer."""
 
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ from passes.ir import scope
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
 from passes.verify.executor import Feeds
+from passes.verify.state_growth import growth
 
 #: What a drawn case may take, which is seconds in the reference executor.
 _MOST = 50_000
 #: What no executor gets through before the time of a case is over.
 _HOPELESS = 100_000_000
+#: The logarithm of a float that is no longer computed exactly.
+_LARGEST = 700.0
 
 Known = Mapping[str, float]
 
@@ -29,25 +33,33 @@ class _Loop:
     trips: str
     condition: str
     body: _Block
+    growth: float
 
-    def steps(self, known: Known) -> float:
+    def steps(self, known: Known, *, growing: bool) -> float:
         """What it executes; nothing where its trip count is unknown."""
-        starts = not self.condition or known.get(self.condition, 0)
-        return max(0.0, known.get(self.trips, 0.0)) * self.body.steps(known) if starts else 0.0
+        if self.condition and not known.get(self.condition, 0):
+            return 0.0
+        trips = max(0.0, known.get(self.trips, 0.0))
+        if growing and self.growth > 1:
+            last = math.exp(min(_LARGEST, trips * math.log(self.growth)))
+            trips = (last - 1) / (self.growth - 1)
+        return trips * self.body.steps(known, growing=growing)
 
 
 @dataclass(frozen=True)
 class _Block:
     """The nodes of a graph, its Loops and its numbers; `defined` are names that mean no outer
-    value in it."""
+    value in it, `visible` the constants that it may read."""
 
     nodes: int
     loops: tuple[_Loop, ...]
     numbers: Known
     defined: frozenset[str]
+    visible: Mapping[str, TensorProto]
 
     @staticmethod
-    def of(graph: GraphProto) -> _Block:
+    def of(graph: GraphProto, outer: Mapping[str, TensorProto]) -> _Block:
+        defined = frozenset(scope.defined(graph))
         tensors = {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
             constant = constant_tensor(node)
@@ -59,22 +71,24 @@ class _Block:
             for name, tensor in tensors.items()
             if name not in own_inputs and math.prod(tensor.dims) == 1 and _is_plain(tensor)
         }
+        visible = {name: tensor for name, tensor in outer.items() if name not in defined} | tensors
         loops = tuple(
-            _Loop(node.input[0], "".join(node.input[1:2]), _Block.of(body))
+            _Loop(node.input[0], "".join(node.input[1:2]), inner, growth(body, inner.visible))
             for node in graph.node
             if op_of(node) == "Loop"
             for _, body in scope.subgraphs(node)
-            if _goes_on(body)
+            for inner in [_Block.of(body, visible)]
+            if _goes_on(body, inner.visible)
         )
-        return _Block(len(graph.node), loops, numbers, frozenset(scope.defined(graph)))
+        return _Block(len(graph.node), loops, numbers, defined, visible)
 
-    def steps(self, outer: Known) -> float:
-        """What it executes at least."""
+    def steps(self, outer: Known, *, growing: bool) -> float:
+        """What it executes at least; `growing`: as if what is carried had one element at first."""
         if not self.loops:
             return self.nodes
         known = {name: value for name, value in outer.items() if name not in self.defined}
         known |= self.numbers
-        return self.nodes + sum(loop.steps(known) for loop in self.loops)
+        return self.nodes + sum(loop.steps(known, growing=growing) for loop in self.loops)
 
 
 @dataclass(frozen=True)
@@ -86,13 +100,13 @@ class RunCost:
 
     @staticmethod
     def of(model: ModelProto) -> RunCost:
-        main = replace(_Block.of(model.graph), defined=frozenset())  # inputs are fed
-        return RunCost(main, main.steps({}))
+        main = replace(_Block.of(model.graph, {}), defined=frozenset())  # inputs are fed
+        return RunCost(main, main.steps({}, growing=True))
 
     @property
     def hopeless(self) -> str:
         """Why no run ends in time; empty where one may."""
-        if self._fixed <= _HOPELESS:
+        if self._main.steps({}, growing=False) <= _HOPELESS:
             return ""
         return f"its Loops in one another execute more than {_HOPELESS} nodes"
 
@@ -103,7 +117,7 @@ class RunCost:
             for name, value in feeds.items()
             if isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in "ib"
         }
-        return self._main.steps(numbers) <= max(_MOST, 2 * self._fixed)
+        return self._main.steps(numbers, growing=True) <= max(_MOST, 2 * self._fixed)
 
 
 def _is_plain(tensor: TensorProto) -> bool:
@@ -111,12 +125,11 @@ def _is_plain(tensor: TensorProto) -> bool:
     return not external and tensor.data_type in (TensorProto.INT64, TensorProto.BOOL)
 
 
-def _goes_on(body: GraphProto) -> bool:
-    """Whether a body hands on the condition that it gets."""
+def _goes_on(body: GraphProto, tensors: Mapping[str, TensorProto]) -> bool:
+    """Whether a body hands on the condition that it gets, or one of these constants that holds."""
     going, returned = body.input[1].name, body.output[0].name
-    return returned == going or any(
-        op_of(node) == "Identity"
-        and list(node.input) == [going]
-        and list(node.output) == [returned]
-        for node in body.node
-    )
+    copied = [node for node in body.node if op_of(node) == "Identity" and returned in node.output]
+    source = copied[0].input[0] if copied else returned
+    tensor = tensors.get(source)
+    holds = tensor is not None and _is_plain(tensor) and numpy_helper.to_array(tensor).all()
+    return source == going or bool(holds)

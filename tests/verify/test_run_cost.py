@@ -51,6 +51,24 @@ def test_what_must_be_is_affordable() -> None:
     assert cost(nest(16, "two")).is_affordable(fed(0))
 
 
+def grows(scales: str, dims: str = "1,1,C,D", node: str = 'Resize (s, "", scales)') -> RunCost:
+    return cost(f"""{HEAD} g (float[1,1,H,W] x, int64 m) => (float[1,1,P,Q] y) <bool yes = {{1}}> {{
+        scales = Constant <value = float[4] {{{scales}}}> ()
+        y = Loop <body = step (int64 i, bool go, float[1,1,A,B] s) => (bool on, float[{dims}] t) {{
+            on = Identity (yes)
+            t = {node} }}> (m, yes, x) }}""")
+
+
+def test_each_iteration_takes_longer_where_what_is_carried_grows() -> None:
+    assert grows("1,1,2,2").is_affordable(fed(6))
+    assert not grows("1,1,2,2").is_affordable(fed(9))
+    assert not grows("1,1,2,2").is_affordable(fed(2**63 - 1))
+    assert grows("1,1,1,1").is_affordable(fed(1000))
+    assert grows("1,1,2,2", dims="1,1,A,B").is_affordable(fed(1000))
+    assert not grows("1,1,2,2", node="Concat <axis = 2> (s, s)").is_affordable(fed(17))
+    assert grows("1,1,2,2", node="Concat <axis = 2> (s, x)").is_affordable(fed(1000))
+
+
 @pytest.mark.parametrize(("trips", "hopeless"), [("one", False), ("two", True), ("m", False)])
 def test_a_run_without_end_is_not_begun(trips: str, hopeless: bool) -> None:
     model = onnx.parser.parse_model(nest(28, trips))
