@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         upgrade,
     )
     from passes.choices import DEFAULT_OPSET
+    from passes.commands.pipeline import Pipeline
     from passes.errors import BadModel, PassesError
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -46,6 +47,7 @@ _HOMES = {
     "unroll": "passes.api",
     "upgrade": "passes.api",
     "BadModel": "passes.errors",
+    "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
     "Report": "passes.report",
     "Edit": "passes.rule",
@@ -68,6 +70,7 @@ __all__ = [
     "NotVerified",
     "NothingToDo",
     "PassesError",
+    "Pipeline",
     "Refused",
     "Report",
     "Result",

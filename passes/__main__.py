@@ -25,7 +25,7 @@ app = typer.Typer(
     result could not be produced (under --strict also: something stays that the command is to
     rewrite); 4 a rewrite, or a model given to `verify`, does not agree with the original.""",
 )
-app.add_typer(command_rewriting.app)
+app.add_typer(command_rewriting.make())
 app.add_typer(command_showing.app)
 
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from passes.check import load_checked
 from passes.check.header import OLDEST_OPSET
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.report import Record
 from passes.session import Session, Source
 
@@ -80,7 +81,7 @@ def find_lowest(source: Source, options: RuleOptions) -> Lowest:
     own = model.newest_opset
     steps = []
     for opset in range(own - 1, OLDEST_OPSET - 1, -1):
-        report = Session("convert", opset, options, None).foresee(model, found)
+        report = Session(SCHEDULES["convert"], opset, options, None).foresee(model, found)
         refusals = [record for record in report.refusals if not record.optional]
         steps.append(Step(opset, refusals, report.failure))
     return Lowest(model.file, own, steps)

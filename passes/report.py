@@ -182,6 +182,14 @@ class Report:
         return [record for record in self.records if record.outcome == "refused"]
 
     @property
+    def refusal(self) -> str:
+        """The first refusal that keeps the outcome from being produced, as a sentence."""
+        first, *more = [record for record in self.refusals if not record.optional]
+        others = f" (and {len(more)} more)" if more else ""
+        place = ": ".join(part for part in (self.file, first.path) if part)
+        return f"{place}: {first.sentence} [{first.code}]{others}"
+
+    @property
     def unchanged(self) -> bool:
         """Whether the model was left as it is."""
         versions = (self.opsets, self.ir_versions)

@@ -15,6 +15,7 @@ from onnx import ModelProto
 
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
+from passes.engine.schedules import SCHEDULES
 from passes.errors import nearest
 from passes.ir.scope import walk_model
 from passes.session import NotProduced, NotVerified, Result, Session
@@ -55,7 +56,7 @@ def assert_rewrite(
     untouched = model.SerializeToString(deterministic=True)
     asked = options_of(options or {})
     verifying = Verifying(executor, budget, inputs=inputs, assume=asked.assume)
-    session = Session(pipeline, opset, asked, verifying)
+    session = Session(SCHEDULES[pipeline], opset, asked, verifying)
     result = session.run(model)
     assert model.SerializeToString(deterministic=True) == untouched, "the argument was changed"
     left_out = [refusal for refusal in result.report.refusals if refusal.code == "not-verified"]
@@ -124,7 +125,9 @@ def assert_refused(
     """
     try:
         report = (
-            Session(pipeline, opset, options_of(options or {}), None).run(as_model(model)).report
+            Session(SCHEDULES[pipeline], opset, options_of(options or {}), None)
+            .run(as_model(model))
+            .report
         )
     except NotProduced as error:
         report = error.report

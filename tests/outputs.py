@@ -21,7 +21,7 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto
 
-from passes.engine.pipelines import PIPELINES
+from passes.engine.schedules import SCHEDULES
 from passes.errors import PassesError
 from passes.session import NotProduced
 from tests.soak.commands import Command
@@ -31,7 +31,7 @@ _DIGITS = 4
 _OTHERS = ("upgrade", "unroll-partial", "peel")
 _ASSUMED = {"assume": ("valid-inputs", "non-empty"), "allow_reassociation": True}
 COMMANDS: Mapping[str, Command] = {
-    **{name: Command(name) for name in PIPELINES if name not in _OTHERS},
+    **{name: Command(name) for name in SCHEDULES if name not in _OTHERS},
     "upgrade": Command("upgrade"),
     "upgrade-26": Command("upgrade", 26),
     "vectorize": Command("upgrade", options={"batch": "vectorize"}),

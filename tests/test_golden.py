@@ -16,6 +16,7 @@ import onnx
 import pytest
 
 from passes.engine.plugins import load_rules
+from passes.engine.schedules import SCHEDULES
 from passes.ir.model import Model
 from passes.ir.versions import SCAN_8
 from passes.session import Result, Session
@@ -59,7 +60,7 @@ def test_rewrites_as_the_golden_model_says(path: Path, request: pytest.FixtureRe
     if request.config.getoption("--update-golden"):
         after.write_text(as_text(verified(path).model) + "\n")
     model = onnx.load(path)
-    session = Session(path.parent.name, target_of(path), typed(options_of(model)), None)
+    session = Session(SCHEDULES[path.parent.name], target_of(path), typed(options_of(model)), None)
     assert as_text(session.run(model).model) + "\n" == after.read_text().replace(NO_NAME, "")
 
 

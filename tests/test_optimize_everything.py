@@ -14,6 +14,7 @@ import pytest
 from onnx import ModelProto
 
 from passes.choices import RuleOptions, Verifying
+from passes.engine.schedules import SCHEDULES
 from passes.ir.scope import walk_model
 from passes.session import Mismatch, NotProduced, Session
 
@@ -77,7 +78,7 @@ def outcome(
     """What a command makes of a model; None where it refuses, or no case can be run."""
     target = UPGRADED_TO if holds_scan_8(model) else None
     try:
-        result = Session(command, target, RuleOptions(assume=assume), how).run(model)
+        result = Session(SCHEDULES[command], target, RuleOptions(assume=assume), how).run(model)
     except Mismatch:
         raise
     except NotProduced:

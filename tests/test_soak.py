@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import ModelProto
 
-from passes.engine.pipelines import PIPELINES
+from passes.engine.schedules import SCHEDULES
 from tests.forked import Death, Limits, forked
 from tests.generate.choices import Choices
 from tests.generate.model import Generated, generate
@@ -28,7 +28,7 @@ def test_a_short_soak_of_every_command_finds_nothing() -> None:
     assert not found.tally.faults, "\n".join(found.lines())
     assert found.tally.counts["cases"]["reference: equal"] > 100
     tried = {one.partition(" ")[0] for one in found.tally.counts["commands"]}
-    assert tried >= set(PIPELINES)
+    assert tried >= set(SCHEDULES)
 
 
 @pytest.mark.slow
@@ -105,7 +105,7 @@ def test_a_right_outcome_is_not_found_fault_with() -> None:
 
 def test_every_pipeline_is_run() -> None:
     model = generate(Choices.of_seed(0)).model
-    assert {command.pipeline for command in commands(model)} == set(PIPELINES)
+    assert {command.pipeline for command in commands(model)} == set(SCHEDULES)
 
 
 def test_over_many_seeds_every_command_is_dealt() -> None:

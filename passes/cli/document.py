@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from passes.cli.explanation import SESSION_CODES
-from passes.engine.pipelines import PIPELINES, Phase
 from passes.engine.plugins import load_rules
+from passes.engine.schedules import SCHEDULES, Phase
 from passes.rule import Rule
 
 _HEAD = """# The rules
@@ -24,24 +24,26 @@ something to do runs next, until none does: what stands in front sees each chang
 
 
 def document() -> str:
-    """All rules, pipelines and codes, as Markdown."""
-    parts = [_HEAD, _pipelines()]
+    """All rules, schedules and codes, as Markdown."""
+    parts = [_HEAD, _schedules()]
     parts += [_rule(rule) for _, rule in sorted(load_rules().items())]
     codes = [f"- `{code}`: {meaning}" for code, meaning in sorted(SESSION_CODES.items())]
     parts.append("\n".join(["## Codes of every command", "", *codes]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _pipelines() -> str:
+def _schedules() -> str:
     """The phases with more than one rule, then the commands in terms of them."""
-    phases = dict.fromkeys(phase for pipeline in PIPELINES.values() for phase in pipeline.phases)
+    every = (phase for schedule in SCHEDULES.values() for phase in schedule.phases)
+    phases = dict.fromkeys(phase for phase in every if not phase.first)
     lines = ["## Commands", "", _ORDER, "", "| phase | rules |", "|---|---|"]
     for phase in phases:
         if len(phase.rules) > 1:
             lines.append(f"| {phase.name} | {', '.join(f'`{rule}`' for rule in phase.rules)} |")
     lines += ["", "| command | phases |", "|---|---|"]
-    for name, pipeline in PIPELINES.items():
-        lines.append(f"| `{name}` | {', '.join(map(_named, pipeline.phases))} |")
+    for name, schedule in SCHEDULES.items():
+        own = [_named(phase) for phase in schedule.phases if not phase.first]
+        lines.append(f"| `{name}` | {', '.join(own)} |")
     return "\n".join(lines)
 
 

@@ -17,9 +17,9 @@ from passes.analysis.trip_count.trip_count import TripCount
 from passes.check import load_checked
 from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine
-from passes.engine.pipelines import PIPELINES, UPGRADE
 from passes.engine.plugins import load_rules
 from passes.engine.rounds import Round
+from passes.engine.schedules import SCHEDULES, UPGRADE
 from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
@@ -110,7 +110,7 @@ def _likeness(model: Model, place: Place) -> Hashable:
 def _asked(model: Model, places: Sequence[Place], target: int, options: RuleOptions) -> list[Round]:
     """What the upgrade, and every rule about loops by itself, would do."""
     known = load_rules()
-    alone = dict.fromkeys(name for pipeline in PIPELINES.values() for name in pipeline.rules)
+    alone = dict.fromkeys(name for pipeline in SCHEDULES.values() for name in pipeline.rules)
     rules = [known[name] for name in alone if name in known and name not in UPGRADE.rules]
     upgrades = [known[name] for name in UPGRADE.rules]
     upgraded = Engine(upgrades, target, options).round(model)

@@ -7,7 +7,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -16,34 +16,39 @@ import typer
 from passes.choices import DEFAULT_OPSET
 
 if TYPE_CHECKING:
-    from passes.cli.options import CommonOptions
+    from passes.commands.delivery import Delivery
+    from passes.commands.options import Options
+    from passes.commands.registry import Command
     from passes.errors import PassesError
     from passes.not_produced import Disagreement
     from passes.report import Report
-    from passes.session import Progress, Result
+    from passes.session import Result
 
+Place = str | os.PathLike[str]
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a rewriting command is to do: `run` it on `model` and write `output`.
-
-    Without an `output` it goes beside the model, under `suffix`, which may name the opset, and a
-    model that was left as it is is not written. `named` are the rules that were requested by name.
-    """
+    """A command, with its options, for a model, and where the outcome goes: without an `output`
+    beside the model, unless the model was left as it is."""
 
     model: Path
-    output: Path | None
-    suffix: str
-    run: Callable[[Progress | None], Result]
-    common: CommonOptions
-    named: Sequence[str]
+    command: Command
+    options: Options
+    delivery: Delivery
 
     def target(self, opset: int) -> Path:
-        """Where the outcome goes if it is of this opset."""
-        ending = f".{self.suffix.format(opset=opset)}{self.model.suffix}"
-        return self.output or self.model.parent / f"{self.model.stem}{ending}"
+        """The path of the outcome if it is of this opset."""
+        if self.delivery.output is not None:
+            return Path(self.delivery.output)
+        ending = self.command.ending(self.options).format(opset=opset)
+        return self.model.parent / f"{self.model.stem}.{ending}{self.model.suffix}"
+
+    @property
+    def json(self) -> Path | None:
+        """The path of the report."""
+        return None if self.delivery.json is None else Path(self.delivery.json)
 
 
 def rewrite(task: Task) -> None:
@@ -52,28 +57,28 @@ def rewrite(task: Task) -> None:
     from passes.errors import PassesError
     from passes.ir.save import check_target
     from passes.onnxruntime.releases import UnknownRelease
-    from passes.options import asked_for
 
-    model, report = task.model, task.common.json
+    model, report, delivery = task.model, task.json, task.delivery
     try:
-        asked, _ = asked_for(task.common.opset, task.common.for_)
+        asked, _ = task.options.asked()
     except UnknownRelease as error:
         fail(f"{error}", USAGE)
     target = task.target(asked or DEFAULT_OPSET)
+    inputs = [] if task.options.inputs is None else [Path(task.options.inputs)]
     try:
-        check_target(target, force=task.common.force)
+        check_target(target, force=delivery.force)
         _refuse_weights(model, list(filter(None, (target, report))))
-        check_report(report, (model, target, *filter(None, [task.common.inputs])))
+        check_report(report, (model, target, *inputs))
         _run_and_write(task)
     except session.Mismatch as error:
         with suppress(typer.Exit):  # whether the report can be written or not
-            show(error.report, report, verbose=task.common.verbose)
+            show(error.report, report, verbose=delivery.verbose)
         folder = target.with_name(f"{target.name}.reproducer")
         reproduce(folder, error.found, (model.parent, model.parent))
         fail(f"{error}", MISMATCH)
     except session.NotProduced as error:
         with suppress(typer.Exit):
-            show(error.report, report, verbose=task.common.verbose)
+            show(error.report, report, verbose=delivery.verbose)
         fail(f"{error}", NOT_PRODUCED)
     except PassesError as error:
         fail(f"{error}", exit_code_of(error))
@@ -94,32 +99,32 @@ def exit_code_of(error: PassesError) -> int:
 
 def _run_and_write(task: Task) -> None:
     from passes.ir.save import save
+    from passes.session import session_of
 
-    common = task.common
+    delivery = task.delivery
     with progress() as say:
-        result = task.run(say)
+        result = session_of(replace(task.options, progress=say)).run(task.model)
         target = task.target(result.report.opsets[1])
-        refused = _refused(result, task.named) if common.strict else ""
-        idle = result.report.unchanged and task.output is None
+        refused = _refused(result, task.options) if delivery.strict else ""
+        idle = result.report.unchanged and delivery.output is None
         if not idle and not refused:
-            check_report(common.json, (target,))
-            save(result.model, target, base_dir=result.base_dir, force=common.force, progress=say)
+            check_report(task.json, (target,))
+            save(result.model, target, base_dir=result.base_dir, force=delivery.force, progress=say)
     if refused:
         with suppress(typer.Exit):
-            show(result.report, common.json, verbose=common.verbose)
+            show(result.report, task.json, verbose=delivery.verbose)
         fail(f"{refused}, and --strict was given", NOT_PRODUCED)
     last = "" if idle else f"wrote {target}"
-    show(result.report, common.json, last, verbose=common.verbose)
+    show(result.report, task.json, last, verbose=delivery.verbose)
     for warning in result.report.warnings:
         complain(f"warning: {warning}")
 
 
-def _refused(result: Result, named: Sequence[str]) -> str:
+def _refused(result: Result, options: Options) -> str:
     """What the command set out to rewrite and is there still, or was left out since nothing vouches
     for it; empty where there is no such.
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
-    from passes.engine.pipelines import aims_of
     from passes.ir.operators import op_of
     from passes.ir.scope import walk_model
 
@@ -128,7 +133,7 @@ def _refused(result: Result, named: Sequence[str]) -> str:
     if unverified:
         more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
         return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
-    aims = aims_of(report.command, named)
+    aims = options.schedule.aims_of(options.for_rules().rules)
     left = {op_of(place.node) for place in walk_model(result.model)}
     meant = {refusal.path for refusal in report.refusals if refusal.code == "few-iterations"}
     stay = [refusal for refusal in report.refusals if refusal.rule in aims and refusal.op in left]
@@ -155,11 +160,12 @@ def _refuse_weights(model: Path, written: Sequence[Path]) -> None:
             fail(f"{path}: cannot be written ({error.strerror})", FAILED)
 
 
-def check_report(json: Path | None, others: Sequence[Path]) -> None:
+def check_report(json: Place | None, others: Sequence[Path]) -> None:
     """See that the report can be written, and over no other file of the command, before any work
     is done."""
     if json is None:
         return
+    json = Path(json)
     try:
         with suppress(FileNotFoundError):
             json.stat()  # a link that leads to itself
@@ -182,16 +188,18 @@ def _is_same(left: Path, right: Path) -> bool:
     return left.exists() and right.exists() and left.samefile(right)
 
 
-def show(report: Report, json: Path | None, last: str = "", *, verbose: bool = False) -> None:
+def show(
+    report: Report, json: str | os.PathLike[str] | None, last: str = "", *, verbose: bool = False
+) -> None:
     """Print the report and a last line, and write it where it is wanted as JSON."""
     tell("\n".join(filter(None, (report.to_text(verbose=verbose), last))))
     if json is not None:
         write(json, report.to_json())
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Place, text: str) -> None:
     try:
-        path.write_text(text, encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         fail(f"{path}: cannot be written ({error.strerror})", FAILED)
 

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
+from inspect import Parameter
 from io import StringIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from passes.choices import Batch, Executors, RuleOptions
-from passes.cli.options import (
-    BatchOption,
-    Budget,
-    ExecutorOption,
-    For,
-    Inputs,
-    Json,
-    ModelFile,
-    Opset,
-    Seed,
-    refuse_both,
-)
+from passes.choices import Batch, RuleOptions
+from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.rewriting import MODEL_HELP
 from passes.cli.running import (
     FAILED,
     MISMATCH,
@@ -35,24 +28,41 @@ from passes.cli.running import (
     tell,
     write,
 )
+from passes.commands.declaring import Says, options_of
+from passes.commands.delivery import Reporting
+from passes.commands.options import Converting, Executing
+from passes.commands.rewriting import Upgrade
 
 app = typer.Typer()
 
 
-@app.command(short_help="Execute two models on the same inputs and compare them.")
-def verify(
-    before: Annotated[Path, typer.Argument(help="The original.")],
-    after: Annotated[Path, typer.Argument(help="What is to do the same.")],
-    executor: ExecutorOption = Executors.both,
-    inputs: Inputs = None,
-    verify_budget: Budget = 60.0,
-    seed: Seed = 0,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Floats must be equal to the bit.")
-    ] = False,
-    json: Json = None,
-) -> None:
-    """Execute two models on the same inputs and compare what they answer.
+@dataclass(frozen=True, kw_only=True)
+class Verify(Executing, Reporting):
+    """The options of `verify`."""
+
+    exact: Annotated[bool, Says("Floats must be equal to the bit.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inspect(Converting, Reporting):
+    """The options of `inspect`."""
+
+    batch: Annotated[str, options_of(Upgrade)["batch"].says] = Batch.auto
+
+
+def _entered(declared: type, names: Sequence[str], helps: Sequence[str]) -> list[Parameter]:
+    """The parameters of a command: its models, and its options."""
+    models = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, annotation=Annotated[Path, typer.Argument(help=told)]
+        )
+        for name, told in zip(names, helps, strict=True)
+    ]
+    return [*models, *parameters_of(declared)]
+
+
+def _verify(before: Path, after: Path, **given: Any) -> None:
+    """Execute two models on the same inputs and compare their outputs.
 
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
     compared.
@@ -61,20 +71,29 @@ def verify(
     from passes.errors import PassesError
     from passes.not_produced import Disagreement
 
-    check_report(json, (before, after, *filter(None, [inputs])))
+    options = options_from(Verify, given)
+    inputs = None if options.inputs is None else Path(options.inputs)
+    check_report(options.json, (before, after, *filter(None, [inputs])))
     try:
         with progress() as say:
             sides, verification, report = compare_files(
-                before, after, executor.value, inputs, verify_budget, seed, say, exact=exact
+                before,
+                after,
+                options.executor,
+                inputs,
+                options.verify_budget,
+                options.seed,
+                say,
+                exact=options.exact,
             )
     except PassesError as error:
         fail(f"{error}", FAILED)
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
-        show(report, json)
+        show(report, options.json)
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
         found = Disagreement(
-            "main", verification.reason, sides, verification.failure, (), exact=exact
+            "main", verification.reason, sides, verification.failure, (), exact=options.exact
         )
         reproduce(folder, found, (before.parent, after.parent))
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
@@ -82,26 +101,18 @@ def verify(
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)
 
 
-@app.command(short_help="Show every loop, and what the rules would do with it.")
-def inspect(
-    model: ModelFile,
-    opset: Opset = None,
-    for_: For = None,
-    batch: BatchOption = Batch.auto,
-    json: Json = None,
-) -> None:
+def _inspect(model: Path, **given: Any) -> None:
     """Show every loop of a model, and what the rules would do with it, or why not."""
     from passes.cli.inspection import inspect_model, to_json, to_table
     from passes.engine.target_opset import TooNew, UnknownOpset
     from passes.errors import PassesError
     from passes.onnxruntime.releases import UnknownRelease
-    from passes.options import asked_for
 
-    refuse_both(opset, for_)
-    check_report(json, (model,))
+    options = options_from(Inspect, given)
+    check_report(options.json, (model,))
     try:
-        asked, release = asked_for(opset, for_)
-        loops = inspect_model(model, asked, RuleOptions(batch=batch), release)
+        asked, release = options.asked()
+        loops = inspect_model(model, asked, RuleOptions(batch=options.batch), release)
     except TooNew as error:
         fail(f"{model}: {error}", NOT_PRODUCED)
     except (UnknownOpset, UnknownRelease) as error:
@@ -116,8 +127,17 @@ def inspect(
     console = Console(file=printed, width=width, force_terminal=out.is_terminal)
     console.print(to_table(loops) if loops else f"{model}: no Scan and no Loop")
     tell(printed.getvalue().removesuffix("\n"))
-    if json is not None:
-        write(json, to_json(loops))
+    if options.json is not None:
+        write(options.json, to_json(loops))
+
+
+give_parameters(
+    _verify,
+    _entered(Verify, ("before", "after"), ("The original.", "The model to compare with it.")),
+)
+app.command("verify", short_help="Execute two models on the same inputs and compare them.")(_verify)
+give_parameters(_inspect, _entered(Inspect, ("model",), (MODEL_HELP,)))
+app.command("inspect", short_help="Show every loop, and what the rules would do with it.")(_inspect)
 
 
 @app.command("list")

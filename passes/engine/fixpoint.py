@@ -10,8 +10,8 @@ from onnx import ModelProto
 
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
-from passes.engine.pipelines import Phase
 from passes.engine.rounds import Round
+from passes.engine.schedules import Phase
 from passes.engine.sweep import Sweep
 from passes.engine.template import Templates
 from passes.errors import PassesError

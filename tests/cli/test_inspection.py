@@ -13,6 +13,7 @@ from rich.console import Console
 
 from passes.choices import RuleOptions
 from passes.cli.inspection import Loop, inspect_model, to_json, to_table
+from passes.engine.schedules import SCHEDULES
 from passes.errors import BadModel
 from passes.session import Session
 
@@ -250,4 +251,6 @@ def test_a_loop_whose_form_callers_choose_is_shown_and_left_alone(
     assert loop.rules[-1].endswith("of Scan is 'chosen' of the function, which its callers choose")
     for command in ("optimize", "hoist", "raise", "simplify", "unroll"):
         model = onnx.parser.parse_model(text)
-        assert Session(command, None, RuleOptions(), None).run(model).model == model, command
+        assert Session(SCHEDULES[command], None, RuleOptions(), None).run(model).model == model, (
+            command
+        )

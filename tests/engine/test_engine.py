@@ -12,8 +12,8 @@ from onnx import ModelProto, helper, numpy_helper
 from passes import rule as rules
 from passes.choices import RuleOptions
 from passes.engine.fixpoint import Engine, NotConverging, settle
-from passes.engine.pipelines import Phase
 from passes.engine.rounds import Round
+from passes.engine.schedules import Phase
 from passes.engine.selection import marked
 from passes.errors import BadModel
 from passes.ir import scope

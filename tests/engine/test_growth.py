@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 
-from passes.engine.pipelines import PIPELINES
+from passes.engine.schedules import SCHEDULES
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from tests.generate.choices import Choices
@@ -46,6 +46,6 @@ def test_optimize_adds_few_nodes_to_20_random_models() -> None:
 
 @pytest.mark.slow
 def test_no_command_adds_many_nodes_to_300_random_models() -> None:
-    rest = tuple(name for name in PIPELINES if name not in (*_UNROLL, "upgrade"))
+    rest = tuple(name for name in SCHEDULES if name not in (*_UNROLL, "upgrade"))
     found = [line for seed in range(300) for line in _too_large(seed, rest)]
     assert not found, "\n".join(found)

@@ -13,8 +13,8 @@ import pytest
 from passes import rule as rules
 from passes.engine import plugins
 from passes.engine.fixpoint import Engine
-from passes.engine.pipelines import PIPELINES, Phase, Pipeline, check_order, steps_of
 from passes.engine.plugins import BrokenRules, UnknownRule, load_rules, rule
+from passes.engine.schedules import SCHEDULES, Phase, Schedule, check_order, steps_of
 from passes.ir.model import Model
 
 THIRD_PARTY = '''
@@ -105,10 +105,11 @@ def test_a_code_of_another_distribution_is_explained() -> None:
     assert explanation("acme-integers") == "acme-integers (acme-neg): the value is an integer"
 
 
-def test_pipelines_name_rules_in_an_order_that_works() -> None:
-    for name, pipeline in PIPELINES.items():
-        assert steps_of(name)[-1] == pipeline.phases
-    ((upgrade,),) = steps_of("upgrade")
+def test_schedules_name_rules_in_an_order_that_works() -> None:
+    for schedule in SCHEDULES.values():
+        later = tuple(phase for phase in schedule.phases if not phase.first)
+        assert steps_of(schedule)[-1] == later
+    ((upgrade,),) = steps_of(SCHEDULES["upgrade"])
     assert upgrade.rules == ("scan-8", "opset")
 
 
@@ -119,15 +120,14 @@ def test_the_wrong_order_is_refused() -> None:
         check_order(["opset", "scan-8"])
 
 
-def test_a_pipeline_in_the_wrong_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = Pipeline((Phase("recurrences", ("raise-loop", "count-loop")),))
-    monkeypatch.setitem(PIPELINES, "wrong", wrong)
+def test_a_schedule_in_the_wrong_order_is_refused() -> None:
+    wrong = Schedule("wrong", (Phase("recurrences", ("raise-loop", "count-loop")),))
     with pytest.raises(ValueError, match="'count-loop' must run before 'raise-loop'"):
-        steps_of("wrong")
+        steps_of(wrong)
 
 
 def test_the_upgrade_in_front_is_for_models_that_hold_a_scan_8() -> None:
-    ((upgrade,), _) = steps_of("lower")
+    ((upgrade,), _) = steps_of(SCHEDULES["lower"])
     text = """
         <ir_version: 3, opset_import: ["" : 8]>
         g (bool c, float[1,T] x) => (float[1,T] y) {

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
+from passes.engine.schedules import SCHEDULES
 from tests.mutants.seeded import path_of, traced
 from tests.mutants.targets import ROOT, Target
 from tests.mutants.trial import apart
@@ -85,8 +86,8 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
         lines: dict[str, set[int]] = {}
         try:
             with traced([Path(file) for file in files], lines):
-                Session("upgrade", opset, verifying=None).run(model)
-            Session("upgrade", opset, verifying=Verifying("reference", 20)).run(model)
+                Session(SCHEDULES["upgrade"], opset, verifying=None).run(model)
+            Session(SCHEDULES["upgrade"], opset, verifying=Verifying("reference", 20)).run(model)
         except PassesError:
             continue
         for file in lines:

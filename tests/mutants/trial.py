@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from passes.engine.schedules import SCHEDULES
 from tests.mutants.faults import Fault
 from tests.mutants.seeded import seed, traced
 from tests.mutants.targets import Target
@@ -116,7 +117,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
     opset = int(said["opset"]) if "opset" in said else target.opset
     assume = options.assume
     verifying = Verifying("reference", budget=20, assume=assume) if verify else None
-    command = session.Session(target.pipeline, opset, options, verifying)
+    command = session.Session(SCHEDULES[target.pipeline], opset, options, verifying)
     try:
         result = command.run(model)
     except session.Mismatch as error:

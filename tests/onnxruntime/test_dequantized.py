@@ -6,6 +6,7 @@ import pytest
 from onnx import ModelProto
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
@@ -74,7 +75,7 @@ def test_what_bodies_read_before_stays() -> None:
         "t = Add (s, e)", "m = ReduceSum <keepdims = 0> (x) n = Add (s, e) t = Add (m, n)"
     )
     before = as_model(captured)
-    result = Session("lower", 21, RuleOptions(), None).run(before)
+    result = Session(SCHEDULES["lower"], 21, RuleOptions(), None).run(before)
     assert gathered(result.model) == []
 
 

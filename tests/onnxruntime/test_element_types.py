@@ -14,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from passes import api
 from passes.choices import RuleOptions, Verifying
+from passes.engine.schedules import SCHEDULES
 from passes.onnxruntime.element_types import runs, signature, wider
 from passes.session import NotProduced, Result, Session
 from tests import measured_types
@@ -155,7 +156,7 @@ def commands(**options: Any) -> dict[str, Command]:
     verifying = Verifying(options.get("executor", "both"), 20.0)
     checked = verifying if options.get("verify", True) else None
     for alone in ("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"):
-        found[alone] = Session(alone, None, RuleOptions(), checked).run
+        found[alone] = Session(SCHEDULES[alone], None, RuleOptions(), checked).run
     return found
 
 

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 from passes import api
 from passes.choices import RuleOptions, Verifying
-from passes.engine.pipelines import PIPELINES
+from passes.engine.schedules import SCHEDULES
 from passes.session import Result, Session
 from tests.generate.feeds import SIZES
 
@@ -71,7 +71,7 @@ class Command:
         target = (
             self.opset if self.pipeline == "upgrade" else None
         )  # the others convert if they must
-        return Session(self.pipeline, target, options, verifying).run(model)
+        return Session(SCHEDULES[self.pipeline], target, options, verifying).run(model)
 
 
 _FLAT = {"flat": True, "bounded": "select"}
@@ -86,7 +86,7 @@ def commands(model: ModelProto) -> list[Command]:
     if opset <= 8:
         found += [Command("upgrade", 21, {"batch": one}) for one in ("vectorize", "nest", "unroll")]
         found += [Command("upgrade", 9, {"batch": "auto"}), Command("upgrade", 13)]
-    found += [Command(one) for one in PIPELINES if one not in ("upgrade", "unroll-partial", "peel")]
+    found += [Command(one) for one in SCHEDULES if one not in ("upgrade", "unroll-partial", "peel")]
     found += [Command("unroll-partial", options={"factor": factor}) for factor in (1, 2, 3)]
     found += [Command("peel", options={"peel": which}) for which in ("first", "last")]
     found += [Command("unroll", options={**_BOUNDED, "bounded": one}) for one in ("select", "if")]

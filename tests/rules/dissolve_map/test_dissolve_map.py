@@ -10,6 +10,7 @@ from moved_work import HEAD, UNEQUAL, feeds_of_lengths
 from random_scans import check_random_scan
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -211,7 +212,7 @@ def test_an_axis_of_unknown_rank(attribute: str) -> None:
         value.type.tensor_type.ClearField("shape")
     assert_refused(model, "no-rule", pipeline="dissolve-map")
     for pipeline in ("batch-inputs", "batch-outputs"):
-        outcome = Session(pipeline, None, RuleOptions(), None).run(model).model
+        outcome = Session(SCHEDULES[pipeline], None, RuleOptions(), None).run(model).model
         assert "Scan" in [node.op_type for node in outcome.graph.node]
 
 

@@ -9,6 +9,7 @@ from onnx import ModelProto
 
 import passes
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
@@ -126,7 +127,7 @@ def test_what_an_op_forbids(nodes: str) -> None:
         g (float[512,512] x, float[60,512] points) => (float[60,A,B] y) <int64[1] axis = {{1}}> {{
             y = Scan <num_scan_inputs = 1, body = step (float[512] point) => (float[A,B] far) {{
                 {nodes} }}> (points) }}"""
-    result = Session("dissolve-map", None, RuleOptions(dispatch_on_size=True), None).run(
+    result = Session(SCHEDULES["dissolve-map"], None, RuleOptions(dispatch_on_size=True), None).run(
         as_model(text)
     )
     assert not [record for record in result.report.records if not record.code]

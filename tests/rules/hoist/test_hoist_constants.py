@@ -10,6 +10,7 @@ import pytest
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
 import passes
+from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
@@ -139,7 +140,7 @@ def test_what_is_trained_is_not_shared() -> None:
     model = scan_of("m = Mul (n, w) k = Mul (m, v) t = Add (s, k)", "", "<float[2] w = {2, 3}>")
     model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3], np.float32), "v"))
     model.training_info.add().algorithm.name = "training"
-    assert Session("hoist", None, options_of(CONSTANTS), None).run(model).model is model
+    assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
 
 
 def test_graphs_of_unknown_operators_keep_what_they_hold() -> None:
@@ -149,7 +150,7 @@ def test_graphs_of_unknown_operators_keep_what_they_hold() -> None:
         "{ c = Constant <value_floats = [1.0, 2.0]> () o = Neg (c) }> (h)",
     )
     model.opset_import.add(domain="com.acme", version=1)
-    assert Session("hoist", None, options_of(CONSTANTS), None).run(model).model is model
+    assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
 
 
 def test_external_data_is_compared_by_its_place_and_not_read(tmp_path: Path) -> None:
@@ -164,12 +165,12 @@ def test_external_data_is_compared_by_its_place_and_not_read(tmp_path: Path) -> 
         body_of(model).initializer.append(tensor)
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    result = Session("hoist", None, options_of(CONSTANTS)).run(path)
+    result = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS)).run(path)
     assert names(result.model) == ["scan/w", "scan/u"]
     assert result.report.checked is not None
     assert result.report.checked.verdict == "verified"
     (tmp_path / "weights").write_bytes(bytes(32))  # nobody looked
-    again = Session("hoist", None, options_of(CONSTANTS), None).run(path)
+    again = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(path)
     assert names(again.model) == ["scan/w", "scan/u"]
 
 
@@ -200,7 +201,7 @@ def many_weights(count: int) -> ModelProto:
 def test_a_thousand_equal_weights_end_as_one() -> None:
     model = many_weights(1000)
     assert constants(model) == 1000
-    after = Session("hoist", None, options_of(CONSTANTS), None).run(model).model
+    after = Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model
     assert names(after) == ["w0"]
     assert constants(after) == 1
     onnx.checker.check_model(after, full_check=True)

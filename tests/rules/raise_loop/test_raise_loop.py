@@ -8,6 +8,7 @@ import pytest
 from raised_models import loop, nodes, raised, scan_of, summing, trips_of
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -201,6 +202,6 @@ def test_a_body_of_thousands_of_nodes_takes_seconds() -> None:
     chain = "\n".join(f"v{n + 1} = Add (v{n}, h)" for n in range(4000))
     model = as_model(summing(f"v0 = Gather (x, i)\n{chain}\n x_t = Identity (v4000)"))
     started = time.monotonic()
-    result = Session("raise", None, RuleOptions(), None).run(model)
+    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(model)
     assert len(scan_of(result).input) == 2
     assert time.monotonic() - started < 20

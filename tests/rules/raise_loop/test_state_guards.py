@@ -8,6 +8,7 @@ import onnx
 import pytest
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -56,12 +57,14 @@ def string_rows(was: str, becomes: str) -> str:
 
 def test_a_mask_that_counts_nothing_is_no_read() -> None:
     model = string_rows("int64[1] value {1}", "int64[1] value {0}")
-    result = Session("raise", None, RuleOptions(), None).run(as_model(model))
+    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(as_model(model))
     assert "Compress" in onnx.printer.to_text(result.model)
 
 
 def test_a_mask_that_counts_the_rows_is_a_read() -> None:
-    result = Session("raise", None, RuleOptions(), None).run(as_model(string_rows("", "")))
+    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(
+        as_model(string_rows("", ""))
+    )
     assert "Compress" not in onnx.printer.to_text(result.model)
 
 

@@ -12,6 +12,7 @@ from in_both_executors import run_both, tensors
 from moved_work import HEAD, ops
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
@@ -350,7 +351,7 @@ def test_large_weights_that_only_the_run_tells_stay_where_they_are() -> None:
     for time in ("T", "127"):
         model = cell(LSTM, given=held, fed=fed, width=100, time=time)
         assert_refused(model, "not-worth-it", pipeline="recognize-cell")
-    session = Session("recognize-cell", None, RuleOptions(), None)
+    session = Session(SCHEDULES["recognize-cell"], None, RuleOptions(), None)
     for model in (
         cell(LSTM, given=held, fed=fed, width=100, time="128"),
         cell(LSTM, given=held, width=100, time="127"),

@@ -6,6 +6,7 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -43,7 +44,7 @@ def regrouped(text: str, **options: object) -> list[str]:
 
 def assert_unchanged(text: str) -> None:
     before = as_model(text)
-    result = Session("regroup-sum", None, RuleOptions(), None).run(before)
+    result = Session(SCHEDULES["regroup-sum"], None, RuleOptions(), None).run(before)
     assert result.report.records == []
     assert list(map(written, body_of(result.model))) == list(map(written, body_of(before)))
 

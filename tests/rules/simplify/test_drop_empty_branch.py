@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
 
@@ -34,7 +35,7 @@ def either(
 
 def left(text: str) -> bool:
     """Whether the If stays."""
-    result = Session("simplify", None, options_of(ALONE), None).run(as_model(text))
+    result = Session(SCHEDULES["simplify"], None, options_of(ALONE), None).run(as_model(text))
     return any(node.op_type == "If" for node in result.model.graph.node)
 
 
@@ -125,7 +126,9 @@ def test_what_may_differ_is_refused(nodes: str, idle: str) -> None:
 )
 def test_what_may_fail_or_be_something_else_is_refused(nodes: str) -> None:
     text = either(nodes)
-    report = Session("simplify", None, options_of(ALONE), None).run(as_model(text)).report
+    report = (
+        Session(SCHEDULES["simplify"], None, options_of(ALONE), None).run(as_model(text)).report
+    )
     assert {record.code for record in report.refusals} <= {"may-fail", "may-differ"}
     assert left(text)
 
@@ -166,13 +169,21 @@ def test_it_may_stand_in_the_body_of_a_scan_but_not_of_a_loop() -> None:
           on = Identity (go) {body} }}> (three, "", h) }}"""
     result = assert_rewrite(scan, pipeline="simplify", options=ALONE, budget=20)
     assert "If" not in str(result.model)
-    assert not Session("simplify", None, options_of(ALONE), None).run(as_model(loop)).report.records
+    assert (
+        not Session(SCHEDULES["simplify"], None, options_of(ALONE), None)
+        .run(as_model(loop))
+        .report.records
+    )
 
 
 def test_a_branch_with_a_body_is_left_alone() -> None:
     nodes = """p = Scan <num_scan_inputs = 1, body = step (float[3] n) => (float[3] o) {
         o = Neg (n) }> (x)"""
-    report = Session("simplify", None, options_of(ALONE), None).run(as_model(either(nodes))).report
+    report = (
+        Session(SCHEDULES["simplify"], None, options_of(ALONE), None)
+        .run(as_model(either(nodes)))
+        .report
+    )
     assert not report.records
 
 

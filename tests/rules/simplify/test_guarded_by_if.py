@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite
 
@@ -33,7 +34,7 @@ best (float[N,4] x, bool yes) => (float[N,2] y)
 
 
 def codes(text: str) -> set[str]:
-    result = Session("dissolve-map", None, RuleOptions(), None).run(as_model(text))
+    result = Session(SCHEDULES["dissolve-map"], None, RuleOptions(), None).run(as_model(text))
     return {record.code for record in result.report.refusals}
 
 

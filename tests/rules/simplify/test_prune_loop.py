@@ -6,6 +6,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
 
@@ -73,7 +74,10 @@ def test_which_carried_values_are_left(
 ) -> None:
     model = as_model(loop_of(states, nodes, outputs))
     if len(left) == len(states.split()):
-        assert Session("simplify", None, options_of(PRUNING), None).run(model).model is model
+        assert (
+            Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
+            is model
+        )
     else:
         assert states_of(pruned(model)) == left
 
@@ -188,7 +192,10 @@ def test_a_sequence_that_is_carried_twice_stays_where_no_identity_takes_it() -> 
     """
     for opset in (13, 16):
         model = as_model(text.format(opset))
-        assert Session("simplify", None, options_of(PRUNING), None).run(model).model is model
+        assert (
+            Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
+            is model
+        )
 
 
 def test_strings_that_differ_do_not_start_alike() -> None:
@@ -202,9 +209,9 @@ def test_strings_that_differ_do_not_start_alike() -> None:
     }
     """
     model = as_model(text)
-    assert Session("simplify", None, options_of(PRUNING), None).run(model).model is model
+    assert Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model is model
     same = as_model(text.replace('{"b"}', '{"a"}'))
-    after = Session("simplify", None, options_of(PRUNING), None).run(same).model
+    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(same).model
     assert len(after.graph.node[0].output) == 1
 
 
@@ -234,7 +241,7 @@ def test_random_numbers_are_drawn_as_often_as_before() -> None:
         "a_end",
     )
     model = as_model(text)
-    after = Session("simplify", None, RuleOptions(), None).run(model).model
+    after = Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(model).model
     body = next(
         attribute.g for attribute in after.graph.node[0].attribute if attribute.name == "body"
     )
@@ -254,7 +261,7 @@ def test_a_chain_of_loops_of_which_only_the_last_is_read() -> None:
         '<ir_version: 8, opset_import: ["" : 21]> g (float[2] h, float[3,2] x0) => (float[2] h1)'
         f" {{ {steps} }}"
     )
-    after = Session("simplify", None, options_of(PRUNING), None).run(model).model
+    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
     assert [list(node.output) for node in after.graph.node] == [["h1"]]
 
 
@@ -296,7 +303,7 @@ def test_a_loop_that_nobody_reads(loop: str, gone: bool) -> None:
     g (int64 n, bool yes, float[2] h, float[T,2] x, float[T,2] v) => (float[2] y) {{
        y = Neg (h) in_vain = {loop} }}
     """
-    after = Session("simplify", None, options_of(PRUNING), None).run(as_model(text))
+    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(as_model(text))
     assert (len(after.model.graph.node) == 1) == gone
     if gone:
         assert_rewrite(text, pipeline="simplify", options=PRUNING)

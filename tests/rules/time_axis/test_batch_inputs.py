@@ -18,6 +18,7 @@ from moved_work import (
 from random_scans import check_random_scan
 
 from passes.choices import RuleOptions
+from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
@@ -73,7 +74,9 @@ def test_random_ops_stay() -> None:
 def test_what_nobody_reads_stays() -> None:
     step = "unread = Gather (x_t, at) e = Exp (x_t) a = Add (e, x_t)"
     after = (
-        Session("batch-inputs", None, RuleOptions(), None).run(as_model(cell("3", step=step))).model
+        Session(SCHEDULES["batch-inputs"], None, RuleOptions(), None)
+        .run(as_model(cell("3", step=step)))
+        .model
     )
     assert "Gather" in inside(after)
     assert "Exp" not in inside(after)

@@ -16,6 +16,7 @@ from passes.choices import RuleOptions, Verifying
 from passes.engine.fixpoint import Engine
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
+from passes.engine.schedules import SCHEDULES
 from passes.ir.model import Model
 from passes.session import Mismatch, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
@@ -446,7 +447,7 @@ def _wrong_session() -> Session:
                     node.op_type = "Identity"
             return rounds
 
-    return Wrong("unroll", None, RuleOptions(max_trips=3), Verifying("reference"))
+    return Wrong(SCHEDULES["unroll"], None, RuleOptions(max_trips=3), Verifying("reference"))
 
 
 def test_a_name_that_is_taken_is_wrong_usage(tmp_path: Path) -> None:

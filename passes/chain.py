@@ -1,0 +1,223 @@
+"""Commands one after the other on one model, which is verified once: load, rewrite, verify."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from passes.check import Survey, check
+from passes.choices import Verifying
+from passes.dims import as_given, with_fixed_dims
+from passes.engine.rounds import Rewritten
+from passes.engine.target_opset import loadable
+from passes.ir.model import Model
+from passes.not_produced import Mismatch, NotVerified
+from passes.report import Checked, Report
+from passes.session import Outcome, Result, Session, Source, collector_held_back, failed
+from passes.verify.signature import describe
+from passes.verify.signature import inputs as signature_inputs
+
+if TYPE_CHECKING:
+    from passes.verify.rewrites.verifying import Known
+
+
+class _LeaveOut(Exception):
+    """Optional rewrites that nothing vouches for, by the number of their session, rule and path."""
+
+    def __init__(self, sites: Mapping[tuple[int, str, str], str]) -> None:
+        super().__init__()
+        self.sites = sites
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Sessions, each on the outcome of the one before. How to verify, and whom to tell of progress,
+    is that of the first; dims that any of them fixes are fixed from the start."""
+
+    sessions: Sequence[Session]
+
+    def run(self, source: Source) -> Result:
+        """Take a model through all of them, and compare the last outcome with it, and each rewrite
+        in its region; `source` is never changed.
+
+        Raises:
+            BadModel: the input is no valid model.
+            UnknownRule: a rule was named that there is not, or skipped that would not run.
+            NothingMatches: a pattern of `only` matches no node.
+            UnknownDim: a dim is to be fixed that no input has.
+            UnknownFunction: a function is to be inlined that the model does not have.
+            NameTaken: the output that is to be added has the name of another value.
+            NotProduced: the model is newer than the target, or a rule that the result depends on
+                refused.
+            NotVerified: no case of a rewrite could be compared.
+            Mismatch: a rewrite disagrees with the original.
+        """
+        first, sizes = self.sessions[0], self._sizes()
+        with self._undisturbed():
+            original, found = first.loaded(source)
+            model = with_fixed_dims(original, sizes) if sizes else original
+        fed = as_given(original, model) if sizes else original
+        left_out: dict[tuple[int, str, str], str] = {}
+        known: Known = {}
+        while True:
+            with self._undisturbed():
+                outcomes = self._outcomes(original, model, found, left_out)
+            report, proto = _joined(outcomes), outcomes[-1].proto
+            if proto is original.proto or first.verifying is None:
+                return Result(proto, report, model.base_dir)
+            try:
+                report = self._verified(fed, outcomes, report, first.verifying, known)
+            except _LeaveOut as more:
+                left_out = {**left_out, **more.sites}
+            else:
+                return Result(proto, report, model.base_dir)
+
+    def _undisturbed(self) -> AbstractContextManager[None]:
+        """The garbage collector held back where all that is made is kept."""
+        return collector_held_back() if self.sessions[0].converts else nullcontext()
+
+    def _sizes(self) -> dict[str, int]:
+        """The dims that are fixed, by name.
+
+        Raises:
+            ValueError: two sessions fix one to two sizes.
+        """
+        sizes: dict[str, int] = {}
+        for session in self.sessions:
+            for name, size in session.options.dims.items():
+                if sizes.setdefault(name, size) != size:
+                    raise ValueError(f"the dim {name!r} is fixed to {sizes[name]} and to {size}")
+        return sizes
+
+    def _outcomes(
+        self,
+        original: Model,
+        model: Model,
+        found: Survey,
+        left_out: Mapping[tuple[int, str, str], str],
+    ) -> list[Outcome]:
+        """What each session made of the outcome of the one before."""
+        outcomes: list[Outcome] = []
+        for number, session in enumerate(self.sessions):
+            if outcomes and outcomes[-1].proto is not model.proto:
+                model = Model(outcomes[-1].proto, original.path)
+                found = check(model)
+            if outcomes:
+                session.accept(model)
+                original = model
+            own = {(rule, path): why for (at, rule, path), why in left_out.items() if at == number}
+            target = loadable(original, session.target, session.release)
+            outcomes.append(replace(session, target=target).outcome(original, model, found, own))
+        return outcomes
+
+    def _verified(
+        self,
+        model: Model,
+        outcomes: Sequence[Outcome],
+        report: Report,
+        verifying: Verifying,
+        known: Known,
+    ) -> Report:
+        from passes.verify.rewrites.verifying import verify_rounds
+
+        last = self.sessions[-1]
+        self.sessions[0].say("verifying")
+        assume = dict.fromkeys(one for session in self.sessions for one in session.options.assume)
+        verifying = replace(verifying, assume=tuple(assume) or verifying.assume)
+        check = next(filter(None, (one.options.check_output for one in self.sessions)), "")
+        rounds = [round_ for outcome in outcomes for round_ in outcome.rounds]
+        proto = outcomes[-1].proto
+        say = self.sessions[0].say
+        verdicts = verify_rounds(model, rounds, proto, verifying, say, check, known=known)
+        checked = iter(verdicts.rewrites)
+        records = [
+            replace(one, checked=next(checked)) if one.outcome == "rewritten" else one
+            for one in report.records
+        ]
+        report = replace(report, records=records, checked=verdicts.whole)
+        if verdicts.mismatch is not None:
+            raise Mismatch(verdicts.mismatch, report)
+        unverified = verdicts.unverified
+        if self._sizes() and verdicts.whole and verdicts.whole.verdict != "verified":
+            unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
+        if unverified and not verifying.allow_unverified:
+            optional = [
+                (rewritten, checked)
+                for rewritten, checked in unverified
+                if rewritten and rewritten.rule.optional
+            ]
+            ways = _ways(model, hurried=verdicts.hurried)
+            if verdicts.hurried or len(optional) < len(unverified):
+                raise NotVerified(_not_verified(unverified, ways), report)
+            sentence = "no case could be compared"
+            raise _LeaveOut(
+                {
+                    (
+                        _number_of(rewritten, outcomes),
+                        rewritten.rule.name,
+                        rewritten.place.path,
+                    ): f"{sentence}, {checked.reason}; {ways}"
+                    for rewritten, checked in optional
+                }
+            )
+        if verdicts.unloadable is None:
+            return report
+        version, sentence = verdicts.unloadable
+        if verdicts.stopped or not _may_be_for_another(last, version):
+            hint = "" if last.target else "; --opset and --for name another opset to go to"
+            raise failed(sentence + hint, report)
+        return replace(report, warnings=(sentence,))
+
+
+def _may_be_for_another(session: Session, version: str) -> bool:
+    """Whether the outcome may be for another onnxruntime than the installed one."""
+    if session.release is not None:
+        return not session.release.includes(version)
+    return session.target is not None
+
+
+def _number_of(rewritten: Rewritten, outcomes: Sequence[Outcome]) -> int:
+    """The number of the session that made a rewrite."""
+    return next(
+        number
+        for number, outcome in enumerate(outcomes)
+        if any(rewritten is one for round_ in outcome.rounds for one in round_.rewritten)
+    )
+
+
+def _joined(outcomes: Sequence[Outcome]) -> Report:
+    """One report of all of them."""
+    first, last = outcomes[0].report, outcomes[-1].report
+    if len(outcomes) == 1:
+        return first
+    reports = [outcome.report for outcome in outcomes]
+    chosen = [versions for one in reports for versions in [one.ir_versions] if any(versions)]
+    return replace(
+        first,
+        command=", ".join(one.command for one in reports),
+        opsets=(first.opsets[0], last.opsets[1]),
+        sizes=(first.sizes[0], last.sizes[1]),
+        records=[record for one in reports for record in one.records],
+        notes=[note for one in reports for note in one.notes],
+        ir_versions=(chosen[0][0], chosen[-1][1]) if chosen else (0, 0),
+    )
+
+
+def _not_verified(unverified: Sequence[tuple[Rewritten | None, Checked]], ways: str) -> str:
+    rewritten, checked = unverified[0]
+    path = rewritten.place.path if rewritten else "main"
+    more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
+    return (
+        f"{path}: no case could be compared, {checked.reason}{more} [not-verified]; {ways}, "
+        "--allow-unverified writes the model all the same"
+    )
+
+
+def _ways(model: Model, *, hurried: bool) -> str:
+    """How a user can help to compare what could not be."""
+    if hurried:
+        return "--verify-budget gives more time"
+    inputs = ", ".join(describe(value) for value in signature_inputs(model.proto.graph))
+    return f"--inputs gives what the model takes ({inputs})" if inputs else "it has no inputs"

@@ -1,0 +1,94 @@
+"""Makes parameters of typer of declared options, and options of what typer read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from passes.commands.declaring import Option, WrongType, WrongValue, options_of
+
+_PATH = str | os.PathLike[str]
+#: Short forms, by name.
+_SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
+_T = TypeVar("_T")
+
+
+def parameters_of(declared: type, own_first: type | None = None) -> list[Parameter]:
+    """The parameters of the command line for the options of a class.
+
+    `own_first`: a class that it is derived from, whose options come last.
+    """
+    inherited = set(options_of(own_first)) if own_first is not None else set()
+    options = [one for one in options_of(declared).values() if "cli" in one.says.shown]
+    options.sort(key=lambda option: option.name in inherited)
+    return [parameter(option) for option in options]
+
+
+def parameter(option: Option) -> Parameter:
+    """The parameter of an option."""
+    says = option.says
+    flags = [f"--{option.key}", *_SHORT.get(option.name, ())]
+    if option.annotation is bool and option.default:
+        flags[0] += f"/--no-{option.key}"
+    told: Any = typer.Option(*flags, help=says.help, metavar=says.metavar, min=says.least)
+    kind, default = _typer_kind(option), option.default
+    if option.annotation in (Sequence[str], Mapping[str, int]):
+        kind, default = list[kind] | None, None  # type: ignore[valid-type]
+    elif option.optional:
+        kind = kind | None
+    annotation: Any = Annotated[kind, told]
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _typer_kind(option: Option) -> Any:
+    if option.says.among is not None:
+        return option.says.among
+    if option.annotation == _PATH:
+        return Path
+    return option.annotation if option.annotation in (bool, int, float, str) else str
+
+
+def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
+    """The options of a class from what typer read, which is taken out of `given`.
+
+    Raises:
+        typer.BadParameter: an option has a value that it cannot have.
+    """
+    values: dict[str, Any] = {}
+    kind: Any = declared
+    for name, option in options_of(kind).items():
+        if name not in given:
+            continue
+        value = given.pop(name)
+        if option.annotation == Mapping[str, int]:
+            value = _sizes(value, f"--{option.key}") or None
+        values[name] = value if value is not None or option.optional else option.default
+    try:
+        return declared(**values)
+    except (WrongValue, WrongType) as error:
+        hint = f"--{options_of(kind)[error.name].key}"
+        raise typer.BadParameter(error.sentence, param_hint=hint) from error
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}") from error
+
+
+def _sizes(dims: Iterable[str] | None, flag: str) -> dict[str, int]:
+    """The sizes that entries of the form NAME=SIZE fix."""
+    from passes.dims import parsed
+
+    try:
+        return dict(parsed(text) for text in dims or ())
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}", param_hint=flag) from error
+
+
+def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:
+    """Make typer see these parameters of a function that takes any keywords."""
+    # inspect.signature reads it; a function has no such attribute in the type stubs
+    function.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
+    function.__annotations__ = {one.name: one.annotation for one in parameters}

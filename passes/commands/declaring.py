@@ -1,0 +1,211 @@
+"""Options declared once: a field of a frozen dataclass, with what it says besides its type."""
+
+from __future__ import annotations
+
+import os
+import types
+import typing
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cache, reduce
+from operator import or_
+from typing import Any
+
+from passes.errors import nearest
+
+
+@dataclass(frozen=True)
+class Says:
+    """What a field says besides its type and default: `help` for the command line, the words it is
+    `among`, its `least` value, and how the command line spells it: as `flag`, with a `metavar`.
+
+    `shown` names where the option exists: on the command line (`cli`), in a configuration file
+    (`file`), as a keyword of the library (`api`).
+    """
+
+    help: str = ""
+    among: type[StrEnum] | None = None
+    least: float | None = None
+    flag: str = ""
+    metavar: str | None = None
+    shown: frozenset[str] = frozenset({"cli", "file", "api"})
+
+
+class WrongValue(ValueError):
+    """An option has a value of the right type that it cannot have; `name` is the option's."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(f"{name} {sentence}")
+        self.name, self.sentence = name, sentence
+
+
+class WrongType(TypeError):
+    """An option has a value of another type; `name` is the option's."""
+
+    def __init__(self, name: str, sentence: str) -> None:
+        super().__init__(f"{name} {sentence}")
+        self.name, self.sentence = name, sentence
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type that an option may have: how a value of it is recognized, stored and described."""
+
+    sentence: str
+    accepts: Callable[[Any], bool]
+    schema: Mapping[str, Any]
+    stored: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_list(value: Any) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return False
+    return all(isinstance(item, str) for item in value)
+
+
+def _is_sizes(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(isinstance(name, str) and _is_integer(size) for name, size in value.items())
+
+
+_STRING = {"type": "string"}
+#: The kinds of options, by what is written in the declaration (without `| None`).
+KINDS: Mapping[Any, Kind] = {
+    bool: Kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
+    int: Kind("a whole number", _is_integer, {"type": "integer"}),
+    float: Kind("a number", _is_number, {"type": "number"}, float),
+    str: Kind("a string", lambda value: isinstance(value, str), _STRING, str),
+    str | os.PathLike[str]: Kind(
+        "a path", lambda value: isinstance(value, str | os.PathLike), _STRING, os.fspath
+    ),
+    Sequence[str]: Kind(
+        "a list of strings",
+        _is_list,
+        {"type": "array", "items": _STRING},
+        lambda v: tuple(map(str, v)),
+    ),
+    Mapping[str, int]: Kind(
+        "a mapping from names to sizes",
+        _is_sizes,
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        dict,
+    ),
+    Callable[[str], None]: Kind("a function of a string", callable, {}),
+}
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of an options class. `kind` is its type without `None`, which is what it is where
+    nothing is said and there is no `default`."""
+
+    name: str
+    annotation: Any
+    optional: bool
+    default: Any
+    says: Says
+
+    @property
+    def key(self) -> str:
+        """Its name on the command line and in files: with hyphens."""
+        return self.says.flag or self.name.strip("_").replace("_", "-")
+
+    @property
+    def kind(self) -> Kind:
+        """How its values are recognized."""
+        return KINDS[self.annotation]
+
+    def checked(self, value: Any) -> Any:
+        """The value as it is stored.
+
+        Raises:
+            WrongType: it is of another type.
+            WrongValue: it is none of the words, or too small.
+        """
+        if value is None and self.optional:
+            return None
+        if not self.kind.accepts(value):
+            raise WrongType(self.name, f"is {value!r}, not {self.kind.sentence}")
+        value = self.kind.stored(value)
+        among, least = self.says.among, self.says.least
+        if among is not None:
+            words = (value,) if isinstance(value, str) else value
+            if not set(words) <= set(among):
+                listed = isinstance(value, tuple)
+                shown, how = (list(value), "not among") if listed else (value, "not one of")
+                raise WrongValue(self.name, f"is {shown!r}, {how} {', '.join(among)}")
+        if least is not None and value < least:
+            raise WrongValue(self.name, f"is {value}, it must be {least} or more")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of its values."""
+        schema = dict(self.kind.schema)
+        if self.says.among is not None:
+            words = {"enum": [str(word) for word in self.says.among]}
+            schema = {**schema, "items": words} if "items" in schema else words
+        if self.says.least is not None:
+            schema["minimum"] = self.says.least
+        if self.says.help:
+            schema["description"] = self.says.help
+        if self.default not in (None, ()):
+            schema["default"] = self.default
+        return schema
+
+
+@cache
+def options_of(declared: Hashable) -> Mapping[str, Option]:
+    """The options of a class, by the names of its fields, in order."""
+    dataclass_: Any = declared
+    hints = typing.get_type_hints(dataclass_, include_extras=True)
+    found = {}
+    for field in fields(dataclass_):
+        kind, says = typing.get_args(hints[field.name])[:2]
+        union = typing.get_origin(kind) in (types.UnionType, typing.Union)
+        parts = [part for part in typing.get_args(kind) if part is not type(None)] if union else []
+        optional = union and len(parts) < len(typing.get_args(kind))
+        if union:
+            kind = reduce(or_, parts)
+        found[field.name] = Option(field.name, kind, optional, field.default, says)
+    return found
+
+
+class Declared:
+    """Base of frozen dataclasses whose fields are `Annotated[type, Says(...)]`: checks each value,
+    and stores it such that equal options are equal and can be pickled."""
+
+    def __post_init__(self) -> None:
+        declared: Any = type(self)
+        for name, option in options_of(declared).items():
+            object.__setattr__(self, name, option.checked(getattr(self, name)))
+        self.check()
+
+    def check(self) -> None:
+        """See that the options make sense together.
+
+        Raises:
+            ValueError: they do not.
+        """
+
+
+def refuse_unknown(function: str, declared: type, keywords: Mapping[str, Any]) -> None:
+    """See that there is an option of each name.
+
+    Raises:
+        TypeError: there is none; the sentence names the nearest.
+    """
+    known = [name for name, option in options_of(declared).items() if "api" in option.says.shown]
+    for name in keywords:
+        if name not in known:
+            what = f"{function}() got an unexpected keyword argument {name!r}"
+            raise TypeError(f"{what}; {nearest(name, sorted(known))}")

@@ -1,0 +1,179 @@
+"""What every command that rewrites takes, and groups of options that several take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated
+
+from passes.choices import (
+    DEFAULT_OPSET,
+    Assumption,
+    Executors,
+    RuleOptions,
+    Verifying,
+)
+from passes.commands.declaring import Declared, Says, WrongValue
+
+if TYPE_CHECKING:
+    from passes.engine.schedules import Schedule
+    from passes.onnxruntime.releases import Release
+
+
+@dataclass(frozen=True, kw_only=True)
+class Converting(Declared):
+    """The opset that a model is converted to."""
+
+    opset: Annotated[
+        int | None,
+        Says(
+            f"The opset to convert the model to. By default {DEFAULT_OPSET} for `upgrade`, unless "
+            "the model is newer, and for a model with a Scan-8; else a model keeps its own.",
+            least=7,
+        ),
+    ] = None
+    for_: Annotated[
+        str | None,
+        Says(
+            "Instead of --opset: the newest opset that a release of onnxruntime loads, as "
+            "`onnxruntime==1.22`.",
+            metavar="RELEASE",
+        ),
+    ] = None
+
+    def asked(self) -> tuple[int | None, Release | None]:
+        """The requested opset, and the release of onnxruntime that it is for.
+
+        Raises:
+            UnknownRelease: there is no such release.
+        """
+        if self.for_ is None:
+            return self.opset, None
+        from passes.onnxruntime.releases import release_of
+
+        release = release_of(self.for_)
+        return release.opset, release
+
+    def check(self) -> None:
+        """See that the opset is given once."""
+        if self.opset is not None and self.for_ is not None:
+            raise WrongValue("for_", "does not go together with opset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executing(Declared):
+    """What executes models, and on which inputs."""
+
+    executor: Annotated[
+        str, Says("What executes the models; `both` leaves out what is not installed.", Executors)
+    ] = Executors.both
+    inputs: Annotated[
+        str | os.PathLike[str] | None,
+        Says(
+            "Run on these inputs, too: an .npz file with an array for each input, or a folder of "
+            "input_N.pb files as in ONNX's test data.",
+        ),
+    ] = None
+    verify_budget: Annotated[
+        float, Says("Seconds that verification may take.", least=0, metavar="S")
+    ] = 60.0
+    seed: Annotated[int, Says("Seed of the drawn inputs.", metavar="N")] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Executing, Converting):
+    """The options of every command that rewrites. A command is a subclass: its own fields, its
+    docstring, which is the help, and the `schedule` of phases that it runs."""
+
+    verify: Annotated[bool, Says("Execute the model before and after.")] = True
+    allow_unverified: Annotated[bool, Says("Write rewrites that could not be compared.")] = False
+    assume: Annotated[
+        Sequence[str],
+        Says(
+            "`valid-inputs` leaves out the guards that make the new model fail on inputs on which "
+            "the old one fails; `non-empty` what handles a batch, time or length of 0.",
+            Assumption,
+        ),
+    ] = ()
+    robust: Annotated[
+        bool,
+        Says(
+            "Where a Scan-8 is upgraded: skip its loops if a batch, a time or all lengths are 0. "
+            "The Scan does nothing there, but onnxruntime fails on it, as on most such Scan-8."
+        ),
+    ] = False
+    progress: Annotated[Callable[[str], None] | None, Says(shown=frozenset({"api"}))] = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """The phases that the command runs with these options."""
+        raise NotImplementedError
+
+    def for_rules(self) -> RuleOptions:
+        """What the rules are given: the options that they have, by name, as far as one is said."""
+        known = {option.name for option in fields(RuleOptions)}
+        own = {option.name: getattr(self, option.name) for option in fields(self)}
+        return RuleOptions(**{n: v for n, v in own.items() if n in known and v is not None})
+
+    def verifying(self) -> Verifying | None:
+        """How to verify, None for not at all."""
+        if not self.verify:
+            return None
+        return Verifying(
+            executor=self.executor,
+            budget=self.verify_budget,
+            seed=self.seed,
+            inputs=self.inputs,
+            allow_unverified=self.allow_unverified,
+            assume=self.assume,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selecting(Options):
+    """Some of the loops of a model."""
+
+    only: Annotated[
+        Sequence[str],
+        Says(
+            "Rewrite only the loops whose path or name matches, as `main/*/scan_0`; repeatable.",
+            metavar="PATTERN",
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choosing(Selecting):
+    """Some of the loops, and some of the rules."""
+
+    rules: Annotated[
+        Sequence[str],
+        Says(
+            "Run only this rule, of this command or of any other; repeatable.",
+            flag="rule",
+            metavar="NAME",
+        ),
+    ] = ()
+    skip: Annotated[Sequence[str], Says("Do not run this rule; repeatable.", metavar="NAME")] = ()
+
+
+Dims = Annotated[
+    Mapping[str, int] | None,
+    Says(
+        "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
+        flag="dim",
+        metavar="NAME=SIZE",
+    ),
+]
+MaxNodes = Annotated[
+    int, Says("The most nodes that all loops together unroll to.", least=1, metavar="N")
+]
+MaxBytes = Annotated[
+    int,
+    Says(
+        "The most bytes of values that may move out of one loop, and stay alive while it runs.",
+        least=0,
+        metavar="N",
+    ),
+]

@@ -1,0 +1,263 @@
+"""The commands that rewrite a model: a class of options each, which names the phases it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Peel, RuleOptions, Target
+from passes.commands.declaring import Says, WrongValue
+from passes.commands.options import Choosing, Dims, MaxBytes, MaxNodes, Options, Selecting
+from passes.commands.registry import command
+
+if TYPE_CHECKING:
+    from passes.engine.schedules import Schedule
+
+
+@command("upgrade", short_help="Upgrade a model to a newer opset.", suffix="opset{opset}")
+@dataclass(frozen=True, kw_only=True)
+class Upgrade(Options):
+    """Upgrade a model to a newer opset: Scan-8, with its batch and sequence_lens, and all else.
+
+    Nothing is written unless every node was converted and every rewrite was verified.
+    """
+
+    batch: Annotated[
+        str,
+        Says(
+            "How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
+            "loop over the batch around the loop over time, `unroll` writes out each row of a "
+            "static batch, `auto` chooses.",
+            Batch,
+        ),
+    ] = Batch.auto
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("upgrade")
+
+
+@command(
+    "convert",
+    short_help="Convert a model to another opset, up or down.",
+    suffix="opset{opset}",
+    suffix_without_opset="converted",
+)
+@dataclass(frozen=True, kw_only=True)
+class Convert(Options):
+    """Convert a model to another opset, newer or older, from 7 on, or to an IR version.
+
+    Nothing is written unless every node was converted and every rewrite was verified; what the
+    older opset does not support is reported, and the exit code is 3.
+    """
+
+    ir_version: Annotated[
+        int | None,
+        Says(
+            "The IR version. By default the model's, or what a newer opset needs; on the way to an "
+            "older opset the smallest that this and the content of the model need.",
+            least=3,
+            metavar="V",
+        ),
+    ] = None
+    inline: Annotated[
+        Sequence[str],
+        Says(
+            "Which model-local functions to inline: `all`, those `unsupported` by the IR version "
+            "(the default), or one by its name, as `my::gelu`; repeatable.",
+            metavar="NAME",
+        ),
+    ] = ()
+    drop_metadata: Annotated[
+        bool, Says("Drop metadata that the IR version cannot hold, instead of refusing it.")
+    ] = False
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("convert")
+
+    def for_rules(self) -> RuleOptions:
+        own = replace(super().for_rules(), inline=tuple(self.inline) or ("unsupported",))
+        _, release = self.asked()
+        return own if release is None else replace(own, ir_version=release.ir_version)
+
+    def check(self) -> None:
+        """See that something is asked for, and an IR version that there is."""
+        super().check()
+        if not (self.opset or self.for_ or self.ir_version or self.inline):
+            raise ValueError("name an opset, a release, an IR version or functions to inline")
+        if self.ir_version is None:
+            return
+        if self.for_ is not None:
+            raise ValueError("an IR version and a release that it is for do not go together")
+        from onnx import IR_VERSION
+
+        from passes.ir.versions import OLDEST_IR_VERSION
+
+        if not OLDEST_IR_VERSION <= self.ir_version <= int(IR_VERSION):
+            known = f"known are {OLDEST_IR_VERSION} to {int(IR_VERSION)}"
+            raise ValueError(
+                f"IR version {self.ir_version} is not known to the installed onnx, {known}"
+            )
+
+
+@command("lower", short_help="Turn every Scan into a Loop.", suffix="lowered")
+@dataclass(frozen=True, kw_only=True)
+class Lower(Selecting):
+    """Turn every Scan into a Loop; a model with a Scan-8 is upgraded first.
+
+    Nothing is written unless every Scan became one and every rewrite was verified.
+    """
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("lower")
+
+
+@command("raise", short_help="Turn Loops into Scans, where that is proven.", suffix="raised")
+@dataclass(frozen=True, kw_only=True)
+class Raise(Selecting):
+    """Turn Loops into Scans, and whiles into fors, where that is proven to be the same.
+
+    A Loop that stays is reported with what its proof lacks; under --strict that exits with 3.
+    """
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("raise")
+
+
+@command("unroll", short_help="Write out loops of a static length.", suffix="unrolled")
+@dataclass(frozen=True, kw_only=True)
+class Unroll(Selecting):
+    """Write out every iteration of the loops whose trip count is static, or bounded.
+
+    A loop that stays is reported with the reason; under --strict that exits with 3.
+    """
+
+    max_nodes: MaxNodes = MOST_NODES
+    dims: Dims = None
+    factor: Annotated[
+        int | None,
+        Says(
+            "Let loops do K iterations at a time, whatever their trip count.", least=1, metavar="K"
+        ),
+    ] = None
+    max_trips: Annotated[
+        int | None,
+        Says(
+            "Promise that no Loop runs more than N times: one whose trip count is unknown is "
+            "written out that often, and the new model fails if that is not enough.",
+            least=1,
+            metavar="N",
+        ),
+    ] = None
+    bounded: Annotated[
+        str,
+        Says(
+            "How to write an iteration that may not take place: `select` runs it and keeps the "
+            "previous values, `if` puts it in an If, `auto` selects where the body cannot fail.",
+            Bounded,
+        ),
+    ] = Bounded.auto
+    check_output: Annotated[
+        str | None,
+        Says(
+            "With --max-trips: instead of failing, the new model has one more output, a bool of "
+            "this name, which is false if N was not enough.",
+            metavar="NAME",
+        ),
+    ] = None
+    peel: Annotated[
+        str | None, Says("Write out only the first, or the last, iteration of each loop.", Peel)
+    ] = None
+
+    @property
+    def schedule(self) -> Schedule:
+        if self.peel is not None:
+            return _schedule("peel")
+        return _schedule("unroll" if self.factor is None else "unroll-partial")
+
+    def check(self) -> None:
+        """See that the loops are written out in one way."""
+        super().check()
+        whole = {"factor": self.factor, "peel": self.peel, "max_trips": self.max_trips}
+        declared = [name for name, value in whole.items() if value is not None]
+        if len(declared) > 1:
+            raise ValueError(f"{declared[0]} and {declared[1]} do not go together")
+        if self.check_output is not None and (self.max_trips is None or not self.check_output):
+            raise WrongValue("check_output", "is the name of an output that goes with max_trips")
+
+
+@command("hoist", short_help="Move work and constants out of loops.", suffix="hoisted")
+@dataclass(frozen=True, kw_only=True)
+class Hoist(Choosing):
+    """Move invariant work out of loops and branches, and constants to the main graph."""
+
+    max_bytes: MaxBytes = MOST_BYTES
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("hoist")
+
+
+@command(
+    "simplify",
+    short_help="Remove unused and duplicate work from loops and branches.",
+    suffix="simplified",
+)
+@dataclass(frozen=True, kw_only=True)
+class Simplify(Choosing):
+    """Remove unused or duplicate work in loops and branches, and those that do nothing.
+
+    What might fail stays, for the new model must fail where the old one does; --assume
+    valid-inputs removes it, too.
+    """
+
+    @property
+    def schedule(self) -> Schedule:
+        return _schedule("simplify")
+
+
+@command("optimize", short_help="Optimize control flow for a target runtime.", suffix="optimized")
+@dataclass(frozen=True, kw_only=True)
+class Optimize(Choosing):
+    """Optimize the control flow of a model for speed, or for what a runtime supports.
+
+    What a rule does not apply to is reported with the reason. Under --strict the exit code is 3 if
+    a Loop stays, or, by target: a Scan (loop-only), any control flow (no-control-flow).
+    """
+
+    target: Annotated[
+        str,
+        Says(
+            "`onnxruntime` is for speed: Scans that do little; `scan-only` the same, for runtimes "
+            "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls and inlines.",
+            Target,
+        ),
+    ] = Target.onnxruntime
+    dims: Dims = None
+    max_nodes: MaxNodes = MOST_NODES
+    max_bytes: MaxBytes = MOST_BYTES
+    allow_reassociation: Annotated[
+        bool,
+        Says("Sum, multiply and compare floats in another order, where a loop only does that."),
+    ] = False
+
+    @property
+    def schedule(self) -> Schedule:
+        fast = self.target == Target.onnxruntime
+        return _schedule("optimize" if fast else f"optimize-{self.target}")
+
+    def for_rules(self) -> RuleOptions:
+        own = super().for_rules()
+        if self.target == Target.no_control_flow:  # unrolling into Ifs would not remove them
+            own = replace(own, flat=True, bounded=Bounded.select)
+        return own
+
+
+def _schedule(name: str) -> Schedule:
+    from passes.engine.schedules import SCHEDULES
+
+    return SCHEDULES[name]
