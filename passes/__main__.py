@@ -10,6 +10,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 
+from passes.cli import building as command_building
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
 
@@ -26,6 +27,7 @@ app = typer.Typer(
     rewrite); 4 a rewrite, or a model given to `verify`, does not agree with the original.""",
 )
 app.add_typer(command_rewriting.make())
+app.add_typer(command_building.app)
 app.add_typer(command_showing.app)
 
 

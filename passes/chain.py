@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from passes.check import Survey, check
 from passes.choices import Verifying
-from passes.dims import as_given, with_fixed_dims
+from passes.dims import as_given, dims_of_inputs, with_fixed_dims
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.ir.model import Model
@@ -34,9 +34,12 @@ class _LeaveOut(Exception):
 @dataclass(frozen=True)
 class Chain:
     """Sessions, each on the outcome of the one before. How to verify, and whom to tell of progress,
-    is that of the first; dims that any of them fixes are fixed from the start."""
+    is that of the first; `dims`, and those that any of them fixes, are fixed from the
+    start; `lenient`: of `dims` those that the model has."""
 
     sessions: Sequence[Session]
+    dims: Mapping[str, int] = field(default_factory=dict)
+    lenient: bool = False
 
     def run(self, source: Source) -> Result:
         """Take a model through all of them, and compare the last outcome with it, and each rewrite
@@ -54,9 +57,10 @@ class Chain:
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
         """
-        first, sizes = self.sessions[0], self._sizes()
+        first = self.sessions[0]
         with self._undisturbed():
             original, found = first.loaded(source)
+            sizes = self._sizes(original)
             model = with_fixed_dims(original, sizes) if sizes else original
         fed = as_given(original, model) if sizes else original
         left_out: dict[tuple[int, str, str], str] = {}
@@ -68,7 +72,7 @@ class Chain:
             if proto is original.proto or first.verifying is None:
                 return Result(proto, report, model.base_dir)
             try:
-                report = self._verified(fed, outcomes, report, first.verifying, known)
+                report = self._verified(fed, outcomes, report, first.verifying, known, bool(sizes))
             except _LeaveOut as more:
                 left_out = {**left_out, **more.sites}
             else:
@@ -78,13 +82,14 @@ class Chain:
         """The garbage collector held back where all that is made is kept."""
         return collector_held_back() if self.sessions[0].converts else nullcontext()
 
-    def _sizes(self) -> dict[str, int]:
-        """The dims that are fixed, by name.
+    def _sizes(self, model: Model) -> dict[str, int]:
+        """The dims that are fixed in a model, by name.
 
         Raises:
             ValueError: two sessions fix one to two sizes.
         """
-        sizes: dict[str, int] = {}
+        known = dims_of_inputs(model) if self.lenient else self.dims
+        sizes = {name: size for name, size in self.dims.items() if name in known}
         for session in self.sessions:
             for name, size in session.options.dims.items():
                 if sizes.setdefault(name, size) != size:
@@ -119,6 +124,7 @@ class Chain:
         report: Report,
         verifying: Verifying,
         known: Known,
+        fixed: bool,
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds
 
@@ -140,7 +146,7 @@ class Chain:
         if verdicts.mismatch is not None:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
-        if self._sizes() and verdicts.whole and verdicts.whole.verdict != "verified":
+        if fixed and verdicts.whole and verdicts.whole.verdict != "verified":
             unverified = [*unverified, (None, verdicts.whole)]  # sizes were fixed everywhere
         if unverified and not verifying.allow_unverified:
             optional = [

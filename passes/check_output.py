@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from onnx import ModelProto, TensorProto, helper
 
 from passes.engine.rounds import Round
-from passes.errors import PassesError
+from passes.errors import WrongUsage
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 
 
-class NameTaken(PassesError):
+class NameTaken(WrongUsage):
     """The output that is to be added would have a name that the model uses."""
 
 

@@ -16,7 +16,7 @@ from onnx import (
 
 from passes.check import check
 from passes.engine.full_check import full_objection
-from passes.errors import BadModel, PassesError
+from passes.errors import BadModel, WrongUsage
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -26,7 +26,7 @@ from passes.types.type_tables import every_scope
 from passes.types.value_types import Dim, dims_of, shapes_below
 
 
-class UnknownDim(PassesError):
+class UnknownDim(WrongUsage):
     """The model has no symbolic dim of the name that was to be fixed."""
 
 
@@ -42,6 +42,17 @@ def parsed(text: str) -> tuple[str, int]:
     return name, int(size)
 
 
+def dims_of_inputs(model: Model) -> Mapping[str, None]:
+    """The symbolic dims that inputs of the model declare, in order."""
+    return dict.fromkeys(
+        dim.dim_param
+        for value in model.proto.graph.input
+        for shape in shapes_below(value.type)
+        for dim in shape.dim
+        if dim.dim_param
+    )
+
+
 def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
     """A model with these symbolic dims fixed everywhere, in bodies and functions too.
 
@@ -51,13 +62,7 @@ def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
     Raises:
         UnknownDim: no input of the model has a dim of that name; those that there are are named.
     """
-    known = dict.fromkeys(
-        dim.dim_param
-        for value in model.proto.graph.input
-        for shape in shapes_below(value.type)
-        for dim in shape.dim
-        if dim.dim_param
-    )
+    known = dims_of_inputs(model)
     for name in sizes:
         if name not in known:
             there = ", ".join(known) or "none"

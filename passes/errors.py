@@ -5,9 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+#: The exit codes of the program.
+DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
+
 
 class PassesError(Exception):
-    """Base of every error that is the input's fault, not the program's."""
+    """Base of every error that is the input's fault, not the program's; the program exits with its
+    `exit_code`."""
+
+    exit_code = FAILED
+
+
+class WrongUsage(PassesError):
+    """Base of the errors of what was asked for."""
+
+    exit_code = USAGE
 
 
 class BadModel(PassesError):

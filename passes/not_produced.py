@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from onnx import ModelProto
 
-from passes.errors import PassesError
+from passes.errors import MISMATCH, NOT_PRODUCED, PassesError
 from passes.report import Report
 from passes.verify.compare.verdicts import Failure
 
 
 class NotProduced(PassesError):
     """Rules refused what the requested result needs; nothing is written. Has the report."""
+
+    exit_code = NOT_PRODUCED
 
     def __init__(self, sentence: str, report: Report) -> None:
         super().__init__(sentence)
@@ -39,6 +41,8 @@ class Disagreement:
 
 class Mismatch(NotProduced):
     """A rewrite does not agree with the original; nothing is written but a reproducer."""
+
+    exit_code = MISMATCH
 
     def __init__(self, found: Disagreement, report: Report) -> None:
         super().__init__(f"{found.path}: {found.sentence}", report)

@@ -45,6 +45,7 @@ class Checked:
     unreached: Sequence[str] = ()
     same_as: str = ""
     excuses: Mapping[str, int] = field(default_factory=dict)
+    seconds: float = field(default=0.0, compare=False)
 
     @classmethod
     def of(cls, verification: Verification) -> Checked:
@@ -63,6 +64,7 @@ class Checked:
             verification.notes,
             [sentence(did, path) for (_, did), path in verification.unreached.items()],
             excuses=verification.excuses,
+            seconds=round(verification.seconds, 3),
         )
 
     def __str__(self) -> str:

@@ -35,6 +35,13 @@ SESSION_CODES = {
 }
 
 
+def meaning(code: str, rule: str) -> str:
+    """What the code of a refusal of a rule means."""
+    rules = load_rules()
+    own = rules[rule].refusal_codes if rule in rules else {}
+    return own.get(code) or SESSION_CODES.get(code, "")
+
+
 def explanation(subject: str) -> str | None:
     """The text for a rule or a refusal code, None for what is neither."""
     rules = load_rules()

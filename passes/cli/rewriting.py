@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from passes.build.sources import common_folder, output_of
+from passes.build.task import Task
+from passes.cli.many import engine_of, limits_of, models_of
+from passes.cli.many import run as run_many
 from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import Task, check_report, exit_code_of, fail, rewrite, tell, write
-from passes.commands.delivery import Delivery
+from passes.cli.running import check_report, fail, rewrite, tell, write
+from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Options
+from passes.commands.pipeline import Pipeline
 from passes.commands.registry import Command, load_commands
+from passes.errors import PassesError, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.build.batch import Batch
 
 MODEL_HELP = "The model: binary, or .onnxtxt, .json, ..."
-_MODEL: Any = Annotated[Path, typer.Argument(help=MODEL_HELP)]
+_MODELS: Any = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help=f"{MODEL_HELP} Or many: files, folders, patterns.",
+        metavar="MODEL...",
+        show_default=False,
+    ),
+]
 _LOWEST: Any = Annotated[
     bool,
     typer.Option(
@@ -29,23 +48,75 @@ _LOWEST: Any = Annotated[
 def enter(app: typer.Typer, command: Command) -> None:
     """Make a command of the command line of a declared one."""
 
-    def run(model: Path, **given: Any) -> None:
+    def run(models: list[Path] | None, **given: Any) -> None:
         delivery = options_from(Delivery, given)
-        if given.pop("lowest", False):
-            return _lowest(model, delivery, given)
-        options = options_from(command.options, given)
-        return rewrite(Task(model, command, options, delivery))
+        many = options_from(Many, given)
+        lowest = given.pop("lowest", False)
+        try:
+            found = models_of(models or [], many)
+            if lowest:
+                if len(found) > 1:
+                    raise WrongUsage("--lowest takes one model")
+                _lowest(Path(found[0]), delivery, given)
+                return
+            options = options_from(command.options, given)
+            if _is_one(found, models or [], many):
+                rewrite(_task(found[0], command, options, delivery), delivery)
+                return
+            batch = _batch(found, command, options, delivery, many)
+        except PassesError as error:
+            fail(f"{error}", error.exit_code)
+        run_many(batch, many, verbose=delivery.verbose)
 
     run.__doc__ = command.options.__doc__
     delivery = {one.name: one for one in parameters_of(Delivery)}
     output = delivery.pop("output")
-    first = Parameter("model", Parameter.KEYWORD_ONLY, annotation=_MODEL)
+    first = Parameter("models", Parameter.KEYWORD_ONLY, default=None, annotation=_MODELS)
     own = parameters_of(command.options, own_first=Options)
+    many = parameters_of(Many)
     if command.name == "convert":
         lowest = Parameter("lowest", Parameter.KEYWORD_ONLY, default=False, annotation=_LOWEST)
         own.insert(0, lowest)
-    give_parameters(run, [first, output, *own, *delivery.values()])
+    give_parameters(run, [first, output, *own, *delivery.values(), *many])
     app.command(command.name, short_help=command.short_help)(run)
+
+
+def _is_one(found: Sequence[str], said: Sequence[Path], many: Many) -> bool:
+    """Whether one model is meant, not a list of one, and nothing that only lists have."""
+    return [*map(str, said)] == [*found] and len(found) == 1 and many in (Many(), Many(quiet=True))
+
+
+def _task(model: str, command: Command, options: Options, delivery: Delivery) -> Task:
+    output = None if delivery.output is None else os.fspath(delivery.output)
+    kept = () if delivery.json is None else (os.fspath(delivery.json),)
+    ending, strict = command.ending(options), delivery.strict
+    return Task(model, Pipeline([options]), output, ending, strict, delivery.force, kept)
+
+
+def _batch(
+    models: Sequence[str], command: Command, options: Options, delivery: Delivery, many: Many
+) -> Batch:
+    """Many models by one command.
+
+    Raises:
+        WrongUsage: an option is for one model.
+    """
+    from passes.build.batch import Batch
+
+    if delivery.output is not None and len(models) > 1:
+        raise WrongUsage("--output is for one model; --out-dir is for many")
+    if delivery.json is not None:
+        raise WrongUsage("--json is for one model; --results is for many")
+    tasks = [_task(model, command, options, delivery) for model in models]
+    if many.out_dir is not None:
+        template = os.path.join(os.fspath(many.out_dir), "{folder}", "{name}")
+        folder = common_folder(models)
+        tasks = [replace(task, output=output_of(template, task.model, folder)) for task in tasks]
+    cache = None if many.cache_dir is None else Path(many.cache_dir)
+    results = None if many.results is None else Path(many.results)
+    limits = limits_of(many)
+    engine = engine_of(many, many.jobs or 1)
+    return Batch([(task, limits) for task in tasks], engine, cache, results)
 
 
 def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:
@@ -60,13 +131,12 @@ def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:
         if value is not None:
             raise typer.BadParameter(f"does not go together with {option}", param_hint="--lowest")
     from passes import api
-    from passes.errors import PassesError
 
-    check_report(delivery.json, (model,))
     try:
+        check_report(delivery.json, (model,))
         found = api.lowest_opset(model, inline=given["inline"] or ())
     except PassesError as error:
-        fail(f"{error}", exit_code_of(error))
+        fail(f"{error}", error.exit_code)
     tell(found.to_text(verbose=delivery.verbose))
     if delivery.json is not None:
         write(delivery.json, found.to_json())

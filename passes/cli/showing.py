@@ -12,26 +12,16 @@ from typing import Annotated, Any
 
 import typer
 
+from passes.build.task import reproduced
 from passes.choices import Batch, RuleOptions
 from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.rewriting import MODEL_HELP
-from passes.cli.running import (
-    FAILED,
-    MISMATCH,
-    NOT_PRODUCED,
-    USAGE,
-    check_report,
-    fail,
-    progress,
-    reproduce,
-    show,
-    tell,
-    write,
-)
+from passes.cli.running import check_report, complain, fail, progress, show, tell, write
 from passes.commands.declaring import Says, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting, Executing
 from passes.commands.rewriting import Upgrade
+from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 app = typer.Typer()
 
@@ -73,8 +63,8 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
-    check_report(options.json, (before, after, *filter(None, [inputs])))
     try:
+        check_report(options.json, (before, after, *filter(None, [inputs])))
         with progress() as say:
             sides, verification, report = compare_files(
                 before,
@@ -87,7 +77,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
                 exact=options.exact,
             )
     except PassesError as error:
-        fail(f"{error}", FAILED)
+        fail(f"{error}", error.exit_code)
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)
     if verification.verdict == "mismatch":
@@ -95,7 +85,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         found = Disagreement(
             "main", verification.reason, sides, verification.failure, (), exact=options.exact
         )
-        reproduce(folder, found, (before.parent, after.parent))
+        complain(reproduced(folder, found, (before.parent, after.parent)))
         fail(f"{after}: does not agree with {before}: {verification.reason}", MISMATCH)
     if verification.verdict == "not-compared":
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)
@@ -104,21 +94,18 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
 def _inspect(model: Path, **given: Any) -> None:
     """Show every loop of a model, and what the rules would do with it, or why not."""
     from passes.cli.inspection import inspect_model, to_json, to_table
-    from passes.engine.target_opset import TooNew, UnknownOpset
+    from passes.engine.target_opset import TooNew
     from passes.errors import PassesError
-    from passes.onnxruntime.releases import UnknownRelease
 
     options = options_from(Inspect, given)
-    check_report(options.json, (model,))
     try:
+        check_report(options.json, (model,))
         asked, release = options.asked()
         loops = inspect_model(model, asked, RuleOptions(batch=options.batch), release)
     except TooNew as error:
         fail(f"{model}: {error}", NOT_PRODUCED)
-    except (UnknownOpset, UnknownRelease) as error:
-        fail(f"{error}", USAGE)
     except PassesError as error:
-        fail(f"{error}", FAILED)
+        fail(f"{error}", error.exit_code)
     from rich.console import Console
 
     out = Console()

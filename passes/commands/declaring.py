@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import cache, reduce
@@ -116,9 +116,14 @@ class Option:
     says: Says
 
     @property
+    def file_key(self) -> str:
+        """Its name in files: with hyphens."""
+        return self.name.strip("_").replace("_", "-")
+
+    @property
     def key(self) -> str:
-        """Its name on the command line and in files: with hyphens."""
-        return self.says.flag or self.name.strip("_").replace("_", "-")
+        """Its name on the command line."""
+        return self.says.flag or self.file_key
 
     @property
     def kind(self) -> Kind:
@@ -159,17 +164,21 @@ class Option:
         if self.says.help:
             schema["description"] = self.says.help
         if self.default not in (None, ()):
-            schema["default"] = self.default
+            listed = isinstance(self.default, tuple)
+            schema["default"] = list(map(str, self.default)) if listed else self.default
         return schema
 
 
-@cache
-def options_of(declared: Hashable) -> Mapping[str, Option]:
+def options_of(declared: type) -> Mapping[str, Option]:
     """The options of a class, by the names of its fields, in order."""
-    dataclass_: Any = declared
-    hints = typing.get_type_hints(dataclass_, include_extras=True)
+    return _read(declared)
+
+
+@cache
+def _read(declared: Any) -> Mapping[str, Option]:
+    hints = typing.get_type_hints(declared, include_extras=True)
     found = {}
-    for field in fields(dataclass_):
+    for field in fields(declared):
         kind, says = typing.get_args(hints[field.name])[:2]
         union = typing.get_origin(kind) in (types.UnionType, typing.Union)
         parts = [part for part in typing.get_args(kind) if part is not type(None)] if union else []
@@ -185,8 +194,7 @@ class Declared:
     and stores it such that equal options are equal and can be pickled."""
 
     def __post_init__(self) -> None:
-        declared: Any = type(self)
-        for name, option in options_of(declared).items():
+        for name, option in options_of(type(self)).items():
             object.__setattr__(self, name, option.checked(getattr(self, name)))
         self.check()
 

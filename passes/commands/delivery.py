@@ -23,6 +23,66 @@ class Reporting(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Working(Declared):
+    """How many models are worked on, and what is written of them all."""
+
+    jobs: Annotated[
+        int | None, Says("Models that are worked on at a time.", least=1, metavar="N", shown=_CLI)
+    ] = None
+    from_file: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Take the models from a file, one a line.", metavar="FILE", shown=_CLI),
+    ] = None
+    shard: Annotated[
+        str | None,
+        Says("Work on the I-th of N parts of the models only.", metavar="I/N", shown=_CLI),
+    ] = None
+    time_limit: Annotated[
+        float | None,
+        Says("Seconds that a model may take before it is given up.", least=0, metavar="S"),
+    ] = None
+    memory_limit: Annotated[
+        int | None, Says("MiB that a model may take before it is given up.", least=1, metavar="N")
+    ] = None
+    results: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Write a line of JSON for each model.", metavar="FILE", shown=_CLI),
+    ] = None
+    cache_dir: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Remember outcomes in this folder, and look them up there.", metavar="DIR"),
+    ] = None
+    engine: Annotated[
+        str | None,
+        Says("Work on a cluster, as `dask://host:port`.", metavar="URL", shown=_CLI),
+    ] = None
+    markdown: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Append a summary in Markdown to a file.", metavar="FILE", shown=_CLI),
+    ] = None
+    github: Annotated[
+        bool, Says("Print annotations of a GitHub workflow for what fails.", shown=_CLI)
+    ] = False
+    quiet: Annotated[
+        bool, Says("Print only what fails, and no summary if nothing does.", shown=_CLI)
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Many(Working):
+    """What a command does with many models."""
+
+    out_dir: Annotated[
+        str | os.PathLike[str] | None,
+        Says(
+            "Take many models, folders or patterns, and write the outcomes to this folder.",
+            metavar="DIR",
+            shown=_CLI,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Delivery(Reporting):
     """Where the outcome and its report are written, and what the exit code depends on."""
 

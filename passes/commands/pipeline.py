@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from passes.commands.declaring import refuse_unknown
@@ -24,7 +24,8 @@ class Pipeline:
 
         Pipeline(["upgrade", ("unroll", {"max_nodes": 5_000}), Simplify(only=["main/*"])])
 
-    How to verify, and whom to tell of progress, is said by the options of the first command.
+    `dims` are fixed first; `lenient`: as far as the model has them. The options of the first
+    command specify how to verify, and whom to tell of progress.
 
     Raises:
         UnknownCommand: there is no command of a name.
@@ -33,6 +34,8 @@ class Pipeline:
     """
 
     steps: Sequence[Step]
+    dims: Mapping[str, int] = field(default_factory=dict)
+    lenient: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, str):
@@ -53,7 +56,8 @@ class Pipeline:
         from passes.chain import Chain
         from passes.session import session_of
 
-        return Chain([session_of(options) for options in self.commands]).run(model)
+        sessions = [session_of(options) for options in self.commands]
+        return Chain(sessions, self.dims, self.lenient).run(model)
 
 
 def _options_of(step: Step) -> Options:

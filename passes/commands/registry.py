@@ -11,7 +11,7 @@ from inspect import Parameter, Signature, cleandoc
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from passes.commands.declaring import options_of, refuse_unknown
-from passes.errors import PassesError, nearest
+from passes.errors import PassesError, WrongUsage, nearest
 
 if TYPE_CHECKING:
     from passes.commands.options import Options
@@ -23,7 +23,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T", bound="type[Options]")
 
 
-class UnknownCommand(PassesError):
+class UnknownCommand(WrongUsage):
     """No command has this name."""
 
 

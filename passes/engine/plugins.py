@@ -6,7 +6,7 @@ import importlib
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 
-from passes.errors import PassesError, nearest
+from passes.errors import PassesError, WrongUsage, nearest
 from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
@@ -14,7 +14,7 @@ GROUP = "passes.rules"
 _BUILT_IN = ("converters.rules", "passes.rules")
 
 
-class UnknownRule(PassesError):
+class UnknownRule(WrongUsage):
     """No rule has this name."""
 
 

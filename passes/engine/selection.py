@@ -14,14 +14,14 @@ from fnmatch import fnmatchcase
 
 from onnx import ModelProto, NodeProto
 
-from passes.errors import PassesError, nearest
+from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
 
 _KEY = "passes.only"
 _MEANT, _NOT_MEANT = "meant", "not meant"
 
 
-class NothingMatches(PassesError):
+class NothingMatches(WrongUsage):
     """A pattern of `--only` matches no node."""
 
 

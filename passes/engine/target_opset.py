@@ -5,12 +5,12 @@ from __future__ import annotations
 import onnx
 
 from passes.choices import DEFAULT_OPSET
-from passes.errors import PassesError
+from passes.errors import PassesError, WrongUsage
 from passes.ir.model import Model
 from passes.onnxruntime.releases import Release
 
 
-class UnknownOpset(PassesError):
+class UnknownOpset(WrongUsage):
     """The requested opset is newer than the installed onnx."""
 
 

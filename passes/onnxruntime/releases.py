@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from passes.errors import PassesError
+from passes.errors import WrongUsage
 
 _FORM = re.compile(r"onnxruntime==(\d{1,4})\.(\d{1,4})(\.\d+)?")
 
@@ -24,7 +24,7 @@ _WITHOUT_KERNEL = frozenset(
 )
 
 
-class UnknownRelease(PassesError):
+class UnknownRelease(WrongUsage):
     """The requested target is not a release whose limits are known."""
 
 

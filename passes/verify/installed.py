@@ -14,6 +14,26 @@ class NoExecutor(PassesError):
     """The requested executor is not installed."""
 
 
+#: The onnxruntime that is kept running from one verification to the next.
+_KEPT: list[Executor] = []
+
+
+@contextmanager
+def kept_running() -> Iterator[None]:
+    """Keep the process of onnxruntime: to start one takes longer than most verifications."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        yield
+        return
+    from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
+
+    with OnnxRuntimeExecutor() as kept:
+        _KEPT.append(kept)
+        try:
+            yield
+        finally:
+            _KEPT.remove(kept)
+
+
 @contextmanager
 def executors(which: str) -> Iterator[list[Executor]]:
     """The executors to use: ours, and onnxruntime where it is wanted and installed.
@@ -27,7 +47,9 @@ def executors(which: str) -> Iterator[list[Executor]]:
         chosen: list[Executor] = []
         if which in ("reference", "both"):
             chosen.append(ReferenceExecutor(keep=2))
-        if which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
+        if which in ("onnxruntime", "both") and _KEPT:
+            chosen += _KEPT
+        elif which in ("onnxruntime", "both") and importlib.util.find_spec("onnxruntime"):
             from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 
             chosen.append(stack.enter_context(OnnxRuntimeExecutor()))

@@ -155,11 +155,11 @@ class TestFailed:
 
     def test_a_folder(self, folder: Path) -> None:
         (folder / "models").mkdir()
-        assert "Is a directory" in fails(FAILED, "upgrade", "models")
+        assert "models: is a folder; with --out-dir" in fails(USAGE, "upgrade", "models")
 
     @pytest.mark.parametrize("path", [".", "/", ""])
     def test_a_folder_without_a_name(self, folder: Path, path: str) -> None:
-        assert "Is a directory" in fails(FAILED, "upgrade", path)
+        assert "is a folder; with --out-dir" in fails(USAGE, "upgrade", path)
 
     def test_truncated_anywhere(self, folder: Path) -> None:
         whole = Path("m.onnx").read_bytes()
@@ -228,6 +228,10 @@ class TestFailed:
         if Path("out.onnx").exists():
             assert opset("out.onnx") == 9
 
+    def test_a_second_model_that_is_missing(self, folder: Path) -> None:
+        said = fails(USAGE, "upgrade", "m.onnx", "other.onnx")
+        assert said == "other.onnx: there is no such file\n"
+
     def test_two_sides_of_which_one_is_missing(self, folder: Path) -> None:
         assert "nowhere.onnx" in fails(FAILED, "verify", "m.onnx", "nowhere.onnx")
 
@@ -291,7 +295,6 @@ class TestUsage:
             ("upgrade", "m.onnx", "--verify-budget", "-1"),
             ("upgrade", "m.onnx", "--verify-budget", "nan"),
             ("upgrade", "m.onnx", "--foo"),
-            ("upgrade", "m.onnx", "other.onnx"),
             ("frobnicate",),
         ],
     )
@@ -527,7 +530,7 @@ class TestWhereNothingCanBeWritten:
     ) -> None:
         """Root may look into every folder, so the system is made to refuse."""
         models = ("m.onnx", "other.onnx") if command == "verify" else ("m.onnx",)
-        monkeypatch.setattr("passes.cli.running._is_same", denied)
+        monkeypatch.setattr("passes.cli.running.is_same", denied)
         assert "Permission denied" in fails(FAILED, command, *models, "--json", "r.json")
         if command == "upgrade":
             monkeypatch.setattr("passes.ir.save._obstacle", denied)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import passes
 from passes import session
 from passes.__main__ import app
-from passes.cli.running import DONE, NOT_PRODUCED, USAGE
+from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.onnxruntime.releases import RELEASES, UnknownRelease, release_of
 from passes.verify.executor import CannotRun
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor

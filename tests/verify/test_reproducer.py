@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto, numpy_helper, parser
 from typer.testing import CliRunner
 
 from passes.__main__ import app
-from passes.cli.running import MISMATCH
+from passes.errors import MISMATCH
 from passes.verify import reproducer
 from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Feeds, Outcome

@@ -51,7 +51,7 @@ class Verification:
     ways in which time changes the result.
     `excuses` counts, by name, what kept differences from being mismatches.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
-    may do and did not, with their paths.
+    may do and did not, with their paths. `seconds` is how long it took.
     """
 
     verdict: Verdict
@@ -69,6 +69,7 @@ class Verification:
     unreached: Mapping[Event, str] = field(default_factory=dict)
     excuses: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def compared(self) -> int:

@@ -259,7 +259,8 @@ class _Task:
             base_dir, assume = self.model.base_dir, self.verifying.assume
             seed = self.verifying.seed
             most = self.left(_FOR_REGIONS)
-            self.known[key] = verify(
+            started = time.monotonic()
+            found = verify(
                 Models(region.before, with_check(region, rewritten), base_dir),
                 Terms(
                     self.executors,
@@ -277,6 +278,7 @@ class _Task:
                     limits=Limits(budget, max(0.0, most - budget), self.case_timeout),
                 ),
             )
+            self.known[key] = replace(found, seconds=time.monotonic() - started)
         verification = self.known[key]
         return rewritten, verification, region if verification.verdict == "mismatch" else None
 
@@ -284,7 +286,8 @@ class _Task:
         """The verdict on the whole model."""
         base_dir, assume, seed = self.model.base_dir, self.verifying.assume, self.verifying.seed
         reductions = [one.edit.claim.reduction for use in rounds for one in use.rewritten]
-        return verify(
+        started = time.monotonic()
+        found = verify(
             Models(self.model.proto, proto, base_dir),
             Terms(
                 self.executors,
@@ -305,6 +308,7 @@ class _Task:
                 limits=Limits(self.left(), case_timeout=self.case_timeout),
             ),
         )
+        return replace(found, seconds=time.monotonic() - started)
 
     def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
         """The verdicts of a verification that ended in a mismatch: where that is one side that an

@@ -1,0 +1,135 @@
+"""The commands `run`, which does what a file describes, and `init`, which writes such a file."""
+
+from __future__ import annotations
+
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from passes.cli.many import engine_of, limits_of, run
+from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.running import fail, tell
+from passes.commands.delivery import Working
+from passes.errors import USAGE, PassesError, WrongUsage
+
+app = typer.Typer()
+
+
+def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any) -> None:
+    """Take models through a pipeline, as `passes.toml` describes it.
+
+    PIPELINE is one of the file, and may be left out; MODEL are files, folders or patterns, by
+    default those of the file. A model that is known from an earlier run is not worked on again.
+    Exit 0 if no model fails the build, else the code of the worst.
+    """
+    from passes.build import config as configuration
+    from passes.build.batch import Batch
+    from passes.build.cache import default_folder
+    from passes.build.sources import common_folder, found, listed, shard
+
+    verbose = given.pop("verbose")
+    working = options_from(Working, given)
+    try:
+        path = config or configuration.find(Path.cwd())
+        if path is None:
+            raise WrongUsage("there is no passes.toml here or above; `passes init` writes one")
+        file = configuration.load(path)
+        pipeline, named = _split(names or [], file)
+        if working.from_file is not None:
+            named += listed(Path(working.from_file))
+        every = found(file.build.models, file.folder)
+        models = found(named) if named else every
+        if not models:
+            raise WrongUsage(f"{path}: `models` is empty, and no model is named")
+        folder = common_folder(every or models)
+        if working.shard is not None:
+            models = list(shard(models, working.shard))
+        tasks = [file.task(model, folder, pipeline) for model in models]
+        limited = [(one[0], limits_of(working, one[1])) for one in tasks if one is not None]
+        own = working.cache_dir or file.build.cache_dir
+        place = file.folder / own if own is not None else default_folder()
+        results = working.results or file.build.results
+        batch = Batch(
+            limited,
+            engine_of(working, working.jobs or file.build.jobs),
+            place if cache and file.build.cache else None,
+            None if results is None else file.folder / results,
+            file.failing,
+        )
+    except PassesError as error:
+        fail(f"{error}", error.exit_code)
+    run(batch, working, verbose=verbose)
+
+
+def _split(names: list[str], file: Any) -> tuple[str | None, list[str]]:
+    """The pipeline, if the first name is one, and the models.
+
+    Raises:
+        BadConfig: the first name is neither a pipeline nor a path.
+    """
+    if not names:
+        return None, []
+    first, *rest = names
+    if first in file.pipelines:
+        return first, rest
+    if not Path(first).exists() and not any(mark in first for mark in "*?[/."):
+        file.pipeline(first, {})
+    return None, names
+
+
+def _init(force: bool = False) -> None:
+    """Write a passes.toml that takes the models below this folder through `optimize`."""
+    from passes.build.example import example
+
+    path = Path("passes.toml")
+    if path.exists() and not force:
+        fail(f"{path}: exists already (use --force to overwrite it)", USAGE)
+    models = sorted(Path().rglob("*.onnx"))
+    try:
+        path.write_text(example(models), encoding="utf-8")
+    except OSError as error:
+        fail(f"{path}: cannot be written ({error.strerror})", 1)
+    many = "1 model" if len(models) == 1 else f"{len(models)} models"
+    tell(f"wrote {path} ({many} below this folder); `passes run` builds them")
+
+
+_NAMES: Any = Annotated[
+    list[str] | None, typer.Argument(metavar="[PIPELINE] [MODEL]...", show_default=False)
+]
+_CONFIG: Any = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The file that describes the build, instead of the passes.toml or pyproject.toml of "
+        "this folder or the nearest one above.",
+        metavar="FILE",
+    ),
+]
+_CACHE: Any = Annotated[
+    bool, typer.Option("--cache/--no-cache", help="Remember outcomes from run to run.")
+]
+_VERBOSE: Any = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Print a line for each model.")
+]
+_FORCE: Any = Annotated[bool, typer.Option("--force", help="Overwrite it if it exists.")]
+
+
+def _only(name: str, default: Any, kind: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+give_parameters(
+    _run,
+    [
+        _only("names", None, _NAMES),
+        _only("config", None, _CONFIG),
+        _only("cache", True, _CACHE),
+        *parameters_of(Working),
+        _only("verbose", False, _VERBOSE),
+    ],
+)
+app.command("run", short_help="Build many models, as passes.toml describes it.")(_run)
+give_parameters(_init, [_only("force", False, _FORCE)])
+app.command("init", short_help="Write a passes.toml.")(_init)
