@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
+from typing import Annotated
 
 # Before numpy: what verification multiplies is small, so threads would wait for each other, most
 # where the machine does other work, too, and sums would be split by how many of them there are.
@@ -13,11 +16,13 @@ import typer
 from passes.cli import building as command_building
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
+from passes.cli.running import complain, note_failure, report_failure
+from passes.errors import DONE, INTERRUPTED, USAGE
 
 app = typer.Typer(
     name="passes",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich takes longer to import than all else that help needs
     help="""Rewrite the control flow of ONNX models, and execute every rewrite before and after.
@@ -31,6 +36,31 @@ app.add_typer(command_building.app)
 app.add_typer(command_showing.app)
 
 
+def _version(asked: bool) -> None:
+    if not asked:
+        return
+    from passes.build.report_file import tools
+
+    own, *others = [f"{name} {version}" for name, version in tools().items() if name != "python"]
+    typer.echo(f"{own} ({', '.join(others)}, python {tools()['python']})")
+    raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Show the version of this tool and of what it runs on, and exit.",
+            callback=_version,
+            is_eager=True,
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """Run the command line."""
     for stream in range(3):  # what is closed would be the number of the next file that is opened
@@ -38,7 +68,27 @@ def main() -> None:
             os.fstat(stream)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
-    app()
+    left = _left()
+    if left:
+        report_failure(sys.argv[1:], left)
+    sys.exit(left)
+
+
+def _left() -> int:
+    """Run the command line, and return its exit code."""
+    try:
+        return int(app(standalone_mode=False) or DONE)
+    except typer.Abort:
+        complain("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        # an error of usage, of a class that typer keeps to itself
+        show: Callable[[], None] | None = getattr(error, "show", None)
+        if show is None:
+            raise
+        show()
+        note_failure(str(getattr(error, "message", error)))
+        return USAGE
 
 
 if __name__ == "__main__":

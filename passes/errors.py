@@ -7,6 +7,8 @@ from difflib import get_close_matches
 
 #: The exit codes of the program.
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
+#: Where the user interrupted it: 128 and the number of the signal, by custom.
+INTERRUPTED = 130
 
 
 class PassesError(Exception):

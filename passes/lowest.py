@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from passes.check import load_checked
 from passes.check.header import OLDEST_OPSET
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.report import Record
-from passes.session import Session, Source
+from passes.session import Session, Source, loaded
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def find_lowest(source: Source, options: RuleOptions) -> Lowest:
     """
     from passes.rules.inline_function.chosen import check_named
 
-    model, found = load_checked(source)
+    model, found = loaded(source)
     check_named(model.proto, options)
     own = model.newest_opset
     steps = []

@@ -28,6 +28,7 @@ from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.model import Model
+from passes.ir.save import save
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
 from passes.not_produced import NotVerified as NotVerified
@@ -37,17 +38,43 @@ from passes.report import Record, Report, Size
 if TYPE_CHECKING:
     from passes.commands.options import Options
 
-Source = ModelProto | str | os.PathLike[str]
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Result:
-    """A model that was rewritten and verified, and what was done to it."""
+    """A model that was rewritten and verified, and what was done to it. Its external data, if there
+    is any, is in `base_dir`."""
 
     model: ModelProto
     report: Report
     base_dir: Path | None = None
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
+        """Write the model, in the format that the suffix names, wholly or not at all, with its
+        external data beside it.
+
+        Raises:
+            CannotSave: there is a file and `force` is off, or the folder or disk refuses.
+        """
+        save(self.model, Path(path), base_dir=self.base_dir, force=force)
+        return Path(path)
+
+
+#: What is taken for a model: a path, the bytes of a file, a proto, or what a command made.
+Source = ModelProto | bytes | str | os.PathLike[str] | Result
+
+
+def loaded(source: Source) -> tuple[Model, Survey]:
+    """A valid model, and what was found in it.
+
+    Raises:
+        BadModel: it cannot be read, or is invalid.
+    """
+    if not isinstance(source, Result):
+        return load_checked(source)
+    path = None if source.base_dir is None else source.base_dir / "model.onnx"
+    return load_checked(Model(source.model, path))
 
 
 @dataclass(frozen=True)
@@ -128,7 +155,7 @@ class Session:
         """The valid model, and what was found in it. Raises what `Chain.run` raises."""
         self.say("loading")
         check_known(self.target)
-        model, found = load_checked(source)
+        model, found = loaded(source)
         self.accept(model)
         return model, found
 

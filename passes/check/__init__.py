@@ -20,8 +20,10 @@ from passes.ir.model import Model
 __all__ = ["Survey", "check", "check_outcome", "load_checked"]
 
 
-def load_checked(source: ModelProto | str | os.PathLike[str]) -> tuple[Model, Survey]:
-    """A valid model from a file or a proto, and what was found in it.
+def load_checked(
+    source: Model | ModelProto | bytes | str | os.PathLike[str],
+) -> tuple[Model, Survey]:
+    """A valid model from a file, bytes or a proto, and what was found in it.
 
     One that onnxruntime runs, though it is invalid by the specification, is mended in a copy, with
     a note in the survey.
@@ -29,7 +31,7 @@ def load_checked(source: ModelProto | str | os.PathLike[str]) -> tuple[Model, Su
     Raises:
         BadModel: it cannot be read, or is invalid.
     """
-    model = Model.load(source)
+    model = source if isinstance(source, Model) else Model.load(source)
     try:
         return model, check(model)
     except BadModel as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,9 +26,8 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
     Exit 0 if no model fails the build, else the code of the worst.
     """
     from passes.build import config as configuration
-    from passes.build.batch import Batch
-    from passes.build.cache import default_folder
-    from passes.build.sources import common_folder, found, listed, shard
+    from passes.build.building import batch_of
+    from passes.build.sources import listed
 
     verbose = given.pop("verbose")
     working = options_from(Working, given)
@@ -39,25 +39,19 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
         pipeline, named = _split(names or [], file)
         if working.from_file is not None:
             named += listed(Path(working.from_file))
-        every = found(file.build.models, file.folder)
-        models = found(named) if named else every
-        if not models:
-            raise WrongUsage(f"{path}: `models` is empty, and no model is named")
-        folder = common_folder(every or models)
-        if working.shard is not None:
-            models = list(shard(models, working.shard))
-        tasks = [file.task(model, folder, pipeline) for model in models]
-        limited = [(one[0], limits_of(working, one[1])) for one in tasks if one is not None]
-        own = working.cache_dir or file.build.cache_dir
-        place = file.folder / own if own is not None else default_folder()
-        results = working.results or file.build.results
-        batch = Batch(
-            limited,
-            engine_of(working, working.jobs or file.build.jobs),
-            place if cache and file.build.cache else None,
-            None if results is None else file.folder / results,
-            file.failing,
+        batch = batch_of(
+            file,
+            pipeline,
+            named,
+            engine=engine_of(working, working.jobs or file.build.jobs),
+            cache=cache,
+            part=working.shard,
+            limited=lambda limits: limits_of(working, limits),
         )
+        if working.cache_dir is not None:
+            batch = replace(batch, cache=Path(working.cache_dir))
+        if working.results is not None:
+            batch = replace(batch, results=Path(working.results))
     except PassesError as error:
         fail(f"{error}", error.exit_code)
     run(batch, working, verbose=verbose)

@@ -26,6 +26,7 @@ def compare_files(
     say: Callable[[str], None] | None,
     *,
     exact: bool = False,
+    tolerance: tuple[float, float] | None = None,
 ) -> tuple[tuple[ModelProto, ModelProto], Verification, Report]:
     """Load, check and execute two models; returns both, the verdict and its report.
 
@@ -48,6 +49,7 @@ def compare_files(
                 exact=exact,
                 inputs=Inputs(seed, model_hints(sides[0]), given),
                 limits=Limits(budget),
+                tolerance=tolerance,
             ),
         )
     opsets = (sides[0].opset(), sides[1].opset())

@@ -13,15 +13,13 @@ import typer
 
 from passes.cli.running import complain, fail, tell
 from passes.commands.delivery import Many, Working
-from passes.errors import PassesError, WrongUsage
+from passes.errors import FAILED, INTERRUPTED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.build.batch import Batch, Engine
     from passes.build.pool import Limits
     from passes.build.rows import Row, Summary
 
-#: The exit code of a program that was interrupted, by custom.
-_INTERRUPTED = 130
 _DASK = "dask://"
 
 
@@ -98,7 +96,7 @@ def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
 
             summary = batch.run(told)
     except KeyboardInterrupt:
-        fail(f"interrupted after {number} of {len(batch.tasks)} models", _INTERRUPTED)
+        fail(f"interrupted after {number} of {len(batch.tasks)} models", INTERRUPTED)
     except PassesError as error:
         fail(f"{error}", error.exit_code)
     _report(summary, working)
@@ -113,7 +111,7 @@ def _report(summary: Summary, working: Working) -> None:
             with open(working.markdown, "a", encoding="utf-8") as file:
                 file.write(summary.to_markdown())
         except OSError as error:
-            fail(f"{working.markdown}: cannot be written ({error.strerror})", 1)
+            fail(f"{working.markdown}: cannot be written ({error.strerror})", FAILED)
     if working.github:
         tell("\n".join(summary.annotations()))
 

@@ -26,11 +26,11 @@ from passes.errors import PassesError, WrongUsage
 if TYPE_CHECKING:
     from passes.build.batch import Batch
 
-MODEL_HELP = "The model: binary, or .onnxtxt, .json, ..."
 _MODELS: Any = Annotated[
     list[Path] | None,
     typer.Argument(
-        help=f"{MODEL_HELP} Or many: files, folders, patterns.",
+        help="The model: binary, or .onnxtxt, .json, ...; `-` is stdin. Or many: files, "
+        "folders, patterns.",
         metavar="MODEL...",
         show_default=False,
     ),
@@ -61,7 +61,8 @@ def enter(app: typer.Typer, command: Command) -> None:
                 return
             options = options_from(command.options, given)
             if _is_one(found, models or [], many):
-                rewrite(_task(found[0], command, options, delivery), delivery)
+                task = _task(found[0], command, options, delivery)
+                rewrite(task, delivery, quiet=many.quiet)
                 return
             batch = _batch(found, command, options, delivery, many)
         except PassesError as error:

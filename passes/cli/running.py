@@ -19,6 +19,7 @@ from passes.build.task import (
     perform,
     refuse_weights,
 )
+from passes.cli.streams import DASH, as_files
 from passes.errors import FAILED, BadModel, PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -26,13 +27,16 @@ if TYPE_CHECKING:
     from passes.report import Report
 
 Place = str | os.PathLike[str]
+#: The last sentence on why the program fails, and the files that it wrote.
+_FAILURES: list[str] = []
+_WRITTEN: set[str] = set()
 
 
-def rewrite(task: Task, delivery: Delivery) -> None:
+def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
     """Do it, and exit with the code of the outcome."""
     from passes.build.report_file import ReportFile
 
-    json = None if delivery.json is None else Path(delivery.json)
+    json = delivery.json
     inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
     try:
         others = [Path(task.model), *map(Path, inputs)]
@@ -40,23 +44,30 @@ def rewrite(task: Task, delivery: Delivery) -> None:
             others.append(task.expected())
         check_report(json, others)
         with suppress(BadModel):
-            refuse_weights(Path(task.model), [] if json is None else [json])
+            refuse_weights(Path(task.model), [] if json in (None, DASH) else [Path(json or "")])
     except PassesError as error:
         fail(f"{error}", error.exit_code)
-    with progress() as say:
-        done = perform(task, say)
-    broken = not done.output and done.exit_code
-    with suppress(typer.Exit) if broken else nullcontext():  # whether it can be written or not
-        if done.report is not None:
-            last = f"wrote {done.output}" if done.output else ""
-            said = done.report.to_text(verbose=delivery.verbose)
-            tell("\n".join(filter(None, (said, last))))
-        if json is not None:
-            write(json, ReportFile.of(task, done).to_json())
-    for remark in done.remarks:
-        complain(remark)
-    if done.exit_code:
-        fail(done.sentence, done.exit_code)
+    with as_files(task) as files:
+        with progress() as say:
+            done = perform(files.task, say)
+        # stdout is for one thing
+        say_it = complain if files.to_stdout or json == DASH else tell
+        broken = not done.output and done.exit_code
+        with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
+            if done.report is not None and (done.exit_code or not quiet):
+                last = f"wrote {done.output}" if done.output and not files.to_stdout else ""
+                said = done.report.to_text(verbose=delivery.verbose)
+                say_it(files.named("\n".join(filter(None, (said, last)))))
+            if json is not None:
+                write(json, files.named(ReportFile.of(files.task, done).to_json()))
+        try:
+            files.deliver(done)
+        except OSError as error:
+            fail(f"stdout: cannot be written ({error.strerror})", FAILED)
+        for remark in done.remarks:
+            complain(files.named(remark))
+        if done.exit_code:
+            fail(files.named(done.sentence), done.exit_code)
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:
@@ -67,7 +78,7 @@ def check_report(json: Place | None, others: Sequence[Path]) -> None:
         InTheWay: it would be written over another file.
         CannotWrite: it cannot be written.
     """
-    if json is None:
+    if json is None or os.fspath(json) == DASH:
         return
     json = Path(json)
     try:
@@ -94,6 +105,10 @@ def show(report: Report, json: Place | None) -> None:
 
 def write(path: Place, text: str) -> None:
     """Write a file, or leave with a sentence why that cannot be."""
+    if os.fspath(path) == DASH:
+        tell(text.removesuffix("\n"))
+        return
+    _WRITTEN.add(os.fspath(path))
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
@@ -114,7 +129,27 @@ def tell(text: str) -> None:
 def fail(sentence: str, code: int) -> NoReturn:
     """Leave with a sentence and an exit code."""
     complain(sentence)
+    note_failure(sentence)
     raise typer.Exit(code)
+
+
+def note_failure(sentence: str) -> None:
+    """Remember why the program fails, for its report."""
+    _FAILURES.append(sentence)
+
+
+def report_failure(arguments: Sequence[str], code: int) -> None:
+    """Write the report of a command line that failed before there was one, if one is wanted."""
+    from passes.build.report_file import ReportFile
+
+    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
+    places = [following for argument, following in pairs if argument == "--json"]
+    places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]
+    for place in places:
+        if place and place not in _WRITTEN and _FAILURES:
+            with suppress(OSError, typer.Exit):
+                check_report(place, [])
+                write(place, ReportFile.of_failure(_FAILURES[-1], code).to_json())
 
 
 def complain(sentence: str) -> None:

@@ -15,9 +15,8 @@ import typer
 from passes.build.task import reproduced
 from passes.choices import Batch, RuleOptions
 from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.rewriting import MODEL_HELP
 from passes.cli.running import check_report, complain, fail, progress, show, tell, write
-from passes.commands.declaring import Says, options_of
+from passes.commands.declaring import Says, WrongValue, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting, Executing
 from passes.commands.rewriting import Upgrade
@@ -31,6 +30,26 @@ class Verify(Executing, Reporting):
     """The options of `verify`."""
 
     exact: Annotated[bool, Says("Floats must be equal to the bit.")] = False
+    atol: Annotated[
+        float | None,
+        Says("Floats may be off by this much, and by --rtol.", least=0, metavar="E"),
+    ] = None
+    rtol: Annotated[
+        float | None,
+        Says("Floats may be off by this part of themselves, and by --atol.", least=0, metavar="E"),
+    ] = None
+
+    def check(self) -> None:
+        """See that one thing is asked of floats."""
+        if self.exact and self.tolerance is not None:
+            raise WrongValue("exact", "does not go together with atol and rtol")
+
+    @property
+    def tolerance(self) -> tuple[float, float] | None:
+        """The absolute and the relative error that the user allows."""
+        if self.atol is None and self.rtol is None:
+            return None
+        return self.atol or 0.0, self.rtol or 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +94,7 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
                 options.seed,
                 say,
                 exact=options.exact,
+                tolerance=options.tolerance,
             )
     except PassesError as error:
         fail(f"{error}", error.exit_code)
@@ -123,7 +143,9 @@ give_parameters(
     _entered(Verify, ("before", "after"), ("The original.", "The model to compare with it.")),
 )
 app.command("verify", short_help="Execute two models on the same inputs and compare them.")(_verify)
-give_parameters(_inspect, _entered(Inspect, ("model",), (MODEL_HELP,)))
+give_parameters(
+    _inspect, _entered(Inspect, ("model",), ("The model: binary, or .onnxtxt, .json, ...",))
+)
 app.command("inspect", short_help="Show every loop, and what the rules would do with it.")(_inspect)
 
 

@@ -18,7 +18,7 @@ class Reporting(Declared):
 
     json: Annotated[
         str | os.PathLike[str] | None,
-        Says("Write the report as JSON, too.", metavar="FILE", shown=_CLI),
+        Says("Write the report as JSON, too; `-` is stdout.", metavar="FILE", shown=_CLI),
     ] = None
 
 
@@ -63,9 +63,7 @@ class Working(Declared):
     github: Annotated[
         bool, Says("Print annotations of a GitHub workflow for what fails.", shown=_CLI)
     ] = False
-    quiet: Annotated[
-        bool, Says("Print only what fails, and no summary if nothing does.", shown=_CLI)
-    ] = False
+    quiet: Annotated[bool, Says("Print only what fails.", shown=_CLI)] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,11 @@ class Delivery(Reporting):
 
     output: Annotated[
         str | os.PathLike[str] | None,
-        Says("Where to write the model; beside it by default.", metavar="OUT", shown=_CLI),
+        Says(
+            "Where to write the model; beside it by default. `-` is stdout.",
+            metavar="OUT",
+            shown=_CLI,
+        ),
     ] = None
     strict: Annotated[
         bool,

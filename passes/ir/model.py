@@ -43,8 +43,9 @@ class Model:
     _indices: dict[int, GraphIndex] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def load(cls, source: ModelProto | str | os.PathLike[str]) -> Model:
-        """A model from a file (binary, `.onnxtxt`, `.json`, ...) or a proto, which is not copied.
+    def load(cls, source: ModelProto | bytes | str | os.PathLike[str]) -> Model:
+        """A model from a file (binary, `.onnxtxt`, `.json`, ...), the bytes of a binary one, or a
+        proto, which is not copied.
 
         Raises:
             BadModel: the file cannot be read, holds no model, or its external data is missing,
@@ -52,6 +53,8 @@ class Model:
         """
         if isinstance(source, ModelProto):
             return cls(source)
+        if isinstance(source, bytes):
+            return cls(_parsed(source))
         path = Path(source)
         proto = _read(path)
         model = cls(proto, path)
@@ -141,6 +144,16 @@ class Model:
 
 #: How deep a file may be nested, for people.
 DEEPEST = "protobuf reads 100 levels of messages, which are some 31 bodies in one another"
+
+
+def _parsed(data: bytes) -> ModelProto:
+    try:
+        proto = onnx.load_model_from_string(data)
+    except (DecodeError, ValueError) as error:
+        raise BadModel(f"is no ONNX model, or is cut short ({_in_short(error)})") from error
+    if not proto.HasField("graph"):
+        raise BadModel("is no ONNX model (it has no graph)")
+    return proto
 
 
 def _read(path: Path) -> ModelProto:

@@ -61,7 +61,8 @@ class Terms:
     data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
     sums of `reduction` terms. `promise`: what a user promised. `lenient`: inputs on which the
     original fails do not count. `non_empty`: nor do differences where a Scan of the original, maybe
-    an inner one, has nothing to scan.
+    an inner one, has nothing to scan. `tolerance` are an absolute and a relative error that are
+    allowed everywhere, if the user says so.
     """
 
     executors: Sequence[Executor]
@@ -72,3 +73,4 @@ class Terms:
     non_empty: bool = False
     inputs: Inputs = Inputs()
     limits: Limits = Limits()
+    tolerance: tuple[float, float] | None = None

@@ -71,7 +71,7 @@ def verify(models: Models, terms: Terms) -> Verification:
         ledger.reason(cost.hopeless)
         return ledger.close([])
     rules = Rules(
-        Strictness.of(before, after, exact=terms.exact),
+        Strictness.of(before, after, terms),
         limits.case_timeout,
         terms.lenient,
         terms.non_empty,

@@ -15,6 +15,17 @@ from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
 from passes.testing import as_model
 from tests.build.test_batch import NEGATED, NOTHING
 
+#: A loop that ends by what it computes, which no Scan does.
+WHILE = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float x, bool c) => (float y) {
+      y = Loop ("", c, x) <body = b (int64 i, bool p, float s) => (bool q, float t) {
+        limit = Constant <value_float = 9.0> ()
+        t = Add (s, limit)
+        q = Less (t, limit)
+      }>
+    }
+"""
 FAST = ("--executor", "reference")
 
 
@@ -65,6 +76,7 @@ def test_a_new_project(folder: Path) -> None:
 
 def test_refusals_fail_the_build_unless_they_may_happen() -> None:
     run("init")
+    onnx.save(as_model(WHILE), "nets/loop.onnx")
     edited('["optimize"]', '["raise"]')
     edited("[pipelines]", "strict = true\n[pipelines]")
     edited("[verify]", "[verify]\nenabled = false")

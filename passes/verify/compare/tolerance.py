@@ -32,19 +32,25 @@ class Tolerance:
 
     `bits`: the same bits, any NaN for any NaN; -0.0 is not 0.0. `values`: equal numbers, so
     that 0.0 may stand for -0.0. `near`: each element to `units` epsilons of its dtype, relative
-    to itself, or to `floor` where it is smaller. NaN and infinities must agree in every mode.
+    to itself, or to `floor` where it is smaller, or, if that is more, to `absolute` and `relative`
+    of itself. NaN and infinities must agree in every mode.
     """
 
     mode: Literal["bits", "values", "near"] = "bits"
     units: float = 4.0
     floor: float = 0.0
+    absolute: float = 0.0
+    relative: float = 0.0
 
     def allowed(self, expected: Array) -> Array:
         """float64: the largest absolute error allowed of each element, for `near`; 0 for what is
         not finite."""
-        size = np.maximum(np.abs(expected.astype(np.float64)), self.floor)
-        size = np.where(np.isfinite(size), size, 0.0)
-        return np.asarray(float(ml_dtypes.finfo(expected.dtype).eps) * self.units * size)
+        itself = np.abs(expected.astype(np.float64))
+        rounded = float(ml_dtypes.finfo(expected.dtype).eps) * self.units
+        allowed = np.maximum(
+            rounded * np.maximum(itself, self.floor), self.absolute + self.relative * itself
+        )
+        return np.where(np.isfinite(itself), allowed, 0.0)
 
 
 BITS = Tolerance()
