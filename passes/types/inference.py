@@ -59,8 +59,8 @@ def light_copy(model: ModelProto) -> ModelProto:
     initializers as inputs.
     """
     copy = ModelProto()
-    _copy_fields(model, copy, without=("graph", "training_info"))
-    _copy_fields(model.graph, copy.graph, without=("initializer",))
+    copy_fields(model, copy, without=("graph", "training_info"))
+    copy_fields(model.graph, copy.graph, without=("initializer",))
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
     _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
@@ -71,7 +71,8 @@ def light_copy(model: ModelProto) -> ModelProto:
     return copy
 
 
-def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+def copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    """Copy the fields of a message, but for those of these names."""
     for part, value in source.ListFields():
         if part.name in without:
             continue
