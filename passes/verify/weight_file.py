@@ -3,10 +3,11 @@ and what runs it maps them."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from onnx import ModelProto, TensorProto
 
@@ -27,12 +28,13 @@ class WeightFile:
     """
 
     def __init__(self, model: ModelProto, base_dir: Path | None) -> None:
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: TemporaryDirectory[str] | None = None
         self.base_dir = base_dir
         large = any(map(_is_large, model.graph.initializer))
         if large and not any(True for _ in external_tensors(model)):
-            self._folder = tempfile.TemporaryDirectory(prefix="passes-", ignore_cleanup_errors=True)
-            self.base_dir = Path(self._folder.name)
+            with contextlib.suppress(OSError):  # there is no room: then there is no file
+                self._folder = TemporaryDirectory(prefix="passes-", ignore_cleanup_errors=True)
+                self.base_dir = Path(self._folder.name)
         self._offsets: dict[str, int] = {}
         self._end = 0
         self._lean: dict[int, tuple[ModelProto, ModelProto]] = {}
