@@ -44,11 +44,24 @@ class ValueTypes:
 
     @cached_property
     def _by_scope(self) -> Tables:
-        light = light_copy(self.model)
+        light = light_model(self.model)
         tables: dict[Key, Table] = {}
         tabulate(inferred(light), "main", 0, tables)
         infer_functions(light, tables)
         return tables
+
+
+def light_model(model: ModelProto) -> ModelProto:
+    """A light copy, which must not change; the model itself where it has nothing to leave out."""
+    whole = not model.training_info and all(
+        len(list(scoping.graphs_below(owner))) == 1 for _, owner in scoping.owners(model)
+    )
+    defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
+    kept = (
+        tensor.ByteSize() <= _LARGE and tensor.name not in defaults
+        for tensor in model.graph.initializer
+    )
+    return model if whole and all(kept) else light_copy(model)
 
 
 def light_copy(model: ModelProto) -> ModelProto:
