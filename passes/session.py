@@ -151,7 +151,9 @@ class Session:
             added = self.options.check_output
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
-            rewrites = [rewrite for round_ in rounds for rewrite in round_.rewritten]
+            # those of one template are alike
+            written = {id(one.written): one for round_ in rounds for one in round_.rewritten}
+            rewrites = written.values()
             quick = self._converts and model is original and not found.notes
             if not quick or any(rewrite.releases for rewrite in rewrites):
                 Cleaner(model).clean(proto)
