@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from passes.check import Survey, check_outcome, load_checked
 from passes.check.as_meant import with_front_axes
 from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.choices import RuleOptions, Verifying
+from passes.collector import collector_held_back
 from passes.dims import as_given, with_fixed_dims
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
@@ -370,22 +370,6 @@ class Session:
     def _say(self, what: str) -> None:
         if self.progress is not None:
             self.progress(what)
-
-
-@contextmanager
-def collector_held_back() -> Iterator[None]:
-    """Hold Python's garbage collector back for as long as this takes, also where it fails.
-
-    What checking and converting make is kept to the end and has no cycles: to look through it
-    again and again takes a tenth of the time and finds nothing.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _inlined(model: Model, options: RuleOptions, engine: Engine) -> list[Round]:
