@@ -7,11 +7,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto, helper, numpy_helper
 
 import passes
+from passes.choices import Verifying
+from passes.engine.fixpoint import Engine
+from passes.ir.model import Model
+from passes.rule import Edit, Rule, Site
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
 from passes.verify.reference import ReferenceExecutor
+from passes.verify.rewrites.verifying import verify_rounds
 from passes.verify.weight_file import WeightFile
 
 DRAWN = np.random.default_rng(0).standard_normal((600, 512), dtype=np.float32)
@@ -123,3 +128,23 @@ def test_a_conversion_is_verified_with_its_weights_in_the_file(executor: str) ->
     assert result.report.checked is not None
     assert result.report.checked.verdict == "verified"
     assert result.model.graph.initializer == made.graph.initializer
+
+
+def test_a_mismatch_shows_both_sides_with_their_weights_in_them() -> None:
+    """A rule writes another large weight: what shows that is a model that stands alone."""
+    read = Model(model())
+
+    def spoiled(site: Site) -> Edit:
+        wrong = numpy_helper.from_array(DRAWN * np.float32(1.01), site.fresh("wrong"))
+        node = helper.make_node("MatMul", [site.node.input[0], wrong.name], site.node.output)
+        return Edit((node,), (wrong,), exact=False)
+
+    rule = Rule("spoiled", spoiled, lambda node, *_: node.op_type == "MatMul")
+    round_ = Engine([rule]).round(read)
+    verifying = Verifying(executor="reference")
+    verdicts = verify_rounds(read, [round_], round_.proto, verifying, lambda _: None, known={})
+    assert verdicts.mismatch is not None
+    for side in verdicts.mismatch.sides:
+        weights = [one for one in side.graph.initializer if one.dims == [600, 512]]
+        assert weights
+        assert all(one.raw_data and not one.data_location for one in weights)
