@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from passes.check import Survey, check
 from passes.choices import Verifying
+from passes.collector import collector_held_back
 from passes.dims import as_given, dims_of_inputs, with_fixed_dims
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotVerified
 from passes.report import Checked, Report
-from passes.session import Outcome, Result, Session, Source, collector_held_back, failed
+from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 

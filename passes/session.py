@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -136,7 +134,9 @@ class Session:
             added = self.options.check_output
             if added:
                 proto = with_check_output(proto, added, checks_of(rounds))
-            rewrites = [rewrite for round_ in rounds for rewrite in round_.rewritten]
+            # those of one template are alike
+            written = {id(one.written): one for round_ in rounds for one in round_.rewritten}
+            rewrites = written.values()
             quick = self.converts and model is original and not found.notes
             if not quick or any(rewrite.releases for rewrite in rewrites):
                 Cleaner(model).clean(proto)
@@ -277,22 +277,6 @@ def session_of(options: Options) -> Session:
     target, release = options.asked()
     own, how = options.for_rules(), options.verifying()
     return Session(options.schedule, target, own, how, options.progress, release)
-
-
-@contextmanager
-def collector_held_back() -> Iterator[None]:
-    """Hold Python's garbage collector back for as long as this takes, also where it fails.
-
-    What checking and converting make is kept to the end and has no cycles: to look through it
-    again and again takes a tenth of the time and finds nothing.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto:

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 import passes
+from passes.collector import collector_held_back
 from passes.errors import BadModel
-from passes.session import collector_held_back
 
 NEGATED = """<ir_version: 4, opset_import: ["" : 8]>
     g (float[2] x) => (float[2] y) { y = NODE (x) }"""

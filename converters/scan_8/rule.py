@@ -10,8 +10,9 @@ from converters.scan_8.batched_scan import BatchedScan
 from converters.scan_8.upgraded_scan import UpgradedScan
 from converters.scan_8.vectorize import OLDEST
 from passes.ir import scope as scoping
+from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Considers, Edit, Refused, Site, register
 from passes.vectorize import NeedsRows
 from passes.writing.author import Author
 
@@ -23,7 +24,12 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     return op_of(node) == "Scan" and opset < 9 <= target
 
 
-@register("scan-8", considers=considers)
+def closer(model: Model, target: int) -> Considers | None:
+    """Considers nothing in a model without a Scan."""
+    return considers if any("Scan" in counted for _, counted in model.operators) else None
+
+
+@register("scan-8", considers=considers, closer=closer)
 def upgrade_scan_8(site: Site) -> Edit:
     """Upgrade a Scan-8, batch and sequence_lens included, to the Scan of the target opset.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,10 +21,11 @@ from onnx import (
 )
 
 from converters.writing.conversion import Conversion
-from converters.writing.made import Made
+from converters.writing.made import Made, Noted, content
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.rule import Slot
 from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of
 from passes.writing.function_body import FunctionBody
@@ -53,8 +54,35 @@ def expand(node: NodeProto, ctx: Conversion, version: int) -> Sequence[NodeProto
     body = FunctionBody(node, function, ctx.fresh, defaults, fixed, node.domain)
     nodes = body.nodes()
     _note(nodes, ctx.made, opset)
-    _declare_types(nodes, ctx, opset)
+    names = [name for one in nodes for name in one.output]
+    alike = ctx.site.memory.once(_NOTED, dict)
+    key = (version, function.SerializeToString(), *_surroundings(node, ctx))
+    if key in alike:
+        ctx.made.note(names, alike[key])
+    else:
+        _declare_types(nodes, ctx, opset)
+        alike[key] = ctx.made.noted(names)
     return nodes
+
+
+#: What was found of the values in a body, by all that it depends on.
+_NOTED: Slot[dict[Hashable, Noted]] = Slot()
+
+
+def _surroundings(node: NodeProto, ctx: Conversion) -> Iterator[Hashable]:
+    """What the types in the body of a node depend on besides the body."""
+    yield ctx.site.node.domain
+    yield from [attribute.SerializeToString() for attribute in node.attribute]
+    inputs = list(node.input)
+    for name in inputs:
+        known, constant = ctx.type_of(name), ctx.made.constants.get(name)
+        yield inputs.index(name) if name else ""
+        yield known and known.SerializeToString()
+        yield None if constant is None else content(constant)
+    for name in node.output:
+        noted, known = ctx.made.noted([name]), ctx.site.type_of(name)
+        for one in (*noted.types.values(), known):
+            yield one and one.SerializeToString()
 
 
 def _declare_types(nodes: Sequence[NodeProto], ctx: Conversion, opset: int) -> None:

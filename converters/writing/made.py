@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +30,13 @@ from passes.types.value_types import dims_of, is_known, tensor_type
 _TENSORS: Slot[dict[Hashable, TensorProto]] = Slot()
 
 
+def content(array: npt.NDArray[Any]) -> Hashable:
+    """Equal for arrays of the same dtype, shape and bytes."""
+    objects = array.dtype.kind == "O"
+    elements = tuple(array.ravel()) if objects else array.tobytes()
+    return array.dtype.name, array.shape, elements
+
+
 @dataclass(frozen=True, eq=False)
 class FixedValue:
     """A value and a hint for its name; called with a site it gives the tensor of that graph."""
@@ -48,15 +55,20 @@ class FixedValue:
 
     @cached_property
     def _content(self) -> Hashable:
-        array = self.array
-        objects = array.dtype.kind == "O"
-        content = tuple(array.ravel()) if objects else array.tobytes()
-        return array.dtype.name, array.shape, content
+        return content(self.array)
 
     @cached_property
     def _tensor(self) -> TensorProto:
         plain = np.ascontiguousarray(self.array).reshape(self.array.shape)
         return numpy_helper.from_array(plain)
+
+
+@dataclass(frozen=True)
+class Noted:
+    """Types and constants of values, by their positions in a list of names."""
+
+    types: dict[int, TypeProto | None]
+    constants: dict[int, npt.NDArray[Any]]
 
 
 #: Constant-1 holds floats only.
@@ -102,6 +114,20 @@ class Made:
     def declare(self, name: str, type_: TypeProto) -> None:
         """Note the type of a value that no node computes, where it is known."""
         self._types[name] = type_ if is_known(type_) else None
+
+    def noted(self, names: Sequence[str]) -> Noted:
+        """What was found of these values so far."""
+        places = list(enumerate(names))
+        return Noted(
+            {place: self._types[name] for place, name in places if name in self._types},
+            {place: self.constants[name] for place, name in places if name in self.constants},
+        )
+
+    def note(self, names: Sequence[str], noted: Noted) -> None:
+        """Note the same of values in whose nodes only the names are others."""
+        self.reads_model = True
+        self._types.update({names[place]: known for place, known in noted.types.items()})
+        self.constants.update({names[place]: known for place, known in noted.constants.items()})
 
     def version_of(self, node: NodeProto) -> int:
         """The opset that a node was made in, 0 where it was not made here."""

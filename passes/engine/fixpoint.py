@@ -69,7 +69,7 @@ class Engine:
             return outcome
         copy = ModelProto()
         copy.CopyFrom(model.proto)
-        names = Names(scoping.all_names(owner for _, owner in scoping.owners(copy)))
+        names = Names(scoping.names_in(graph for _, below in model.graphs for graph in below))
         memory = Memory()
         templates = Templates()
         for scope, (_, owner) in zip(

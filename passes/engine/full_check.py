@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from onnx import ModelProto
 
 from passes.engine.rounds import Round
-from passes.types.inference import light_copy
+from passes.types.inference import light_model
 from passes.types.shape_inference import objection
 from passes.verify.rewrites.region import CannotCut, cut
 
 
 def full_objection(model: ModelProto) -> str:
     """What onnx's inference finds wrong with the types and shapes of a model; "" if nothing."""
-    return objection(light_copy(model), check_types=True)
+    return objection(light_model(model), check_types=True)
 
 
 def invalidated(original: ModelProto, rounds: Sequence[Round], proto: ModelProto) -> str:

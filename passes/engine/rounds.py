@@ -26,7 +26,7 @@ class Rewritten:
     index: int
     written: Edit | Filled
 
-    @property
+    @cached_property
     def node(self) -> NodeProto:
         """The site's node in the original model."""
         return self.scope.owner.node[self.index]

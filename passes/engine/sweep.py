@@ -95,10 +95,11 @@ class Sweep:
     def _collect(self, owner: Owner, found: _Found) -> None:
         """Find the rewrites of the nodes of a graph, after those of its bodies."""
         covered: set[int] = set()
+        bodies = self.outcome.model.has_bodies
         for index, node in enumerate(owner.node[:]):
             if index in covered:
                 continue  # an earlier Edit replaces it
-            holds = scoping.holds_graphs(node)
+            holds = bodies and scoping.holds_graphs(node)
             first = len(self.outcome.rewritten)
             if holds:
                 inner = zip(found.scope.inner(index), scoping.subgraphs(node), strict=True)

@@ -121,7 +121,12 @@ def _attribute_tensors(attributes: Iterable[AttributeProto]) -> Iterator[TensorP
 
 def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor whose data lies in another file."""
-    return (tensor for tensor in tensors(model) if tensor.data_location == TensorProto.EXTERNAL)
+    return filter(is_external, tensors(model))
+
+
+def is_external(tensor: TensorProto) -> bool:
+    """Whether the data of a tensor lies in another file."""
+    return tensor.data_location == TensorProto.EXTERNAL
 
 
 def external_files(model: ModelProto, folder: Path) -> list[Path]:

@@ -93,6 +93,11 @@ class Model:
         return [(top, list(graphs_below(top))) for _, top in owners(self.proto)]
 
     @cached_property
+    def has_bodies(self) -> bool:
+        """Whether any node has a body."""
+        return any(len(below) > 1 for _, below in self.graphs)
+
+    @cached_property
     def operators(self) -> list[tuple[Owner, Counter[str]]]:
         """The main graph and each function, with how often each operator occurs in it, bodies
         included."""

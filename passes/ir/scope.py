@@ -191,19 +191,16 @@ def all_names(owners_: Iterable[Owner]) -> set[str]:
 
     Those that occur only in a value_info count, too: a new value of that name would get its type.
     """
+    return names_in(graph for owner in owners_ for graph in graphs_below(owner))
+
+
+def names_in(graphs: Iterable[Owner]) -> set[str]:
+    """The same of these graphs alone, without those in them."""
     names: set[str] = set()
-    for owner in owners_:
-        _add_names(owner, names)
+    for graph in graphs:
+        for node in graph.node[:]:
+            names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
+        names.update(input_names(graph), output_names(graph), initializer_names(graph))
+        names.update([value.name for value in graph.value_info[:]])
     names.discard("")
     return names
-
-
-def _add_names(owner: Owner, names: set[str]) -> None:
-    """Add the names in a graph and below it, in one pass: there may be 100,000 nodes."""
-    for node in owner.node[:]:
-        names.update(node.input[:], node.output[:])  # as lists, which are quicker to read
-        if holds_graphs(node):
-            for _, graph in subgraphs(node):
-                _add_names(graph, names)
-    names.update(input_names(owner), output_names(owner), initializer_names(owner))
-    names.update([value.name for value in owner.value_info[:]])

@@ -44,11 +44,24 @@ class ValueTypes:
 
     @cached_property
     def _by_scope(self) -> Tables:
-        light = light_copy(self.model)
+        light = light_model(self.model)
         tables: dict[Key, Table] = {}
         tabulate(inferred(light), "main", 0, tables)
         infer_functions(light, tables)
         return tables
+
+
+def light_model(model: ModelProto) -> ModelProto:
+    """A light copy, which must not change; the model itself where it has nothing to leave out."""
+    whole = not model.training_info and all(
+        len(list(scoping.graphs_below(owner))) == 1 for _, owner in scoping.owners(model)
+    )
+    defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
+    kept = (
+        tensor.ByteSize() <= _LARGE and tensor.name not in defaults
+        for tensor in model.graph.initializer
+    )
+    return model if whole and all(kept) else light_copy(model)
 
 
 def light_copy(model: ModelProto) -> ModelProto:
@@ -59,8 +72,8 @@ def light_copy(model: ModelProto) -> ModelProto:
     initializers as inputs.
     """
     copy = ModelProto()
-    _copy_fields(model, copy, without=("graph", "training_info"))
-    _copy_fields(model.graph, copy.graph, without=("initializer",))
+    copy_fields(model, copy, without=("graph", "training_info"))
+    copy_fields(model.graph, copy.graph, without=("initializer",))
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
     _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
@@ -71,7 +84,8 @@ def light_copy(model: ModelProto) -> ModelProto:
     return copy
 
 
-def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+def copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    """Copy the fields of a message, but for those of these names."""
     for part, value in source.ListFields():
         if part.name in without:
             continue

@@ -15,6 +15,7 @@ from passes.ir.model import Model
 from passes.ir.scope import Key
 from passes.rule import Edit, Rule
 from passes.verify.inputs.hints import model_hints
+from passes.verify.reference import executor as executing
 from passes.verify.rewrites import observe as observing
 from passes.verify.rewrites.observe import Seen, key_of, observe
 
@@ -142,3 +143,18 @@ def test_special_values_are_not_observed() -> None:
     values = [np.asarray(one["t"]) for one in found[key]]
     assert len(values) == 3
     assert all(np.abs(value).max() < 10 for value in values)
+
+
+def test_a_model_is_made_ready_once_for_all_its_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    make = executing._evaluator
+
+    def making(*parts: Any) -> Any:
+        made.append(parts)
+        return make(*parts)
+
+    monkeypatch.setattr(executing, "_evaluator", making)
+    given = [{"x": np.array([n, 2], np.float32)} for n in range(4)]
+    found, (key,) = seen(DOUBLED, given=given)
+    assert [np.asarray(one["t"])[0] for one in found[key]] == [0, 2, 4, 6]
+    assert len(made) == 2  # the copy that is watched, and the model, of which inputs are learned

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from onnx import ModelProto
 
 from passes.ir import scope
+from passes.ir.external_data import byte_size, external_tensors
 from passes.ir.operators import op_of
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Outcome, Value
 from passes.verify.onnxruntime.process import WorkerProcess
-from passes.verify.onnxruntime.worker import Job
+from passes.verify.onnxruntime.worker import CACHED_SESSIONS, Job
+
+#: External data of which sessions hold no copies, in the order that kernels read best.
+_MANY_BYTES = 1 << 26
 
 
 class OnnxRuntimeExecutor:
@@ -21,10 +27,12 @@ class OnnxRuntimeExecutor:
 
     `optimize=False` turns onnxruntime's own graph optimisations off, which round differently
     where they fuse. A crash or a time-out raises CannotRun, and the next run has a new worker.
+    The models that it ran last must not change.
     """
 
     def __init__(self, *, optimize: bool = True) -> None:
         self._optimize = optimize
+        self._known: deque[tuple[ModelProto, Path | None, Job]] = deque(maxlen=CACHED_SESSIONS)
         self._worker: WorkerProcess | None = None
         self._broken = ""
 
@@ -83,19 +91,13 @@ class OnnxRuntimeExecutor:
         base_dir: Path | None,
         timeout: float | None,
     ) -> dict[str, Value]:
-        data = _serialized(model)
-        folder = str(base_dir.resolve()) if base_dir is not None else None
-        key = hashlib.sha256(data).hexdigest() + f":{folder}:{self._optimize}"
-
-        def job(payload: bytes | None) -> Job:
-            return Job(key, payload, folder, self._optimize, feeds, timeout)
-
+        job = replace(self._job(model, base_dir), feeds=feeds, timeout=timeout)
         worker = self._ready()
         try:
             # The bytes are sent only where the worker asks for them: a case more, no copy more.
-            answer = worker.call(job(None), timeout)
+            answer = worker.call(job, timeout)
             if answer[0] == "need model":
-                answer = worker.call(job(data), timeout)
+                answer = worker.call(replace(job, model=_serialized(model)), timeout)
         except CannotRun:
             self.close()
             raise
@@ -104,6 +106,19 @@ class OnnxRuntimeExecutor:
         if answer[0] == "cannot":
             raise CannotRun(answer[1])
         return cast("dict[str, Value]", answer[1])
+
+    def _job(self, model: ModelProto, base_dir: Path | None) -> Job:
+        """A job without the model and what it is fed: what names the model is found out once."""
+        for known, where, job in self._known:
+            if known is model and where == base_dir:
+                return job
+        folder = str(base_dir.resolve()) if base_dir is not None else None
+        packs = sum(map(byte_size, external_tensors(model))) < _MANY_BYTES
+        digest = hashlib.sha256(_serialized(model)).hexdigest()
+        key = f"{digest}:{folder}:{self._optimize}"
+        job = Job(key, None, folder, self._optimize, packs, None, None)
+        self._known.append((model, base_dir, job))
+        return job
 
     def _ready(self) -> WorkerProcess:
         if self._worker is not None and not self._worker.alive():

@@ -31,12 +31,14 @@ _NO_WORD_ON_THE_MODEL = re.compile(r"NOT_IMPLEMENTED|EP_FAIL|Failed to allocate 
 @dataclass(frozen=True)
 class Job:
     """One run. `key` names the model bytes and settings; `model` is None where they were sent.
-    Without `feeds` the model is only loaded."""
+    `packs`: the session may copy weights into the order that its kernels read best. Without `feeds`
+    the model is only loaded."""
 
     key: str
     model: bytes | None
     base_dir: str | None
     optimize: bool
+    packs: bool
     feeds: dict[str, Any] | None
     timeout: float | None
 
@@ -51,6 +53,8 @@ def load(job: Job) -> Any:
     options.inter_op_num_threads = 1
     if not job.optimize:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    if not job.packs:
+        options.add_session_config_entry("session.disable_prepacking", "1")
     if job.base_dir is not None:
         options.add_session_config_entry(_MODEL_FOLDER, job.base_dir)
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, TypeProto
 
+from passes.collector import collector_held_back
 from passes.ir import scope
 from passes.verify.executor import GUESSED, CannotRun, Feeds, ModelFailed, Outcome, Value, Watch
 from passes.verify.reference.control_flow.static_sizes import StaticSizes
@@ -32,7 +33,7 @@ class ReferenceExecutor:
 
     def __init__(self, *, keep: int = 0) -> None:
         self._keep = keep
-        self._ready: list[tuple[ModelProto, Path | None, Evaluator]] = []
+        self._ready: list[tuple[ModelProto, Path | None, Watch, Evaluator]] = []
 
     @property
     def name(self) -> str:
@@ -120,18 +121,18 @@ class ReferenceExecutor:
         )
 
     def _evaluator(self, model: ModelProto, base_dir: Path | None, watch: Watch) -> Evaluator:
-        if not watch:
-            for known, folder, evaluator in self._ready:
-                if known is model and folder == base_dir:
-                    return evaluator
+        for known, folder, watched, evaluator in self._ready:
+            if known is model and folder == base_dir and watched == watch:
+                return evaluator
         imports = {entry.domain: entry.version for entry in model.opset_import}
         machine = Machine(
             Library(model.functions), StaticSizes(model), kernel_for, base_dir, None, watch
         )
-        evaluator = _evaluator(model.graph, machine, imports)
+        with collector_held_back():
+            evaluator = _evaluator(model.graph, machine, imports)
         evaluator.is_main = True
-        if not watch and self._keep:
-            self._ready = [*self._ready, (model, base_dir, evaluator)][-self._keep :]
+        if self._keep:
+            self._ready = [*self._ready, (model, base_dir, watch, evaluator)][-self._keep :]
         return evaluator
 
 

@@ -11,6 +11,7 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
+from passes.ir.external_data import is_external
 from passes.ir.operators import called_key, op_of
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import function_call, schema_call
@@ -20,7 +21,7 @@ from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel
 from passes.verify.reference.registry import Call, Function, onnx_kernel, override, short_cut
-from passes.verify.reference.weights import array_of, is_external
+from passes.verify.reference.weights import array_of
 
 
 def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:

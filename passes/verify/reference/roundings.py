@@ -62,6 +62,8 @@ _NOT_FINITE = (0.0, np.nan, np.inf, -np.inf)
 #: How many steps are drawn, for all arrays but the largest: to draw them anew takes longer than
 #: most operators.
 _DRAWN = 8191
+#: Elements that are moved at a time.
+_BLOCK = 1 << 16
 
 
 def rounds_as(node: NodeProto) -> str:
@@ -132,6 +134,13 @@ class Roundings:
         return np.where(np.isfinite(value), self._floats(value, 0.0), other)
 
     def _floats(self, array: np.ndarray[Any, Any], least: float) -> np.ndarray[Any, Any]:
+        if array.size > _BLOCK:  # a large weight would be held several times
+            flat = array.reshape(-1)
+            result = np.empty_like(flat)
+            for start in range(0, flat.size, _BLOCK):
+                block = slice(start, start + _BLOCK)
+                result[block] = self._floats(flat[block], least)
+            return result.reshape(array.shape)
         steps = self._steps_like(array)
         moved = np.asarray(array + array * steps)
         if least:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 from onnx import GraphProto, SparseTensorProto, TensorProto, helper, numpy_helper
 
-from passes.ir.external_data import byte_size
+from passes.ir.external_data import byte_size, is_external
 from passes.verify.executor import Array, CannotRun
 from passes.verify.reference.value_types import blank
 
@@ -59,14 +60,22 @@ def array_of(tensor: TensorProto, base_dir: Path | None) -> Array:
         )
     if count == 0:
         return np.zeros(tuple(tensor.dims), dtype)
-    # Mapped as bytes: numpy's memory map does not know the small float types.
-    raw = np.memmap(path, np.uint8, "r", offset, (count * dtype.itemsize,))
-    return np.asarray(raw).view(dtype).reshape(tuple(tensor.dims))
+    raw = _mapped(path)[offset : offset + count * dtype.itemsize]
+    return raw.view(dtype).reshape(tuple(tensor.dims))
 
 
-def is_external(tensor: TensorProto) -> bool:
-    """Whether the data of a tensor lies in another file."""
-    return tensor.data_location == TensorProto.EXTERNAL
+#: Files that arrays lie in, by path and state: each is mapped once, and read-only.
+_FILES: WeakValueDictionary[tuple[object, ...], Array] = WeakValueDictionary()
+
+
+def _mapped(path: Path) -> Array:
+    """A file as bytes: numpy's memory map does not know the small float types."""
+    state = path.stat()
+    key = (path, state.st_ino, state.st_size, state.st_mtime_ns)
+    file = _FILES.get(key)
+    if file is None:
+        file = _FILES[key] = np.memmap(path, np.uint8, "r")
+    return np.asarray(file)
 
 
 def dense(sparse: SparseTensorProto, base_dir: Path | None) -> Array:

@@ -52,7 +52,7 @@ def observe(
         node.name = f"watched {number}"
         keys[node.name] = key_of(one)
         watch[node.name] = one.reads
-    executor = ReferenceExecutor()
+    executor = ReferenceExecutor(keep=1)
     found: dict[Key, list[Mapping[str, Value]]] = {}
     if not watch:
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,11 +57,16 @@ class Region:
         return b"".join(digest_up_to_names(side) for side in (self.before, self.after))
 
 
-def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]] = ()) -> Region:
+def cut(
+    round_: Round,
+    rewritten: Rewritten,
+    seen: Sequence[Mapping[str, Value]] = (),
+    moved: Callable[[TensorProto], TensorProto] = lambda tensor: tensor,
+) -> Region:
     """Cut a rewritten site out of the model before and after.
 
     `seen` are values that the captured names really had; they also give the types that
-    inference could not.
+    inference could not. `moved` gives constants as the region is to hold them.
 
     Raises:
         CannotCut: a node refers to an attribute of the function it stands in.
@@ -79,10 +84,10 @@ def cut(round_: Round, rewritten: Rewritten, seen: Sequence[Mapping[str, Value]]
     outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
     top = _outermost(place.scope)
     ends = (inputs, outputs)
-    before = _model(round_.model.proto, top, before_it, list(fixed.values()), *ends)
+    before = _model(round_.model.proto, top, before_it, map(moved, fixed.values()), *ends)
     constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
     constants |= _fixed_of(round_, rewritten, {*reads, *constants})
-    after = _model(round_.proto, top, after_it, list(constants.values()), *ends)
+    after = _model(round_.proto, top, after_it, map(moved, constants.values()), *ends)
     opset = round_.model.opset(top.owner)
     known = [round_.types.of(place.scope, one.name) for one in inputs]
     return Region(
@@ -220,11 +225,11 @@ def _model(
     model: ModelProto,
     top: Scope,
     nodes: Sequence[NodeProto],
-    constants: Sequence[TensorProto],
+    constants: Iterable[TensorProto],
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
-    graph = helper.make_graph(nodes, "region", inputs, outputs, constants)
+    graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
     if model.ir_version < FREE_INITIALIZERS:
         list_initializers(graph)
     made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))

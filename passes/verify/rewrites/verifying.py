@@ -41,6 +41,7 @@ from passes.verify.rewrites.uses import Uses
 from passes.verify.signature import inputs as signature_inputs
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
+from passes.verify.weight_file import WeightFile
 
 #: The part of the budget that regions may take; the whole model gets the rest.
 _FOR_REGIONS = 0.5
@@ -95,10 +96,11 @@ def verify_rounds(
     `check` is an output that was added, `known` what was found on regions before, by identity.
     """
     given = _given(verifying, model)
-    with executors(verifying.executor) as chosen:
+    weights = WeightFile(model.proto, model.base_dir)
+    with weights, executors(verifying.executor) as chosen:
         uses = [Uses.of(round_) for round_ in rounds]
         shown = [one for use in uses for one in use.shown]
-        task = _Task(model, verifying, chosen, given, shown, known)
+        task = _Task(model, verifying, chosen, weights, given, shown, known)
         regions = [
             outcome
             for round_, used in zip(rounds, uses, strict=True)
@@ -185,6 +187,7 @@ class _Task:
     model: Model
     verifying: Verifying
     executors: Sequence[Executor]
+    weights: WeightFile
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
     known: Known
@@ -195,10 +198,10 @@ class _Task:
         self.hints = model_hints(self.model)
         signature = tuple(signature_inputs(self.model.proto.graph))
         self.lessons = Lessons(
-            self.model.proto,
+            self.weights.model(self.model.proto),
             Drawer(signature, self.verifying.seed, self.hints),
             ReferenceExecutor(keep=1),
-            self.model.base_dir,
+            self.weights.base_dir,
             _OBSERVING,
         )
 
@@ -231,10 +234,10 @@ class _Task:
 
     def _observed(self, round_: Round, shown: Sequence[Rewritten]) -> Seen:
         return observe(
-            round_.model.proto,
+            self.weights.model(round_.model.proto),
             shown,
             self.hints,
-            base_dir=self.model.base_dir,
+            base_dir=self.weights.base_dir,
             given=self.given,
             seed=self.verifying.seed,
             timeout=min(_OBSERVING, self.left(_FOR_REGIONS) / 4),
@@ -250,13 +253,14 @@ class _Task:
         budget: float,
     ) -> _Outcome:
         try:
-            region = cut(round_, rewritten, seen.get(key_of(rewritten), ()))
+            values = seen.get(key_of(rewritten), ())
+            region = cut(round_, rewritten, values, self.weights.tensor)
         except CannotCut as reason:
             return rewritten, Verification("not-compared", str(reason)), None
         entered = rewritten.edit.claim.entered
         key = _identity(region, rewritten, promised)
         if key not in self.known:
-            base_dir, assume = self.model.base_dir, self.verifying.assume
+            base_dir, assume = self.weights.base_dir, self.verifying.assume
             seed = self.verifying.seed
             most = self.left(_FOR_REGIONS)
             started = time.monotonic()
@@ -280,15 +284,17 @@ class _Task:
             )
             self.known[key] = replace(found, seconds=time.monotonic() - started)
         verification = self.known[key]
-        return rewritten, verification, region if verification.verdict == "mismatch" else None
+        mismatch = verification.verdict == "mismatch"
+        return rewritten, verification, cut(round_, rewritten, values) if mismatch else None
 
     def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:
         """The verdict on the whole model."""
-        base_dir, assume, seed = self.model.base_dir, self.verifying.assume, self.verifying.seed
+        base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
+        before = self.weights.model(self.model.proto)
         reductions = [one.edit.claim.reduction for use in rounds for one in use.rewritten]
         started = time.monotonic()
         found = verify(
-            Models(self.model.proto, proto, base_dir),
+            Models(before, self.weights.model(proto), base_dir),
             Terms(
                 self.executors,
                 exact=False,
@@ -337,7 +343,8 @@ class _Task:
         """Why an executor does not load a model; empty where it does."""
         try:
             timeout = max(_LOADING, self.left())
-            executor.load(proto, base_dir=self.model.base_dir, timeout=timeout)
+            lean = self.weights.model(proto)
+            executor.load(lean, base_dir=self.weights.base_dir, timeout=timeout)
         except CannotRun as error:
             return str(error)
         return ""
