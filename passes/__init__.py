@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         unroll,
         upgrade,
     )
-    from passes.build.building import run
+    from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
     from passes.errors import BadModel, PassesError
@@ -47,7 +47,7 @@ _HOMES = {
     "simplify": "passes.api",
     "unroll": "passes.api",
     "upgrade": "passes.api",
-    "run": "passes.build.building",
+    "run": "passes.builds.building",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",

@@ -25,9 +25,9 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
     default those of the file. A model that is known from an earlier run is not worked on again.
     Exit 0 if no model fails the build, else the code of the worst.
     """
-    from passes.build import config as configuration
-    from passes.build.building import batch_of
-    from passes.build.sources import listed
+    from passes.builds import config as configuration
+    from passes.builds.building import batch_of
+    from passes.builds.sources import listed
 
     verbose = given.pop("verbose")
     working = options_from(Working, given)
@@ -75,7 +75,7 @@ def _split(names: list[str], file: Any) -> tuple[str | None, list[str]]:
 
 def _init(force: bool = False) -> None:
     """Write a passes.toml that takes the models below this folder through `optimize`."""
-    from passes.build.example import example
+    from passes.builds.example import example
 
     path = Path("passes.toml")
     if path.exists() and not force:

@@ -16,9 +16,9 @@ from passes.commands.delivery import Many, Working
 from passes.errors import FAILED, INTERRUPTED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.build.batch import Batch, Engine
-    from passes.build.pool import Limits
-    from passes.build.rows import Row, Summary
+    from passes.builds.batch import Batch, Engine
+    from passes.builds.pool import Limits
+    from passes.builds.rows import Row, Summary
 
 _DASK = "dask://"
 
@@ -29,7 +29,7 @@ def models_of(given: Sequence[Path], working: Working) -> Sequence[str]:
     Raises:
         WrongUsage: a path names nothing, or there is none.
     """
-    from passes.build.sources import found, listed, shard
+    from passes.builds.sources import found, listed, shard
 
     named = [*map(str, given)]
     if working.from_file is not None:
@@ -46,7 +46,7 @@ def models_of(given: Sequence[Path], working: Working) -> Sequence[str]:
 
 def limits_of(working: Working, known: Limits | None = None) -> Limits:
     """The limits of a model, those of the command line before those that are known."""
-    from passes.build.pool import Limits
+    from passes.builds.pool import Limits
 
     seconds = None if known is None else known.seconds
     memory = None if known is None else known.memory
@@ -63,13 +63,13 @@ def engine_of(working: Working, jobs: int) -> Engine:
     Raises:
         WrongUsage: there is no such engine, or what it needs is not installed.
     """
-    from passes.build.batch import local
+    from passes.builds.batch import local
 
     if working.engine is None:
         return local(jobs)
     if not working.engine.startswith(_DASK):
         raise WrongUsage(f"--engine is {working.engine!r}, not of the form dask://host:port")
-    from passes.build.cluster import connected
+    from passes.builds.cluster import connected
 
     return connected(f"tcp://{working.engine.removeprefix(_DASK)}")
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.build.sources import common_folder, output_of
-from passes.build.task import Task
+from passes.builds.sources import common_folder, output_of
+from passes.builds.task import Task
 from passes.cli.many import engine_of, limits_of, models_of
 from passes.cli.many import run as run_many
 from passes.cli.parameters import give_parameters, options_from, parameters_of
@@ -24,7 +24,7 @@ from passes.commands.registry import Command, load_commands
 from passes.errors import PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.build.batch import Batch
+    from passes.builds.batch import Batch
 
 _MODELS: Any = Annotated[
     list[Path] | None,
@@ -102,7 +102,7 @@ def _batch(
     Raises:
         WrongUsage: an option is for one model.
     """
-    from passes.build.batch import Batch
+    from passes.builds.batch import Batch
 
     if delivery.output is not None and len(models) > 1:
         raise WrongUsage("--output is for one model; --out-dir is for many")

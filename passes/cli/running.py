@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, NoReturn
 
 import typer
 
-from passes.build.task import (
+from passes.builds.task import (
     CannotWrite,
     InTheWay,
     Task,
@@ -34,7 +34,7 @@ _WRITTEN: set[str] = set()
 
 def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
     """Do it, and exit with the code of the outcome."""
-    from passes.build.report_file import ReportFile
+    from passes.builds.report_file import ReportFile
 
     json = delivery.json
     inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
@@ -140,7 +140,7 @@ def note_failure(sentence: str) -> None:
 
 def report_failure(arguments: Sequence[str], code: int) -> None:
     """Write the report of a command line that failed before there was one, if one is wanted."""
-    from passes.build.report_file import ReportFile
+    from passes.builds.report_file import ReportFile
 
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     places = [following for argument, following in pairs if argument == "--json"]

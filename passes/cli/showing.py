@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from passes.build.task import reproduced
+from passes.builds.task import reproduced
 from passes.choices import Batch, RuleOptions
 from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, complain, fail, progress, show, tell, write

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from passes.build.task import Done, Task
+from passes.builds.task import Done, Task
 
 #: What stands for stdin or stdout in place of a path.
 DASH = "-"

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from passes.__main__ import app
 from passes.errors import DONE, FAILED, NOT_PRODUCED, USAGE
 from passes.testing import as_model
-from tests.build.test_batch import NEGATED, NOTHING
+from tests.builds.test_batch import NEGATED, NOTHING
 
 #: A loop that ends by what it computes, which no Scan does.
 WHILE = """

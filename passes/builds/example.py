@@ -1,0 +1,64 @@
+"""A commented `passes.toml` to begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+_TEXT = """\
+# What `passes run` does. Paths are relative to this file. Every key is explained in docs/build.md.
+
+# Files, folders, or patterns; ** stands for any folders.
+models = [{models}]
+
+# {{stem}}, {{name}} and {{suffix}} are of the model's file, {{folder}} is its folder, {{opset}} the opset written.
+output = "build/{{folder}}/{{name}}"
+
+# The pipeline that is run unless `passes run PIPELINE` names another.
+pipeline = "default"
+
+# Processes that work at a time.
+jobs = 2
+
+# A line of JSON for each model.
+results = "build/results.jsonl"
+
+# What fails the build: of written, unchanged, incomplete, refused, unverified, mismatch, invalid,
+# usage, time, memory, died.
+# fail-on = ["mismatch", "invalid", "usage", "time", "memory", "died"]
+
+# Seconds and MiB that one model may take.
+time-limit = 600
+# memory-limit = 4096
+
+# Symbolic dims that are fixed in the models that have them.
+# dims = {{batch = 1}}
+
+[pipelines]
+# A list of commands: names, or tables with their options. `passes COMMAND --help` explains these.
+default = ["optimize"]
+# portable = [
+#   {{command = "convert", opset = 17}},
+#   {{command = "optimize", target = "loop-only", max-nodes = 5000}},
+# ]
+
+[verify]
+# Seconds that the verification of one model may take.
+budget = 60
+# executor = "both"
+# seed = 0
+
+# Some models, another way; the last entry that matches counts.
+# [[overrides]]
+# models = ["models/large/*"]
+# pipeline = "portable"
+# verify = {{budget = 300}}
+"""
+
+
+def example(models: Sequence[Path]) -> str:
+    """The text of a file for the models below a folder."""
+    folders = sorted({model.parts[0] if len(model.parts) > 1 else "" for model in models})
+    folders = [folder for folder in folders if not folder.startswith(".") and folder != "build"]
+    patterns = [f'"{folder}/**/*.onnx"' if folder else '"*.onnx"' for folder in folders]
+    return _TEXT.format(models=", ".join(patterns or ['"models/**/*.onnx"']))

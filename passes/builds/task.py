@@ -1,0 +1,244 @@
+"""A pipeline for one model file: run it, write the outcome, and say what became of it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from passes.choices import DEFAULT_OPSET
+from passes.commands.pipeline import Pipeline
+from passes.errors import DONE, FAILED, NOT_PRODUCED, PassesError, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.not_produced import Disagreement
+    from passes.report import Report
+    from passes.session import Progress, Result
+
+
+class CannotWrite(PassesError):
+    """A file cannot be written."""
+
+
+class InTheWay(WrongUsage):
+    """A file that is to be written is another file of the command."""
+
+
+class End(StrEnum):
+    """What became of a model."""
+
+    WRITTEN = "written"
+    UNCHANGED = "unchanged"
+    INCOMPLETE = "incomplete"
+    REFUSED = "refused"
+    UNVERIFIED = "unverified"
+    MISMATCH = "mismatch"
+    INVALID = "invalid"
+    USAGE = "usage"
+    TIME = "time"
+    MEMORY = "memory"
+    DIED = "died"
+
+
+@dataclass(frozen=True)
+class Task:
+    """A pipeline for the model at a path.
+
+    `output` is where the outcome is written, a path in which `{opset}` is its opset; without it,
+    and if the model changed, beside the model, under the suffix `ending`. `strict`: nothing is
+    written while something stays that the pipeline is to rewrite. `kept` are files that must not
+    be written over.
+    """
+
+    model: str
+    pipeline: Pipeline
+    output: str | None = None
+    ending: str = "rewritten"
+    strict: bool = False
+    force: bool = False
+    kept: tuple[str, ...] = ()
+
+    def target(self, opset: int) -> Path:
+        """The path of the outcome if it is of this opset."""
+        if self.output is not None:
+            return Path(self.output.replace("{opset}", str(opset)))
+        model = Path(self.model)
+        return model.parent / f"{model.stem}.{self.ending.format(opset=opset)}{model.suffix}"
+
+    def expected(self) -> Path:
+        """The path of the outcome as far as it is known before the model is read.
+
+        Raises:
+            UnknownRelease: it is for a release of onnxruntime that is not known.
+        """
+        asked = [options.asked()[0] for options in self.pipeline.commands]
+        return self.target(next(filter(None, reversed(asked)), DEFAULT_OPSET))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a task: its end, the exit code and sentence that belong to it, the report, if
+    the pipeline got that far, and where the outcome was written, if it was. `remarks` are
+    sentences on what else was found or written."""
+
+    end: End
+    exit_code: int
+    sentence: str = ""
+    report: Report | None = None
+    output: str = ""
+    remarks: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+
+
+def perform(task: Task, say: Progress | None = None) -> Done:
+    """Run the pipeline on the model, and write the outcome if all is well.
+
+    Never raises for what is wrong with the model, the options or the files.
+    """
+    started = time.monotonic()
+    done = _performed(task, say)
+    return replace(done, seconds=round(time.monotonic() - started, 3))
+
+
+def _performed(task: Task, say: Progress | None) -> Done:
+    from passes.ir.save import check_target
+    from passes.not_produced import Mismatch, NotProduced, NotVerified
+
+    try:
+        target = task.expected()
+        check_target(target, force=task.force)
+        refuse_weights(Path(task.model), [target])
+        refuse_same(target, task.kept)
+        return _written(task, say)
+    except Mismatch as error:
+        folder = task.expected().with_name(f"{task.expected().name}.reproducer")
+        base_dir = Path(task.model).parent
+        remark = reproduced(folder, error.found, (base_dir, base_dir))
+        return Done(End.MISMATCH, error.exit_code, f"{error}", error.report, remarks=(remark,))
+    except NotVerified as error:
+        return Done(End.UNVERIFIED, error.exit_code, f"{error}", error.report)
+    except NotProduced as error:
+        return Done(End.REFUSED, error.exit_code, f"{error}", error.report)
+    except PassesError as error:
+        end = End.INVALID if error.exit_code == FAILED else End.USAGE
+        return Done(end, error.exit_code, f"{error}")
+
+
+def _written(task: Task, say: Progress | None) -> Done:
+    from passes.ir.save import save
+
+    pipeline = replace(
+        task.pipeline, steps=[replace(one, progress=say) for one in task.pipeline.commands]
+    )
+    result = pipeline.run(task.model)
+    report = result.report
+    if task.strict and (refused := _stays(result, pipeline)):
+        return Done(
+            End.INCOMPLETE, NOT_PRODUCED, f"{refused}, and --strict was given", result.report
+        )
+    target = task.target(report.opsets[1])
+    remarks = tuple(f"warning: {warning}" for warning in report.warnings)
+    end = End.UNCHANGED if report.unchanged else End.WRITTEN
+    if end is End.UNCHANGED and task.output is None:
+        return Done(end, DONE, "", report, "", remarks)
+    refuse_same(target, task.kept)
+    save(result.model, target, base_dir=result.base_dir, force=task.force, progress=say)
+    return Done(end, DONE, "", report, str(target), remarks)
+
+
+def _stays(result: Result, pipeline: Pipeline) -> str:
+    """What the pipeline set out to rewrite and is there still, or was left out since nothing
+    vouches for it; empty where there is no such.
+
+    A loop that is quicker as it is is left on purpose, by whichever rule."""
+    from passes.ir.operators import op_of
+    from passes.ir.scope import walk_model
+
+    report = result.report
+    unverified = [refusal for refusal in report.refusals if refusal.code == "not-verified"]
+    if unverified:
+        more = f" (and {len(unverified) - 1} more)" if len(unverified) > 1 else ""
+        return f"{unverified[0].path}: {unverified[0].sentence}{more} [not-verified]"
+    aims = {
+        rule
+        for options in pipeline.commands
+        for rule in options.schedule.aims_of(options.for_rules().rules)
+    }
+    left = {op_of(place.node) for place in walk_model(result.model)}
+    meant = {refusal.path for refusal in report.refusals if refusal.code == "few-iterations"}
+    stay = [refusal for refusal in report.refusals if refusal.rule in aims and refusal.op in left]
+    stay = [refusal for refusal in stay if refusal.path not in meant]
+    if not stay:
+        return ""
+    more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
+    return f"{stay[0].path} stays{more}"
+
+
+def refuse_weights(model: Path, written: Sequence[Path]) -> None:
+    """See that no file that is written holds weights of the model, before any work is done.
+
+    Raises:
+        InTheWay: one does.
+        CannotWrite: there is no telling.
+        BadModel: the model cannot be read.
+    """
+    from passes.ir.external_data import external_files
+    from passes.ir.model import Model
+
+    for path in written:
+        try:
+            if not path.exists() or is_same(path, model):
+                continue
+            files = external_files(Model.load(model).proto, model.parent)
+            if any(is_same(path, file) for file in files):
+                raise InTheWay(f"{path}: holds weights of {model}, which would be lost")
+        except OSError as error:
+            raise CannotWrite(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def refuse_same(target: Path, kept: Sequence[str]) -> None:
+    """See that the outcome is not written over a file of the command that is kept.
+
+    Raises:
+        InTheWay: it would be.
+    """
+    for file in kept:
+        if is_same(target, Path(file)):
+            raise InTheWay(f"{file}: is a file of this command, not a place for its report")
+
+
+def is_same(left: Path, right: Path) -> bool:
+    """Whether two paths lead to one file, which need not exist yet."""
+    if os.path.realpath(left) == os.path.realpath(right):
+        return True
+    return left.exists() and right.exists() and left.samefile(right)
+
+
+def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> str:
+    """Save both sides and, where the outputs differ, the inputs that show it; says where, or why
+    that cannot be."""
+    from google.protobuf.message import EncodeError
+
+    from passes.verify.reproducer import Circumstances, save
+
+    command = shlex.join(["python", "-m", "passes", *sys.argv[1:]])
+    try:
+        written = save(
+            folder,
+            *found.sides,
+            found.failure,
+            sentence=found.sentence,
+            seen=Circumstances(command, found.path, found.rules, found.exact),
+            base_dir=base_dirs[0],
+            base_dir_after=base_dirs[1],
+        )
+    except (OSError, ValueError, EncodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        return f"no reproducer: {folder} cannot be written ({reason})"
+    return f"reproducer in {written}"

@@ -1,0 +1,84 @@
+"""Processes that take one task at a time: one that dies or exceeds a limit does not hurt the rest."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from passes.builds.pool import Ended, Limits, Pool
+from passes.builds.task import End
+
+WORKER = "tests.builds.fake_worker"
+NO_LIMITS = Limits()
+
+
+def test_answers_come_as_they_are_done() -> None:
+    with Pool[str](WORKER, 2) as pool:
+        done = list(pool.run((task, NO_LIMITS) for task in ("sleep 1", "sleep 0", "print")))
+    assert done == [
+        ("sleep 0", "did sleep 0"),
+        ("print", "did print"),
+        ("sleep 1", "did sleep 1"),
+    ]
+
+
+def test_a_process_that_dies_costs_its_task_alone() -> None:
+    with Pool[str](WORKER, 1) as pool:
+        done = dict(pool.run((task, NO_LIMITS) for task in ("sleep 0", "die", "print")))
+    assert done["print"] == "did print"
+    assert done["sleep 0"] == "did sleep 0"
+    died = done["die"]
+    assert isinstance(died, Ended)
+    assert died.end is End.DIED
+    assert died.sentence == "its process died (SIGSEGV): about to die"
+
+
+def test_a_task_that_takes_too_long_is_ended() -> None:
+    started = time.monotonic()
+    with Pool[str](WORKER, 1) as pool:
+        done = dict(pool.run([("sleep 30", Limits(seconds=0.5)), ("print", NO_LIMITS)]))
+    assert time.monotonic() - started < 15
+    ended = done["sleep 30"]
+    assert isinstance(ended, Ended)
+    assert (ended.end, ended.sentence) == (End.TIME, "was ended after 0.5 seconds")
+    assert done["print"] == "did print"
+
+
+@pytest.mark.parametrize("task", ["grow 300", "grow-elsewhere 300"])
+def test_a_task_that_takes_too_much_memory_is_ended(task: str) -> None:
+    """Its own, or that of a process that it started."""
+    with Pool[str](WORKER, 1) as pool:
+        done = dict(pool.run([(task, Limits(memory=200 << 20)), ("print", NO_LIMITS)]))
+    ended = done[task]
+    assert isinstance(ended, Ended)
+    assert ended.end is End.MEMORY
+    assert ended.sentence.endswith("MiB, the limit is 200 MiB")
+    assert done["print"] == "did print"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they end after their task")
+def test_processes_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "parent.py"
+    program.write_text(
+        "from passes.builds.pool import Limits, Pool\n"
+        f"with Pool({WORKER!r}, 2) as pool:\n"
+        "    print(list(pool.run([('sleep 60', Limits()), ('sleep 60', Limits())])))\n"
+    )
+    paths = os.pathsep.join([os.getcwd(), *sys.path])
+    parent = subprocess.Popen([sys.executable, program], env={**os.environ, "PYTHONPATH": paths})
+    deadline = time.monotonic() + 20
+    while len(children := psutil.Process(parent.pid).children(recursive=True)) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.5)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive
