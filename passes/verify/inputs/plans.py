@@ -175,19 +175,20 @@ def plans(
     if containers:
         result.append(Plan("ordinary", "exact values 4", lengths="positive", items=4))
     if symbols:
-        result += _long(symbols, _LONGEST if steady else _LONG)
+        result += _long(symbols, steady=steady)
     return [replace(plan, turn=turn) for turn, plan in enumerate(result)]
 
 
-def _long(symbols: Sequence[str], size: int) -> list[Plan]:
+def _long(symbols: Sequence[str], *, steady: bool) -> list[Plan]:
     """One symbol that is long, the others ordinary or 1."""
+    size, others = (_LONGEST, NEAR_17) if steady else (_LONG, ORDINARY)
     alone = "" if len(symbols) == 1 else ", others 1"
     result = [
         Plan("edge", f"{symbol} = {size}{alone}", (1,), ((place, size),))
         for place, symbol in enumerate(symbols[:3])
     ]
     if len(symbols) > 1:
-        result.append(Plan("edge", f"{symbols[0]} = {size}", NEAR_17, ((0, size),)))
+        result.append(Plan("edge", f"{symbols[0]} = {size}", others, ((0, size),)))
     return result
 
 
