@@ -8,6 +8,7 @@ import numpy as np
 from onnx import ModelProto, parser
 
 from passes.verify import signature
+from passes.verify.compare.exactness import recurs
 from passes.verify.executor import Array
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.mentioned import Mentioned
@@ -21,7 +22,8 @@ def model(text: str) -> ModelProto:
 def drawn(text: str, name: str) -> Iterator[tuple[str, Array]]:
     """What is drawn of one input of a model, by the label of the case."""
     made = model(text)
-    drawer = Drawer(tuple(signature.inputs(made.graph)), uses=uses_of(made), steady=True)
+    uses, steady = uses_of(made), not recurs(made)
+    drawer = Drawer(tuple(signature.inputs(made.graph)), uses=uses, steady=steady)
     for plan in drawer.plans():
         value = drawer.case(plan).feeds[name]
         assert isinstance(value, np.ndarray)
@@ -113,3 +115,25 @@ def test_what_the_rewritten_model_alone_mentions_comes_first() -> None:
     assert found.suspect_numbers == (77.0, 5.0)
     assert found.suspect_strings == ("only",)
     assert found.numbers == (5.0, 77.0)
+
+
+CARRIED = """(float[N] x, {0} s, int64 n) => ({0} y) {{
+    y = Loop (n, , s) <body = b (int64 i, bool c, {0} a) => (bool d, {0} r) {{
+        d = Identity (c)  r = Add (a, a) }}> }}"""
+
+
+def test_no_axis_is_beyond_67_where_floats_are_carried_through_a_loop() -> None:
+    scanned = """(float[N] x) => (float[N] y) {
+        y = Scan <num_scan_inputs = 1, body = b (float e) => (float f) { f = Neg (e) }> (x) }"""
+    recurrent = """(float[N,1,4] x, float[1,8,4] w, float[1,8,8] r) => (float[?,?,?,?] y) {
+        y = RNN <hidden_size = 8> (x, w, r) }"""
+    assert recurs(model(CARRIED.format("float")))
+    assert recurs(model(recurrent))
+    assert not recurs(model(CARRIED.format("int64")))
+    assert not recurs(model(scanned))
+    sums = """(float[N] x) => (float[N] y) {
+        z = Constant <value_float = 0.0> ()
+        t, y = Scan <num_scan_inputs = 1, body = b (a, float e) => (s, float f) {
+            s = Add (a, e)  f = Neg (e) }> (z, x) }"""
+    assert recurs(model(sums))
+    assert max(value.size for _, value in drawn(sums, "x")) == 67
