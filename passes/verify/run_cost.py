@@ -60,11 +60,7 @@ class _Block:
     @staticmethod
     def of(graph: GraphProto, outer: Mapping[str, TensorProto]) -> _Block:
         defined = frozenset(scope.defined(graph))
-        tensors = {tensor.name: tensor for tensor in graph.initializer}
-        for node in graph.node:
-            constant = constant_tensor(node)
-            if constant is not None:
-                tensors[node.output[0]] = constant
+        tensors = constants_of(graph)
         own_inputs = set(scope.input_names(graph))
         numbers = {
             name: float(numpy_helper.to_array(tensor).item())
@@ -78,7 +74,7 @@ class _Block:
             if op_of(node) == "Loop"
             for _, body in scope.subgraphs(node)
             for inner in [_Block.of(body, visible)]
-            if _goes_on(body, inner.visible)
+            if goes_on(body, inner.visible)
         )
         return _Block(len(graph.node), loops, numbers, defined, visible)
 
@@ -125,7 +121,17 @@ def _is_plain(tensor: TensorProto) -> bool:
     return not external and tensor.data_type in (TensorProto.INT64, TensorProto.BOOL)
 
 
-def _goes_on(body: GraphProto, tensors: Mapping[str, TensorProto]) -> bool:
+def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
+    """The constants that a graph itself holds, by name."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        constant = constant_tensor(node)
+        if constant is not None:
+            tensors[node.output[0]] = constant
+    return tensors
+
+
+def goes_on(body: GraphProto, tensors: Mapping[str, TensorProto]) -> bool:
     """Whether a body hands on the condition that it gets, or one of these constants that holds."""
     going, returned = body.input[1].name, body.output[0].name
     copied = [node for node in body.node if op_of(node) == "Identity" and returned in node.output]

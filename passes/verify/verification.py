@@ -15,8 +15,9 @@ from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import dims_of
 from passes.verify import signature
 from passes.verify.compare import uninitialised
-from passes.verify.compare.coverage import nearby, suspects, unreached
+from passes.verify.compare.coverage import endless_but_for_conditions, nearby, suspects, unreached
 from passes.verify.compare.error_bounds import ErrorBounds
+from passes.verify.compare.exactness import recurs
 from passes.verify.compare.excuses import Evidence, Ruling, ruling
 from passes.verify.compare.ledger import EMPTY, Ledger
 from passes.verify.compare.promise import Trier
@@ -31,6 +32,7 @@ from passes.verify.inputs.lessons import Lessons
 from passes.verify.inputs.mentioned import Mentioned
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS
+from passes.verify.inputs.uses import Uses, uses_of
 from passes.verify.run_cost import RunCost
 from passes.verify.terms import Models, Terms
 
@@ -90,7 +92,8 @@ def verify(models: Models, terms: Terms) -> Verification:
     sides = [sides_of(executor) for executor in executors]
     mentioned = Mentioned.of(before, after)
     drawn = tuple(signature.inputs(before.graph))
-    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, mentioned)
+    uses, steady = uses_of(before), not (recurs(before) or recurs(after))
+    drawer = Drawer(drawn, inputs.seed, inputs.hints, terms.exact, mentioned, uses, steady)
     asked = any(executor.name == AUTHORITY for executor in executors)
 
     def counts(case: Case) -> bool:
@@ -120,7 +123,7 @@ def verify(models: Models, terms: Terms) -> Verification:
         ]
     )
     if found.verdict == "verified" and asked:
-        trials.search(before, mentioned)
+        trials.search(before, mentioned, uses)
         found = trials.close(before, found.cut)
     if found.reason == EMPTY and _is_always_empty(before):
         reason = "its outputs are always empty: dtypes and shapes agree in every compared case"
@@ -221,7 +224,7 @@ class _Trials:
                 break
         return self._ledger.close([])
 
-    def search(self, model: ModelProto, mentioned: Mentioned) -> None:
+    def search(self, model: ModelProto, mentioned: Mentioned, uses: Uses) -> None:
         """Try cases beside one that was compared: with what the rewritten model mentions, and as
         far as the original, `model`, does in them what it did in none before."""
         if self._base is None:
@@ -233,6 +236,7 @@ class _Trials:
         others = nearby(self._base, mentioned.numbers) if unreached(model, self._reached) else ()
         cases = [(case, True) for case in told]
         cases += [(case, False) for case in itertools.islice(others, _MOST_SEARCHED)]
+        cases += [(case, True) for case in endless_but_for_conditions(self._base, uses)]
         for case, suspect in cases:
             if not self._accept(case):
                 continue

@@ -25,6 +25,7 @@ from passes.verify.executor import Array, Did, Event
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import Case
 from passes.verify.inputs.mentioned import Mentioned
+from passes.verify.inputs.uses import Uses
 
 #: What a float input is multiplied by to reach what ordinary numbers do not.
 _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
@@ -32,6 +33,8 @@ _FACTORS = (0.0, -1.0, 64.0, -64.0, 2.0**-6, 4096.0, -4096.0)
 _MOST_NUMBERS, _MOST_INPUTS = 8, 8
 #: What may be a size or a trip count is not set to more than this.
 _LARGEST_SIZE = 1 << 16
+#: Trip counts that no loop reaches.
+_ENDLESS = (1 << 32, (1 << 63) - 1)
 _TRIPS: tuple[Did, ...] = ("0", "1", "more", "ended")
 _DONE: tuple[Did, ...] = get_args(Did)
 _SENTENCES: dict[Did, str] = {
@@ -148,6 +151,15 @@ def suspects(base: Case, mentioned: Mentioned) -> Iterator[Case]:
             single = _filled(arrays[name], [value]) if arrays[name].size == 1 else None
             if single is not None:
                 yield _with(base, {name: single})
+
+
+def endless_but_for_conditions(base: Case, uses: Uses) -> Iterator[Case]:
+    """Cases beside one with trip counts that no loop reaches: its condition ends it."""
+    for name, of_input in uses.items():
+        value = base.feeds.get(name)
+        counts = "ended" in of_input and of_input <= {"data", "ended"}
+        if counts and isinstance(value, np.ndarray) and value.dtype == np.int64:
+            yield from (_with(base, {name: np.full_like(value, most)}) for most in _ENDLESS)
 
 
 def _kind(value: Array) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import ml_dtypes
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.ir import scope
 from passes.ir.operator_traits import Values, traits_of
-from passes.ir.operators import called_key, function_key
+from passes.ir.operators import called_key, function_key, op_of
 from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.arrays import is_float
 
@@ -40,6 +40,26 @@ def rounds(model: ModelProto) -> bool:
             return True
     graphs = (graph for _, owner in scope.owners(model) for graph in scope.graphs_below(owner))
     return any(_is_rough(tensor) for graph in graphs for tensor in _constants(graph))
+
+
+def recurs(model: ModelProto) -> bool:
+    """Whether floats are carried through a loop, where they and their errors may grow with each
+    iteration."""
+    return any(_carries_floats(place.node) for place in scope.walk_model(model))
+
+
+def _carries_floats(node: NodeProto) -> bool:
+    """Whether a node is a loop with floats, or what may be floats, among what it carries."""
+    op = op_of(node)
+    if op in ("LSTM", "GRU", "RNN"):
+        return True
+    if op not in ("Scan", "Loop"):
+        return False
+    scanned = next((part.i for part in node.attribute if part.name == "num_scan_inputs"), 1)
+    parts = slice(2, None) if op == "Loop" else slice(-scanned)
+    carried = [value for _, body in scope.subgraphs(node) for value in body.input[parts]]
+    kinds = {value.type.tensor_type.elem_type for value in carried}
+    return bool(kinds & (_FLOATS | {TensorProto.UNDEFINED}))
 
 
 def small_enough(outcome: Outcome) -> bool:

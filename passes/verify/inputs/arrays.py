@@ -7,6 +7,9 @@
 * `whole`: 1 and 2, which a Cast makes small sizes, counts and repeats of;
 * `special`: NaN, infinities, both zeros, denormals and, where asked, the extremes, mixed with
   moderate numbers;
+* `large`, `small`: all of one magnitude;
+* `offset`: a large number, and little besides;
+* `denormal`: dyadic numbers as small as sums of them are exact;
 * whole numbers come by one of `INT_STYLES`, since they may be data, indices, sizes or axes.
 """
 
@@ -22,9 +25,22 @@ from onnx import TensorProto, helper
 
 from passes.verify.executor import Array
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
+from passes.verify.inputs.uses import Use, are_data, are_trips
 
-Style = Literal["exact", "moderate", "wide", "mentioned", "whole", "special"]
-IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one"]
+Style = Literal[
+    "exact",
+    "moderate",
+    "wide",
+    "mentioned",
+    "whole",
+    "special",
+    "large",
+    "small",
+    "offset",
+    "denormal",
+]
+Flags = Literal["mixed", "on", "off", "rows"]
+IntStyle = Literal["small", "below", "zeros", "ones", "sizes", "permutation", "minus one", "end"]
 INT_STYLES: tuple[IntStyle, ...] = (
     *("small", "below", "zeros", "sizes", "ones", "permutation", "minus one"),
 )
@@ -32,6 +48,12 @@ INT_STYLES: tuple[IntStyle, ...] = (
 DYADIC = (-2.0, -1.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 1.0, 2.0)
 WHOLE = (1.0, 2.0)
 STRINGS = ("", "a", "B", "é", "日本", "a b", "\n", "0", "-1", "a")
+#: The magnitudes of numbers that are alike.
+_LARGE, _SMALL, _OFFSET = 100.0, 2.0**-10, 1000.0
+#: The trip counts of cases, in their order.
+_TRIPS = (3, 2, 4, 1, 7, 8, 9, 0, 5, 17, 6)
+#: Whole numbers that other types lack, and floats round.
+_BEYOND = (2**24 + 1, 2**31 - 1, 2**31, 2**32, 2**53 + 1)
 #: The share of special values among the numbers of a special draw.
 _SHARE = 0.5
 
@@ -39,7 +61,8 @@ _SHARE = 0.5
 @dataclass(frozen=True)
 class Manner:
     """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one;
-    `mentioned` are constants of the models.
+    `mentioned` are constants of the models, `uses` what the model makes of the array,
+    and `turn` is the place of the case among all.
 
     `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
     overflow elsewhere than the original, so there they prove nothing.
@@ -50,6 +73,9 @@ class Manner:
     sizes: tuple[int, ...] = ()
     extremes: bool = True
     mentioned: Mentioned = NOTHING
+    flags: Flags = "mixed"
+    uses: frozenset[Use] | None = None
+    turn: int = 0
 
 
 def numpy_dtype(elem_type: int) -> np.dtype[Any]:
@@ -75,7 +101,7 @@ def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner
         )
     dtype = numpy_dtype(elem_type)
     if dtype.kind == "b":
-        return rng.integers(0, 2, shape).astype(bool).reshape(shape)
+        return _flags(rng, shape, manner.flags)
     if dtype.kind == "c":
         result = np.empty(shape, dtype)
         for part in (result.real, result.imag):
@@ -84,6 +110,18 @@ def array(rng: np.random.Generator, elem_type: int, shape: Sequence[int], manner
     if is_float(dtype):
         return _floats(rng, dtype, shape, manner)
     return _ints(rng, dtype, shape, manner)
+
+
+def _flags(rng: np.random.Generator, shape: tuple[int, ...], flags: Flags) -> Array:
+    """Bools: any, all or none of them hold, or so by rows."""
+    drawn = rng.integers(0, 2, shape).astype(bool).reshape(shape)
+    if flags in ("on", "off"):
+        return np.full(shape, flags == "on")
+    if flags == "rows" and shape:
+        rows = drawn.reshape(-1, shape[-1]) if drawn.size else drawn.reshape(0, 1)
+        rows[0::3], rows[1::3] = False, True
+        return rows.reshape(shape)
+    return drawn
 
 
 def specials(dtype: np.dtype[Any], *, extremes: bool) -> Array:
@@ -106,8 +144,19 @@ def _floats(
         if manner.style == "whole":
             return np.asarray(rng.choice(np.array(WHOLE), size=shape)).astype(dtype)
         values = np.asarray(rng.standard_normal(shape)).astype(dtype)
-    if manner.style == "moderate":
-        return values
+    with np.errstate(all="ignore"):
+        match manner.style:
+            case "moderate":
+                return values
+            case "large" | "small":
+                scale = _LARGE if manner.style == "large" else _SMALL
+                return _cast(np.sign(values) * (1 + rng.random(shape)) * scale, dtype)
+            case "offset":
+                return _cast(_OFFSET + values.astype(np.float64) / 2, dtype)
+            case "denormal":
+                info = ml_dtypes.finfo(dtype)
+                least = float(info.smallest_subnormal) * 2.0 ** max(0, info.nmant - 3)
+                return _cast(rng.choice(np.array(DYADIC), size=shape) * least, dtype)
     if manner.style == "wide":
         scales = 10.0 ** rng.integers(-6, 7, shape)
         return _cast(values.astype(np.float64) * scales, dtype)
@@ -142,13 +191,51 @@ def _ints(
     if manner.style == "mentioned" and manner.ints == "small" and whole:
         near = [number + step for number in whole for step in (-1, 0, 1)]
         values = rng.choice(np.array(near, object), shape)  # one past int64 would make all floats
-    if manner.style == "special" and manner.extremes and _are_data(dtype, shape):
-        values = _mixed(
-            rng, values.astype(object), np.array([low, high, low + 1, high - 1], object)
-        )
+    single = int(np.prod(shape)) == 1
+    plain = manner.style not in ("wide", "mentioned")
+    harmless = are_data(manner.uses) and manner.ints == "small"
+    if manner.flags != "mixed" and len(shape) > 1 and harmless:
+        values = _flags(rng, shape, manner.flags).astype(np.int64)
+    elif manner.style == "special" and harmless:
+        values = _ends(rng, dtype, shape, manner.turn)
+    elif manner.style == "special" and manner.extremes and _are_data(dtype, shape):
+        ends = np.array([low, high, low + 1, high - 1], object)
+        values = _mixed(rng, values.astype(object), ends)
+    elif manner.style == "wide" and harmless and dtype.itemsize >= 4:
+        bits = dtype.itemsize * 8 - 1
+        raw = rng.integers(-(2**bits), 2**bits - 1, shape, endpoint=True)
+        values = raw >> rng.integers(0, bits, shape)
+    elif single and manner.ints == "small" and are_trips(manner.uses) and plain:
+        values = np.full(shape, _TRIPS[manner.turn % len(_TRIPS)])
+    elif single and harmless and plain:
+        size = int(rng.choice(np.array(manner.sizes or (1,))))
+        values = np.full(shape, (values.item(), -1 - values.item(), size)[manner.turn % 3])
     if low == 0:  # unsigned
         values = np.where(values < 0, -values, values)
     return np.asarray(np.clip(values, low, high)).astype(dtype).reshape(shape)
+
+
+def _ends(
+    rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...], turn: int
+) -> Array:
+    """The ends of a dtype, and what narrower types lack; a single element by the `turn`."""
+    low, high = int(ml_dtypes.iinfo(dtype).min), int(ml_dtypes.iinfo(dtype).max)
+    beyond = [sign * number for sign in (1, -1) for number in _BEYOND]
+    others = [low + 1, high - 1, *(number for number in beyond if low <= number <= high)]
+    odd = np.array([high, low, *rng.permutation(np.array(others, object))], object)
+    size = int(np.prod(shape))
+    return np.resize(np.roll(odd, turn) if size == 1 else rng.permutation(odd[:size]), shape)
+
+
+def _from_the_end(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner) -> Array:
+    """Positions that count from the end of an axis, which has one of the sizes."""
+    sizes = sorted({size for size in manner.sizes if size > 0}, reverse=True) or [1]
+    size = sizes[manner.turn % len(sizes)]
+    values = -1 - rng.integers(0, size, shape)
+    if values.size > 1:
+        values = values.flatten()
+        values[rng.integers(values.size)] = -size
+    return np.asarray(values).reshape(shape)
 
 
 def _mixed(rng: np.random.Generator, values: Array, odd: Array) -> Array:
@@ -175,6 +262,8 @@ def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner
             if not shape:
                 return np.zeros(shape, np.int64)
             return rng.permuted(np.broadcast_to(np.arange(shape[-1]), shape), axis=-1)
+        case "end":
+            return _from_the_end(rng, shape, manner)
         case "zeros" | "ones" | "minus one":
             return np.full(shape, {"zeros": 0, "ones": 1, "minus one": -1}[manner.ints])
 

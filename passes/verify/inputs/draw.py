@@ -23,6 +23,7 @@ from passes.verify.inputs.dims import Dims
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
+from passes.verify.inputs.uses import Uses, are_indices
 
 #: Larger than any dim that is drawn.
 _NO_INDEX = 1_000_000
@@ -114,13 +115,16 @@ class Case:
 @dataclass(frozen=True)
 class Drawer:
     """The inputs to draw, with what is known of them. `mentioned` are constants of the models,
-    `needs` what their sizes turned out to be: the first attempt at a case goes by them."""
+    `uses` what the model makes of the inputs, `steady`: no floats grow in a loop, and `needs` what
+    their sizes turned out to be: the first attempt at a case goes by them."""
 
     inputs: tuple[ValueInfoProto, ...]
     seed: int = 0
     hints: Mapping[str, Hint] = field(default_factory=dict)
     extremes: bool = True
     mentioned: Mentioned = NOTHING
+    uses: Uses = field(default_factory=dict)
+    steady: bool = False
     needs: Needs | None = None
 
     def plans(self) -> list[Plan]:
@@ -136,6 +140,8 @@ class Drawer:
             numbers=self.mentioned.numbers,
             strings=bool(self.mentioned.strings) and self._has_strings(),
             unnamed=dims.unnamed,
+            indices=any(map(are_indices, self.uses.values())),
+            steady=self.steady,
         )
 
     def _has_strings(self) -> bool:
@@ -208,11 +214,13 @@ class Drawer:
         drawn = dict(fixed)
         for value in self.inputs:
             if value.name not in fixed:
-                drawn[value.name] = self._value(rng, value, plan, attempt, dims, sizes)
+                drawn[value.name] = self._value(
+                    rng, value, plan, attempt, dims, sizes, plan.turn + salt
+                )
         feeds = {value.name: drawn[value.name] for value in self.inputs}
         if plan.padding:
             feeds = self._pad(feeds, dims)
-        return Case(feeds, plan.kind, plan.style == "exact" and not fixed, plan.label)
+        return Case(feeds, plan.kind, plan.style in ("exact", "denormal") and not fixed, plan.label)
 
     def _hint(self, name: str) -> Hint:
         return self.hints.get(name, Hint())
@@ -231,6 +239,7 @@ class Drawer:
         attempt: Attempt,
         dims: Dims,
         sizes: Mapping[str, int],
+        turn: int,
     ) -> Value:
         hint = self._hint(value.name)
         if plan.skew and value.name in self._skewed(plan.skew, dims):
@@ -245,9 +254,14 @@ class Drawer:
             mode = attempt.lengths if plan.lengths == "ragged" else plan.lengths
             return _bounded(rng, value, hint, mode, shape, sizes)
         ints = attempt.ints or INT_STYLES[rng.integers(len(INT_STYLES))]
+        uses = self.uses.get(value.name)
+        if plan.from_end and are_indices(uses):
+            ints = "end"
         all_sizes = tuple(size for name in dims.of for size in dims.shape(name, sizes))
         style = "whole" if attempt.whole and plan.kind == "ordinary" else plan.style
-        manner = Manner(style, ints, all_sizes, self.extremes, self.mentioned)
+        manner = Manner(
+            style, ints, all_sizes, self.extremes, self.mentioned, plan.flags, uses, turn
+        )
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)
 

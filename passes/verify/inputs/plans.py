@@ -7,11 +7,11 @@ of the same.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
-from passes.verify.inputs.arrays import IntStyle, Style
+from passes.verify.inputs.arrays import Flags, IntStyle, Style
 
 Kind = Literal["given", "natural", "ordinary", "edge", "special", "override", "invalid"]
 Lengths = Literal["ragged", "with empty", "positive", "full", "empty", "too long", "negative"]
@@ -22,12 +22,15 @@ LARGER = (7, 5, 9, 11, 8, 13)
 NEAR_17 = (17, 19, 13, 23, 11, 29)
 #: Whole blocks.
 BLOCKS = (8, 16, 12, 24, 4, 32)
-#: One size that no block holds.
-_LONG = 67
+#: A size that no block holds; and one beyond 128, which with one of `NEAR_17` makes more than 2,000
+#: elements: not where floats are carried through a loop, since errors and numbers grow in it.
+_LONG, _LONGEST = 67, 131
 #: Pairs of symbols that are tried equal, also both 0, and one as twice the other.
 _PAIRS = 6
 #: Numbers of the model beyond which sizes are tried, and the largest such number.
 _THRESHOLDS, _LARGEST_THRESHOLD = 4, 64
+#: How many sizes indices that count from the end are drawn for.
+_AXES = ("one", "another", "a third")
 #: Ranks tried where the rank is unknown.
 RANKS = (2, 1, 3, 0)
 
@@ -38,7 +41,9 @@ class Plan:
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
     behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
-    sequences, `present` whether optionals hold a value.
+    sequences, `present` whether optionals hold a value. `flags` is how bools are drawn, and whole
+    numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the plan
+    among all.
     """
 
     kind: Kind
@@ -51,6 +56,9 @@ class Plan:
     skew: str = ""
     items: int = 2
     present: bool = True
+    flags: Flags = "mixed"
+    from_end: bool = False
+    turn: int = 0
 
     def size(self, place: int) -> int:
         """The size of the symbol at `place` in the order of the signature."""
@@ -99,13 +107,17 @@ def plans(
     numbers: Sequence[float] = (),
     strings: bool = False,
     unnamed: Collection[str] = (),
+    indices: bool = False,
+    steady: bool = False,
 ) -> list[Plan]:
     """The plans for a model with these symbolic dims.
 
     `lengths`: an input holds lengths of another's rows; `containers`: one is a sequence or
     an optional; `shared` are symbols that several inputs must agree on; `numbers` are constants
     that the models mention, and `strings` whether they mention strings that an input may hold;
-    `unnamed` are symbols of dims without a name, which may be fixed.
+    `unnamed` are symbols of dims without a name, which may be fixed; `indices`: an input holds
+    indices that may count from the end; `steady`: no floats are carried through
+    a loop.
     """
     result = [
         Plan("ordinary", "exact values"),
@@ -136,14 +148,47 @@ def plans(
         result.append(Plan("edge", "empty sequences", items=0))
         result.append(Plan("edge", "optionals without value", present=False, items=1))
     result += [
-        Plan("ordinary", "moderate values again", style="moderate", lengths="positive", items=3),
-        Plan("special", "special values again", LARGER, style="special"),
-        Plan("special", "special values, full", LARGER, lengths="full", style="special"),
+        Plan("special", "large values alike", style="large"),
+        Plan("special", "a small spread", LARGER, style="offset"),
+        Plan("special", "small values alike", style="small"),
         *(
-            Plan("ordinary", f"exact values {count}", lengths="positive", items=count)
-            for count in (3, 4)
+            Plan("edge", label, from_end=True)
+            for label in (f"indices from the end of {axis} axis" for axis in _AXES)
+            if indices
         ),
+        Plan(
+            "ordinary",
+            "moderate values again",
+            style="moderate",
+            lengths="positive",
+            items=3,
+            flags="on",
+        ),
+        Plan("special", "special values again", LARGER, style="special", flags="off"),
+        Plan("ordinary", "exact values 3", lengths="positive", items=3, flags="rows"),
+        Plan("special", "denormals", style="denormal"),
     ]
+    if lengths:
+        result.append(
+            Plan("special", "special values, full", LARGER, lengths="full", style="special")
+        )
+    if containers:
+        result.append(Plan("ordinary", "exact values 4", lengths="positive", items=4))
+    if symbols:
+        result += _long(symbols, steady=steady)
+    return [replace(plan, turn=turn) for turn, plan in enumerate(result)]
+
+
+def _long(symbols: Sequence[str], *, steady: bool) -> list[Plan]:
+    """One symbol that is long, the others ordinary or 1."""
+    size, others = (_LONGEST, NEAR_17) if steady else (_LONG, ORDINARY)
+    alone = "" if len(symbols) == 1 else ", others 1"
+    result = [
+        Plan("edge", f"{symbol} = {size}{alone}", (1,), ((place, size),))
+        for place, symbol in enumerate(symbols[:3])
+    ]
+    if len(symbols) > 1:
+        result.append(Plan("edge", f"{symbols[0]} = {size}", others, ((0, size),)))
     return result
 
 
@@ -164,10 +209,6 @@ def _sizes(symbols: Sequence[str], unnamed: Collection[str]) -> list[Plan]:
         ),
         Plan("edge", "all sizes 0", (0,)),
         *_pairs(symbols, unnamed),
-        *(
-            Plan("edge", f"{symbols[position]} = {_LONG}", fixed=((position, _LONG),))
-            for position in places[:3]
-        ),
     ]
 
 
