@@ -144,3 +144,19 @@ def test_the_mask_of_an_attention_is_as_long_as_the_past_and_the_keys(kind: str)
             y, nk, nv = Attention (q, k, v, m, pk, pv)
         }}"""
     assert verdict(text, 22) == "verified"
+
+
+@pytest.mark.parametrize(
+    ("opset", "more", "node"),
+    [
+        (24, "int64[1] n", "y = Attention <is_causal = 1> (q, k, v, , , , n)"),
+        (23, "float[2,4] m", "y = Attention <is_causal = 1> (q, k, v, m)"),
+    ],
+)
+def test_scores_of_an_attention_that_overflow(opset: int, more: str, node: str) -> None:
+    text = f"""
+        <ir_version: 11, opset_import: ["" : {opset}]>
+        g (float[1,2,2,8] q, float[1,2,4,8] k, float[1,2,4,8] v, {more}) => (float[1,2,2,8] y) {{
+            {node}
+        }}"""
+    assert verdict(text, 13) == "verified"
