@@ -164,7 +164,12 @@ def session_of(command: str, opset: int | None, own: RuleOptions, options: Optio
     assume = tuple(options.get("assume", ()))
     if not set(assume) <= set(Assumption):
         raise ValueError(f"assume is {list(assume)}, not among {', '.join(Assumption)}")
-    own = replace(own, assume=assume, robust=options.get("robust", False))
+    own = replace(
+        own,
+        assume=assume,
+        robust=options.get("robust", False),
+        for_onnxruntime=release is not None,
+    )
     if release is not None and PIPELINES[command].down:
         own = replace(own, ir_version=release.ir_version)
     progress = options.get("progress")
