@@ -54,6 +54,9 @@ def _given_by_all(model: ModelProto) -> _Given:
     return found
 
 
+#: Why a node is refused in a function that only knows of what its calls give.
+_OPEN_IN_FUNCTION = ("attribute-reference", "not-constant", "unknown-rank", "unknown-type")
+
 _INTS = AttributeProto.INTS  # what an empty list is one of
 
 #: The attribute of Constant-12 that may refer to an attribute of a function, by its type.
@@ -189,7 +192,9 @@ class Conversion:
 
     def refused(self, code: str, sentence: str) -> Refused:
         """The refusal of this node, to be raised; `code` is one that `opset` documents."""
-        return Refused(code, sentence, (self.path,))
+        may_be_known = code in _OPEN_IN_FUNCTION and self.site.in_function
+        way = "; convert --inline all does without the function" if may_be_known else ""
+        return Refused(code, sentence + way, (self.path,))
 
     # -- what it makes ---------------------------------------------------------------------
 
