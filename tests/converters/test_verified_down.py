@@ -32,6 +32,29 @@ def test_float16_is_normalized_in_the_type_of_stash_type(opset: int, size: int, 
     assert verdict(HALVES.format(opset=opset, size=size, node=node), 13) == "verified"
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("double", ""), ("double", ", stash_type = 10"), ("float", ", stash_type = 16")],
+)
+@pytest.mark.parametrize(
+    ("node", "attribute", "size", "more"),
+    [
+        ("GroupNormalization", "num_groups = 2", 4, ", s"),
+        ("LayerNormalization", "axis = 2", 8, ""),
+        ("RMSNormalization", "axis = 2", 8, ""),
+    ],
+)
+def test_what_is_normalized_in_a_narrower_type_is_no_more_precise_than_that(
+    node: str, attribute: str, size: int, more: str, kind: str, attributes: str
+) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g ({kind}[3,4,8] x, {kind}[{size}] s) => ({kind}[3,4,8] y) {{
+            y = {node} <{attribute}{attributes}> (x, s{more})
+        }}"""
+    assert verdict(text, 13) == "verified"
+
+
 def test_mean_and_deviation_of_a_layer_have_the_type_of_stash_type() -> None:
     text = """
         <ir_version: 10, opset_import: ["" : 17]>
