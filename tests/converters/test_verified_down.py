@@ -183,3 +183,16 @@ def test_scores_of_an_attention_that_overflow(opset: int, more: str, node: str) 
             {node}
         }}"""
     assert verdict(text, 13) == "verified"
+
+
+@pytest.mark.parametrize("size", ["H", "16"])
+@pytest.mark.parametrize("attribute", ["", ", interleaved = 1"])
+def test_part_of_a_head_of_unknown_size_is_rotated(size: str, attribute: str) -> None:
+    """Also in an empty batch."""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (float[B,5,{size}] x, float[9,2] c, float[9,2] s, int64[B,5] p)
+            => (float[B,5,{size}] y) {{
+            y = RotaryEmbedding <num_heads = 2, rotary_embedding_dim = 4{attribute}> (x, c, s, p)
+        }}"""
+    assert verdict(text, 13) == "verified"
