@@ -19,6 +19,7 @@ from passes.choices import RuleOptions, Verifying
 from passes.dims import as_given, with_fixed_dims
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
+from passes.engine.folded import drop_folded
 from passes.engine.full_check import invalidated
 from passes.engine.pipelines import PIPELINES, Phase, steps_of
 from passes.engine.plugins import rule
@@ -278,6 +279,8 @@ class Session:
         if "inline-function" in phase.rules:
             return _inlined(model, options, engine)
         rounds = engine.fixpoint(model)
+        if target is not None:
+            drop_folded(rounds[-1])
         if target is not None and not rounds[-1].refused and not _at_opset(model, target):
             rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
         return rounds
