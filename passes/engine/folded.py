@@ -12,6 +12,7 @@ from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.ir.model import Model
+from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 
 
@@ -51,17 +52,19 @@ def _is_among(node: NodeProto, names: set[str]) -> bool:
 
 
 def _read_as_fixed(rewritten: Rewritten) -> Iterator[str]:
-    """The values that a conversion read, computed by other nodes from constants."""
+    """The values that a conversion read, computed by other nodes before the model runs."""
     if rewritten.rule.name == "opset":
         yield from (name for node in rewritten.edit.context for name in node.output)
 
 
 def _collect(model: Model, scope: Scope, name: str, found: set[str]) -> None:
-    """Add what is computed for a value, from constants alone."""
+    """Add what is computed for a value, from constants and sizes alone."""
     home = model.home(scope, name) if name else None
     node = model.producer(home.owner, name) if home else None
     if home is None or node is None or name in found:
         return
     found.update(filter(None, node.output))
+    if op_of(node) == "Shape":  # what it reads is no constant
+        return
     for read in node.input:
         _collect(model, home, read, found)

@@ -51,3 +51,31 @@ def test_what_was_unread_before_is_no_business_of_the_conversion() -> None:
     text = SQUEEZED.format(outputs="float[2,1,3] y", nodes="y = Neg (x)")
     with pytest.raises(passes.NotProduced, match="before opset 9 no op tells where"):
         passes.convert(parser.parse_model(text), opset=8)
+
+
+@pytest.mark.parametrize("slice_", ["", "<start = 0>", "<start = -2, end = 5>"])
+def test_known_sizes_are_fixed_too(slice_: str) -> None:
+    text = f"""
+        <ir_version: 8, opset_import: ["" : 15]>
+        g (float[2,3] x, float[2,1] y) => (float[2,3] z) {{
+            s = Shape {slice_} (x)
+            z = Expand (y, s)
+        }}"""
+    result = passes.convert(parser.parse_model(text), opset=7)
+    assert result.report.checked.verdict == "verified"
+    assert [node.op_type for node in result.model.graph.node] == ["Tile"]
+
+
+def test_what_a_loop_carries_may_change_its_size() -> None:
+    text = """
+        <ir_version: 8, opset_import: ["" : 13]>
+        g (int64 n, float[2,3] x, float[2,1] y) => (float[2,3] z) {
+            z = Loop (n, "", x) <body = b (int64 i, bool go, float[2,3] v)
+                => (bool on, float[2,3] w) {
+                    on = Identity (go)
+                    s = Shape (v)
+                    w = Expand (y, s)
+                }>
+        }"""
+    with pytest.raises(passes.NotProduced, match="Expand takes the shape from 's'"):
+        passes.convert(parser.parse_model(text), opset=7)
