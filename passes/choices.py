@@ -96,6 +96,8 @@ class RuleOptions:
     ir_version: int | None = None
     #: Metadata that the IR version cannot hold is dropped.
     drop_metadata: bool = False
+    #: A release of onnxruntime was named: what goes down to an older opset needs its kernels.
+    for_onnxruntime: bool = False
     allow_reassociation: bool = False
     #: The model is to have no control flow.
     flat: bool = False

@@ -16,6 +16,7 @@ from passes.check_output import checks_of, refuse_taken, with_check_output
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import Cleaner, name_nodes
 from passes.engine.fixpoint import Engine, settle
+from passes.engine.folded import drop_folded
 from passes.engine.full_check import invalidated
 from passes.engine.plugins import rule
 from passes.engine.rounds import Round
@@ -226,13 +227,10 @@ class Session:
         rules = [rule(name) for name in phase.rules]
         engine = Engine(rules, target, options, self.progress, clean)
         rounds = phase.rounds(model, options, engine.fixpoint)
-        if (
-            rounds
-            and target is not None
-            and not rounds[-1].refused
-            and not _at_opset(model, target)
-        ):
-            rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
+        if rounds and target is not None:
+            drop_folded(rounds[-1])
+            if not rounds[-1].refused and not _at_opset(model, target):
+                rounds[-1].proto = _stamped(rounds[-1].proto, model.proto, target)
         return rounds
 
     def _report(

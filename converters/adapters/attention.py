@@ -119,9 +119,13 @@ def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     if rank == _WITHOUT_HEADS:
         heads = ctx.attribute(node, "num_heads", 0)
         hidden = (ctx.dims_of(x) or (None,))[-1]
-        size = hidden // heads if heads and isinstance(hidden, int) else -1
-        size = size if is_part else 2 * pairs  # no -1 where it can be helped: x may be empty
-        split, heads_axis = new.op("Reshape", x, new.ints(0, 0, heads, size)), 2
+        if is_part and not isinstance(hidden, int):  # a size of -1 fails where x is empty
+            whole = new.op("Gather", new.op("Shape", x), new.ints(2), axis=0)
+            size = new.op("Div", whole, new.ints(heads))
+            shape = new.op("Concat", new.ints(0, 0, heads), size, axis=0)
+        else:
+            shape = new.ints(0, 0, heads, hidden // max(1, heads) if is_part else 2 * pairs)
+        split, heads_axis = new.op("Reshape", x, shape), 2
     turned = new.op("Slice", split, axes=[3], starts=[0], ends=[2 * pairs]) if is_part else split
     axis = 4 if ctx.attribute(node, "interleaved", 0) else 3
     both = [pairs, 2] if axis == 4 else [2, pairs]

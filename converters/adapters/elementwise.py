@@ -202,9 +202,6 @@ def extreme_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 @adapter_down("Mean", 8)
 def of_one_shape_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Inputs are broadcast first: zeros of their common shape are subtracted."""
-    if op_of(node) in ("Max", "Min") and ctx.known_elem_type(node.input[0]) != TensorProto.FLOAT:
-        sentence = f"onnxruntime has no {op_of(node)}-6 of any other type than float"
-        raise ctx.refused("no-equivalent", sentence)
     first, *others = [ctx.dims_of(name) for name in node.input]
     if not others or (
         first is not None and None not in first and all(one == first for one in others)

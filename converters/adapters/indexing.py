@@ -11,7 +11,6 @@ from onnx import NodeProto, TensorProto, helper
 from converters.steps import adapter, adapter_down, identical, refusal_down
 from converters.writing.conversion import Conversion
 from converters.writing.index_arithmetic import (
-    are_distinct,
     axis_from_front,
     from_front,
     in_flat_elements,
@@ -22,7 +21,6 @@ from converters.writing.index_arithmetic import (
     whole,
 )
 from converters.writing.replacement import Replacement
-from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of
 
 # -- TopK ----------------------------------------------------------------------------------
@@ -185,39 +183,6 @@ for _op in ("ScatterElements", "ScatterND"):
     identical(_op, 13)
     identical(_op, 16, because="reduction is new; by default nothing is reduced")
     identical(_op, 18)  # the reductions max and min are new
-
-_REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"}}
-
-
-def _unreduced(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is at the indices is gathered, reduced with the updates and put back, where no two
-    updates go to one place."""
-    reduction = ctx.attribute(node, "reduction", "none")
-    op = _REDUCTIONS[ctx.version + 1].get(reduction)
-    if op is None:
-        return [node]
-    data, indices, updates = node.input
-    elements = op_of(node) == "ScatterElements"
-    axis = axis_from_front(node, ctx, data, 0) if elements else None
-    if not are_distinct(ctx, indices, data, axis):
-        raise ctx.refused(
-            "no-equivalent",
-            f"{op_of(node)} reduces with {reduction!r}, which came with opset {ctx.version + 1}, "
-            "and two updates may go to one place",
-        )
-    new = Replacement(node, ctx)
-    if elements:
-        there = new.op("GatherElements", data, indices, axis=axis)
-    else:
-        there = new.op("GatherND", data, indices)
-    reduced = new.op(op, there, updates)
-    new.adopt(ctx.changed(node, inputs=[data, indices, reduced], without=["reduction"]))
-    return new.nodes
-
-
-for _op in ("ScatterElements", "ScatterND"):
-    for _version in _REDUCTIONS:
-        adapter_down(_op, _version)(_unreduced)
 
 
 @adapter_down("ScatterElements", 11)

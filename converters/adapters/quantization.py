@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from converters.steps import adapter, adapter_down, expanded, identical
 from converters.writing.conversion import Conversion
 from converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
+from passes.onnxruntime.element_types import signature
 from passes.types.value_types import elem_type_of
 
 identical("DequantizeLinear", 13, because="axis is new, and a scalar scale has none")
@@ -110,21 +112,32 @@ def quantize_linear_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return _with_one_scale(node, ctx) or _quantize(node, ctx)
 
 
+@adapter_down("DequantizeLinear", 28)
+@adapter_down("DequantizeLinear", 25)
+def dequantize_linear_27_and_24(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """Fixed numbers of a type that is new are stored in a wider one."""
+    node = _stored_wider(node, ctx)
+    return _dequantize(node, ctx) if _is_of_floats(node, ctx) else [node]
+
+
 @adapter_down("DequantizeLinear", 23, exact=False)
 def dequantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """`output_dtype` becomes the type of the scale."""
+    """`output_dtype` becomes the type of the scale, fixed numbers of 4 bits are stored as float."""
+    node = _stored_wider(node, ctx)
     x, scale, *zero = node.input
     plain = ctx.changed(node, without=["output_dtype"])
     to = ctx.attribute(node, "output_dtype", 0)
-    if not to or ctx.known_elem_type(scale) == to:
-        return [plain]
-    cast = ctx.node("Cast", [scale], to=to)
-    return [cast, ctx.changed(plain, inputs=[x, *cast.output, *zero])]
+    casts = []
+    if to and ctx.known_elem_type(scale) != to:
+        casts = [ctx.node("Cast", [scale], to=to)]
+        plain = ctx.changed(plain, inputs=[x, *casts[0].output, *zero])
+    return [*casts, *(_dequantize(plain, ctx) if _is_of_floats(plain, ctx) else [plain])]
 
 
 @adapter_down("DequantizeLinear", 21)
 def dequantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Blocks, and integers of 16 bits, become arithmetic."""
+    """Blocks, and integers of 16 bits, become arithmetic; fixed ones of 4 bits become 8 bits."""
+    node = _stored_wider(node, ctx)
     known = (*_BYTES, TensorProto.INT32, *_FLOAT8)
     if ctx.attribute(node, "block_size", 0) or ctx.known_elem_type(node.input[0]) not in known:
         return _dequantize(node, ctx)
@@ -133,7 +146,11 @@ def dequantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
 
 @adapter_down("DequantizeLinear", 19)
 def dequantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """The scale is float, and so is the result, which is cast to what it was."""
+    """The scale is float, and so is the result, which is cast to what it was; fixed numbers of
+    float8 are stored as float."""
+    node = _stored_wider(node, ctx)
+    if _is_of_floats(node, ctx):
+        return _dequantize(node, ctx)
     x, scale, *zero = node.input
     elem_type = ctx.known_elem_type(scale)
     if elem_type == TensorProto.FLOAT:
@@ -199,13 +216,45 @@ def _dequantize(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     new = _Integers(node, ctx)
     x, scale, *zero = node.input
     to = ctx.known_elem_type(scale)
-    wide = TensorProto.FLOAT if ctx.known_elem_type(x) in _FLOAT8 else TensorProto.INT32
+    is_float = _is_of_floats(node, ctx) or ctx.known_elem_type(x) in _FLOAT8
+    wide = TensorProto.FLOAT if is_float else TensorProto.INT32
     value = new.op("Cast", x, to=wide)
     if any(zero):
         value = new.op("Sub", value, new.op("Cast", new.spread(zero[0]), to=wide))
     value = new.op("Cast", value, to=TensorProto.FLOAT)
     factor = new.op("Cast", new.spread(scale), to=TensorProto.FLOAT)
     return new.last("Cast", new.op("Mul", value, factor), to=to)
+
+
+def _stored_wider(node: NodeProto, ctx: Conversion) -> NodeProto:
+    """A DequantizeLinear of fixed numbers, in a wider type where the target does not take theirs:
+    integers as such of 8 bits, others as float, which it does not take, either."""
+    x, scale, *zero = node.input
+    elem_type = ctx.known_elem_type(x)
+    taken = signature("DequantizeLinear", ctx.site.target)
+    if elem_type not in _STORED or (taken and elem_type in taken.inputs[0].valid):
+        return node
+    numbers = [ctx.stored(name) for name in (x, *filter(None, zero))]
+    if any(array is None for array in numbers):
+        return node
+    wide = [ctx.value(np.asarray(array).astype(_STORED[elem_type]), x) for array in numbers]
+    return ctx.changed(node, inputs=[wide[0], scale, *wide[1:]])
+
+
+_STORED: Mapping[int, npt.DTypeLike] = {
+    TensorProto.INT2: np.int8,
+    TensorProto.INT4: np.int8,
+    TensorProto.UINT2: np.uint8,
+    TensorProto.UINT4: np.uint8,
+    TensorProto.FLOAT4E2M1: np.float32,
+    TensorProto.FLOAT6E2M3: np.float32,
+    TensorProto.FLOAT6E3M2: np.float32,
+    **dict.fromkeys(_FLOAT8, np.float32),
+}
+
+
+def _is_of_floats(node: NodeProto, ctx: Conversion) -> bool:
+    return ctx.known_elem_type(node.input[0]) == TensorProto.FLOAT
 
 
 @adapter_down("MatMulInteger", 10)

@@ -13,6 +13,7 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto
 from converters.writing.made import Made
 from passes.analysis.integers.computed import computed
 from passes.ir import scope as scoping
+from passes.ir.constants import Constants
 from passes.ir.operators import called_key, function_key, op_of
 from passes.rule import Refused, Site, Slot
 from passes.types.value_types import Dim, dims_of, elem_type_of
@@ -53,6 +54,9 @@ def _given_by_all(model: ModelProto) -> _Given:
         called.add(key)
     return found
 
+
+#: Why a node is refused in a function that only knows of what its calls give.
+_OPEN_IN_FUNCTION = ("attribute-reference", "not-constant", "unknown-rank", "unknown-type")
 
 _INTS = AttributeProto.INTS  # what an empty list is one of
 
@@ -117,6 +121,14 @@ class Conversion:
         else:
             self.made.reads_model = True
         return self.site.constant(name) if name else None
+
+    def stored(self, name: str) -> npt.NDArray[Any] | None:
+        """The value of `name` where it is fixed, of any size: weights, too."""
+        if name in self.made.constants:
+            return self.made.constants[name]
+        self.made.reads_model = True
+        tensor = Constants(self.site.model, self.site.scope).tensor(name)
+        return None if tensor is None else self.site.model.read(tensor)
 
     def refers(self, node: NodeProto, name: str) -> bool:
         """Whether an attribute stands for one of the function, so its value is not known."""
@@ -189,7 +201,9 @@ class Conversion:
 
     def refused(self, code: str, sentence: str) -> Refused:
         """The refusal of this node, to be raised; `code` is one that `opset` documents."""
-        return Refused(code, sentence, (self.path,))
+        may_be_known = code in _OPEN_IN_FUNCTION and self.site.in_function
+        way = "; convert --inline all does without the function" if may_be_known else ""
+        return Refused(code, sentence + way, (self.path,))
 
     # -- what it makes ---------------------------------------------------------------------
 

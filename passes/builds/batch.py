@@ -113,7 +113,7 @@ def _opened(results: Path | None) -> Iterator[IO[str] | None]:
         yield None
         return
     try:
-        file = open(results, "w", encoding="utf-8")
+        file = open(results, "w", encoding="utf-8")  # noqa: SIM115 (closed below)
     except OSError as error:
         raise CannotWrite(f"{results}: cannot be written ({error.strerror})") from error
     try:

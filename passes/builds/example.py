@@ -11,7 +11,8 @@ _TEXT = """\
 # Files, folders, or patterns; ** stands for any folders.
 models = [{models}]
 
-# {{stem}}, {{name}} and {{suffix}} are of the model's file, {{folder}} is its folder, {{opset}} the opset written.
+# {{stem}}, {{name}} and {{suffix}} are of the model's file, {{folder}} is its folder below the one
+# that all models are in, {{opset}} the opset of the outcome.
 output = "build/{{folder}}/{{name}}"
 
 # The pipeline that is run unless `passes run PIPELINE` names another.

@@ -68,7 +68,7 @@ class _Worker(Generic[_Ask]):
     errors: BinaryIO = field(init=False)
 
     def __post_init__(self) -> None:
-        self.errors = tempfile.TemporaryFile()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (closed by kill)
         self.process = subprocess.Popen(
             [sys.executable, "-m", self.module],
             stdin=subprocess.PIPE,

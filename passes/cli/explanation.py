@@ -9,7 +9,8 @@ SESSION_CODES = {
     "type-not-taken": (
         "an operator that the rewrite needs does not take the element type of a value at this "
         "opset, or no kernel of onnxruntime does, which runs the original; and no Cast to a wider "
-        "type and back does the same"
+        "type and back does the same. On the way to an older opset a kernel may be missing, unless "
+        "--for names a release"
     ),
     "too-deep": (
         "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "

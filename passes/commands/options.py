@@ -114,7 +114,8 @@ class Options(Executing, Converting):
         """What the rules are given: the options that they have, by name, as far as one is said."""
         known = {option.name for option in fields(RuleOptions)}
         own = {option.name: getattr(self, option.name) for option in fields(self)}
-        return RuleOptions(**{n: v for n, v in own.items() if n in known and v is not None})
+        said = {name: value for name, value in own.items() if name in known and value is not None}
+        return RuleOptions(**said, for_onnxruntime=self.for_ is not None)
 
     def verifying(self) -> Verifying | None:
         """How to verify, None for not at all."""

@@ -51,14 +51,11 @@ class Cleaner:
                 self._clean(graph, listed)
         nodes = owner.node[:]
         read = scoping.all_reads(nodes)
-        wanted = read | _ends(owner)
+        wanted = read | ends(owner)
         if any(wanted.isdisjoint(node.output) for node in nodes):
             kept = self._kept(owner, nodes)
             if len(kept) < len(nodes):
-                replace_all(owner.node, kept)
-                defined = scoping.defined(owner)
-                declared = [value for value in owner.value_info if value.name in defined]
-                replace_all(owner.value_info, declared)
+                keep_nodes(owner, kept)
                 read = scoping.all_reads(kept)
         if isinstance(owner, GraphProto):
             unread = scoping.initializer_names(owner) - read
@@ -74,7 +71,7 @@ class Cleaner:
             outputs = [name for name in node.output if name]
             return not self._unread.isdisjoint(outputs) or not outputs or not may_go(node, nothing)
 
-        return live(nodes, _ends(owner), scoping.free_names, stays)[0]
+        return live(nodes, ends(owner), scoping.free_names, stays)[0]
 
     @cached_property
     def _unread(self) -> set[str]:
@@ -82,11 +79,18 @@ class Cleaner:
         found: set[str] = set()
         for _, graphs in self.original.graphs:
             for owner in graphs:
-                found |= scoping.defined(owner) - _ends(owner) - scoping.all_reads(owner.node)
+                found |= scoping.defined(owner) - ends(owner) - scoping.all_reads(owner.node)
         return found
 
 
-def _ends(owner: Owner) -> set[str]:
+def keep_nodes(owner: Owner, kept: Sequence[NodeProto]) -> None:
+    """Drop all other nodes, with the types of their values."""
+    replace_all(owner.node, kept)
+    defined = scoping.defined(owner)
+    replace_all(owner.value_info, [value for value in owner.value_info if value.name in defined])
+
+
+def ends(owner: Owner) -> set[str]:
     """What is read other than by nodes: the outputs, and quantization parameters."""
     read = set(scoping.output_names(owner))
     if isinstance(owner, GraphProto):

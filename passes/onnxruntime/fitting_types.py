@@ -73,6 +73,9 @@ def with_fitting_types(site: Site, edit: Edit) -> Edit:
     Nodes that the site had before stay as they are; and where no onnxruntime has a kernel for one
     of them, the new ones need none, either.
 
+    On the way down to an older opset, where no release of onnxruntime was named, what lacks a
+    kernel and has no other form is written all the same.
+
     Raises:
         Refused: `type-not-taken`: a node does not support its types, and there is no other form.
     """
@@ -243,6 +246,12 @@ class _Fitting:
             return False
         return not need.is_lacked or self.runs
 
+    def may_lack(self, need: Need) -> bool:
+        """Whether a kernel may be missing: a model of an older opset is for whatever runs it,
+        unless a release of onnxruntime was named."""
+        site = self.site
+        return need.is_lacked and site.target < site.opset and not site.options.for_onnxruntime
+
     def refusal(self, node: NodeProto, need: Need) -> Refused:
         """The refusal where there is none."""
         name = TensorProto.DataType.Name(need.elem_type).lower()
@@ -288,7 +297,7 @@ class _Level:
     def _around(self, node: NodeProto, needs: Sequence[Need]) -> None:
         """Write a node whose bodies have needs; its own have no other form."""
         for need in needs:
-            if need.op == op_of(node):
+            if need.op == op_of(node) and not self.fitting.may_lack(need):
                 raise self.fitting.refusal(node, need)
         copy = NodeProto()
         copy.CopyFrom(node)
@@ -306,6 +315,8 @@ class _Level:
         for need in needs:
             variable = need.formal.variable
             wide = wider(op_of(node), self.scope.opset, need.elem_type, variable)
+            if not wide and self.fitting.may_lack(need):
+                continue
             if not wide:
                 raise self.fitting.refusal(node, need)
             casts[variable] = need.elem_type, wide

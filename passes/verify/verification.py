@@ -78,6 +78,7 @@ def verify(models: Models, terms: Terms) -> Verification:
         terms.lenient,
         terms.non_empty,
         newer=_versions(after) != _versions(before),
+        older=max(_versions(after)[1], default=0) < max(_versions(before)[1], default=0),
     )
     answered = _answered(before, after, ledger) if executors else (before, after)
 

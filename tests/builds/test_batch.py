@@ -145,9 +145,7 @@ class TestTheCache:
         """)
         (weight,) = model.graph.initializer
         weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight), "w"))
-        onnx.external_data_helper.convert_model_to_external_data(
-            model, location="w.bin", size_threshold=0
-        )
+        onnx.external_data_helper.set_external_data(weight, "w.bin")
         onnx.save(model, "heavy.onnx")
         every = tasks("heavy.onnx")
         Batch(every, here, folder / "cache").run()

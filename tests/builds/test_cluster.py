@@ -125,5 +125,5 @@ def test_a_worker_that_cannot_import_the_package(
 ) -> None:
     cluster.worker()
     monkeypatch.setattr("passes.builds.cluster._DISTRIBUTION", "no-such-distribution")
-    with pytest.raises(NoCluster, match="the worker .* cannot import no-such-distribution"):
+    with pytest.raises(NoCluster, match=r"the worker .* cannot import no-such-distribution"):
         connected(cluster.address)

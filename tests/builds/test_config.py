@@ -104,8 +104,8 @@ def test_overrides_of_some_models(folder: Path) -> None:
         ("fail-on = ['lost']", "passes.toml:1: fail-on is ['lost'], not among written, unchanged"),
         ("models = 'm.onnx'", "passes.toml:1: models is 'm.onnx', not a list of strings"),
         (
-            "[pipelines]\nfast = ['upgrade', \n  # max-nodse\n  {command = 'unroll', max-nodse = 3}]",
-            "passes.toml:4: pipelines.fast.1.max-nodse: there is no option 'max-nodse'; the near",
+            "[pipelines]\na = ['upgrade', \n  # max-nodse\n  {command = 'unroll', max-nodse = 3}]",
+            "passes.toml:4: pipelines.a.1.max-nodse: there is no option 'max-nodse'; the near",
         ),
         (
             "[pipelines]\nfast = ['upgrde']",

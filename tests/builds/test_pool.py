@@ -1,4 +1,4 @@
-"""Processes that take one task at a time: one that dies or exceeds a limit does not hurt the rest."""
+"""Processes that take one task at a time: one that dies or exceeds a limit costs its task."""
 
 from __future__ import annotations
 

@@ -43,6 +43,9 @@ NOT_COMPARED = (
 #: Arithmetic may be regrouped: an op becomes the function body of its document.
 RTOL, ATOL = 1e-3, 1e-5
 
+#: A model of an older opset need not run in onnxruntime.
+_NO_KERNEL = "Could not find an implementation"
+
 REFERENCE = ReferenceExecutor()
 PAGE = Path(__file__).parents[2] / "docs" / "opset-down.md"
 
@@ -135,6 +138,8 @@ class Trial:
             if isinstance(expected, str):
                 continue  # it is no witness
             outcome = _run(executor, after, {**self.feeds, **self.more})
+            if isinstance(outcome, str) and _NO_KERNEL in outcome:
+                continue
             if isinstance(outcome, str):
                 return f"{executor.name}: {outcome}", ()
             ran.append(executor.name)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from proving import EVERYWHERE, converted, ops, parsed, prove
 
+import passes
 from passes.verify.reference import ReferenceExecutor
 
 pytestmark = pytest.mark.sampled
@@ -72,6 +73,14 @@ def test_windows_are_written_out(target: int) -> None:
     assert "Softmax" in ops(after)
     values = [ReferenceExecutor().run(m, feeds, timeout=60).outputs["y"] for m in (model, after)]
     np.testing.assert_allclose(*values, rtol=ROUNDING, atol=1e-5)
+
+
+def test_a_kernel_may_be_missing_where_no_release_is_named() -> None:
+    """onnxruntime has no MatMul of bfloat16."""
+    kind = _attention().replace("float", "bfloat16")
+    assert "Softmax" in ops(passes.convert(parsed(kind, 23), opset=22).model)
+    with pytest.raises(passes.NotProduced, match="no kernel for MatMul of bfloat16"):
+        passes.convert(parsed(kind, 23), for_="onnxruntime==1.22")
 
 
 @pytest.mark.parametrize("target", [22, 13, 9, 7])

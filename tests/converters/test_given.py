@@ -8,6 +8,7 @@ import pytest
 from onnx import ModelProto
 from proving import converted, drawn, run
 
+import passes
 from passes.rule import Refused
 
 pytestmark = pytest.mark.sampled
@@ -71,3 +72,17 @@ def test_a_function_passes_on_what_its_own_caller_may_leave_out() -> None:
 
 def test_nobody_calls_the_function() -> None:
     _assert_refused(_model("y = Squeeze(x)", DROP))
+
+
+FILL = '<domain: "local", opset_import: ["": 13]> Drop (x, a) => (y) { y = Squeeze(x, a) }'
+
+
+def test_a_refusal_in_a_function_names_the_option_that_does_without() -> None:
+    """What a call gives is not known in the function, and fixed where it is called."""
+    model = _model("y = local.Drop(x, a)", FILL)
+    model.opset_import[0].version = 13
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "a"))
+    with pytest.raises(passes.NotProduced, match="convert --inline all does without the function"):
+        passes.convert(model, opset=11)
+    after = passes.convert(model, opset=11, inline=["all"]).model
+    assert [node.op_type for node in after.graph.node] == ["Squeeze"]

@@ -160,7 +160,41 @@ def test_scatter_that_reduces(op: str, reduction: str, target: int) -> None:
     twice = graph.replace("{1, -3}", "{0, -3}")
     if op == "ScatterElements":
         twice = twice.replace("reduction =", "axis = 1, reduction =")
-    assert_stopped(twice, opset=18, target=15, why="two updates may go to one place")
+    assert "Loop" in ops(prove_down(twice, opset=18, target=15, places=OLD))
+
+
+@pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("target", [17, 15, 11])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_elements_that_go_to_one_place_are_reduced_in_a_loop(
+    axis: int, target: int, reduction: str
+) -> None:
+    graph = f"""(float[3,A] x, int64[2,3] at, float[2,3] u) => (float[3,A] y)
+        {{ y = ScatterElements <axis = {axis}, reduction = "{reduction}"> (x, at, u) }}"""
+    feeds = {"x": np.ones((3, 4), np.float32), "at": np.array([[2, -1, 2], [2, -1, -1]])}
+    after = prove_down(graph, opset=18, target=target, feeds=feeds)
+    assert ("Loop" in ops(after)) == (target < 16 or reduction in ("max", "min"))
+
+
+@pytest.mark.parametrize("target", [15, 11])
+@pytest.mark.parametrize(
+    ("sizes", "index", "updates"),
+    [("3,A", "3,1", "3,4"), ("3,4", "2,2,1", "2,2,4"), ("3,4", "1", "4"), ("3,A", "3,2", "3")],
+)
+def test_rows_that_go_to_one_place_are_reduced_in_a_loop(
+    sizes: str, index: str, updates: str, target: int
+) -> None:
+    graph = f"""(float[{sizes}] x, int64[{index}] at, float[{updates}] u) => (float[{sizes}] y)
+        {{ y = ScatterND <reduction = "add"> (x, at, u) }}"""
+    at = np.full([int(size) for size in index.split(",")], -1)
+    feeds = {"x": np.ones((3, 4), np.float32), "at": at}
+    assert "Loop" in ops(prove_down(graph, opset=18, target=target, feeds=feeds))
+
+
+def test_rows_of_unknown_size_in_a_grid_are_refused() -> None:
+    graph = """(float[3,A] x, int64[2,2,1] at, float[2,2,A] u) => (float[3,A] y)
+        { y = ScatterND <reduction = "add"> (x, at, u) }"""
+    assert_stopped(graph, opset=18, target=15, why="how ScatterND slices 'x' at 'at' is not known")
 
 
 @pytest.mark.parametrize("target", [11, 10, 9])

@@ -6,9 +6,11 @@ import numpy as np
 import onnx
 import pytest
 from calls import calling
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, helper
+from onnx.numpy_helper import from_array
 from proving import EVERYWHERE, converted, drawn, ops, parsed, prove
 
+import passes
 from passes.rule import Refused
 from passes.verify.reference import ReferenceExecutor
 
@@ -223,6 +225,39 @@ def test_small_types_are_refused(kind: str) -> None:
     with pytest.raises(Refused) as refused:
         converted(model, 13)
     assert refused.value.code == "no-equivalent"
+
+
+@pytest.mark.parametrize("target", [20, 18, 13, 9])
+@pytest.mark.parametrize("block", [0, 2])
+@pytest.mark.parametrize(
+    ("kind", "opset", "stored"),
+    [
+        ("INT4", 21, "INT8"),
+        ("UINT4", 23, "UINT8"),
+        ("FLOAT8E5M2", 21, "FLOAT"),
+        ("FLOAT4E2M1", 23, "FLOAT"),
+        ("INT2", 25, "INT8"),
+        ("FLOAT6E2M3", 28, "FLOAT"),
+    ],
+)
+def test_fixed_numbers_of_small_types_are_stored_in_wider_ones(
+    kind: str, opset: int, stored: str, block: int, target: int
+) -> None:
+    elem_type = TensorProto.DataType.Value(kind)
+    model = parsed(
+        f"""(float[{"2," * bool(block)}2] s) => (float[2,4] y) {{
+            y = DequantizeLinear<axis = {1 if block else 0}, block_size = {block}>(x, s, z) }}""",
+        opset,
+    )
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    numbers = np.array([[0, 1, 1, -1], [-2, 1, 0, -1]]) if kind != "UINT4" else np.arange(8)
+    zero = np.full((2, 2) if block else 2, "INT" in kind)
+    model.graph.initializer.append(from_array(numbers.reshape(2, 4).astype(dtype), "x"))
+    model.graph.initializer.append(from_array(zero.astype(dtype), "z"))
+    result = passes.convert(model, opset=target)
+    assert result.report.checked.verdict == "verified"
+    kinds = {TensorProto.DataType.Name(one.data_type) for one in result.model.graph.initializer}
+    assert kinds - {"INT64"} == {kind if (kind, target) == ("FLOAT8E5M2", 20) else stored}
 
 
 @pytest.mark.parametrize("opset", [21, 23])

@@ -32,6 +32,29 @@ def test_float16_is_normalized_in_the_type_of_stash_type(opset: int, size: int, 
     assert verdict(HALVES.format(opset=opset, size=size, node=node), 13) == "verified"
 
 
+@pytest.mark.parametrize(
+    ("kind", "attributes"),
+    [("double", ""), ("double", ", stash_type = 10"), ("float", ", stash_type = 16")],
+)
+@pytest.mark.parametrize(
+    ("node", "attribute", "size", "more"),
+    [
+        ("GroupNormalization", "num_groups = 2", 4, ", s"),
+        ("LayerNormalization", "axis = 2", 8, ""),
+        ("RMSNormalization", "axis = 2", 8, ""),
+    ],
+)
+def test_what_is_normalized_in_a_narrower_type_is_no_more_precise_than_that(
+    node: str, attribute: str, size: int, more: str, kind: str, attributes: str
+) -> None:
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g ({kind}[3,4,8] x, {kind}[{size}] s) => ({kind}[3,4,8] y) {{
+            y = {node} <{attribute}{attributes}> (x, s{more})
+        }}"""
+    assert verdict(text, 13) == "verified"
+
+
 def test_mean_and_deviation_of_a_layer_have_the_type_of_stash_type() -> None:
     text = """
         <ir_version: 10, opset_import: ["" : 17]>
@@ -144,3 +167,32 @@ def test_the_mask_of_an_attention_is_as_long_as_the_past_and_the_keys(kind: str)
             y, nk, nv = Attention (q, k, v, m, pk, pv)
         }}"""
     assert verdict(text, 22) == "verified"
+
+
+@pytest.mark.parametrize(
+    ("opset", "more", "node"),
+    [
+        (24, "int64[1] n", "y = Attention <is_causal = 1> (q, k, v, , , , n)"),
+        (23, "float[2,4] m", "y = Attention <is_causal = 1> (q, k, v, m)"),
+    ],
+)
+def test_scores_of_an_attention_that_overflow(opset: int, more: str, node: str) -> None:
+    text = f"""
+        <ir_version: 11, opset_import: ["" : {opset}]>
+        g (float[1,2,2,8] q, float[1,2,4,8] k, float[1,2,4,8] v, {more}) => (float[1,2,2,8] y) {{
+            {node}
+        }}"""
+    assert verdict(text, 13) == "verified"
+
+
+@pytest.mark.parametrize("size", ["H", "16"])
+@pytest.mark.parametrize("attribute", ["", ", interleaved = 1"])
+def test_part_of_a_head_of_unknown_size_is_rotated(size: str, attribute: str) -> None:
+    """Also in an empty batch."""
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 23]>
+        g (float[B,5,{size}] x, float[9,2] c, float[9,2] s, int64[B,5] p)
+            => (float[B,5,{size}] y) {{
+            y = RotaryEmbedding <num_heads = 2, rotary_embedding_dim = 4{attribute}> (x, c, s, p)
+        }}"""
+    assert verdict(text, 13) == "verified"

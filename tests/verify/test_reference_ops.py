@@ -150,20 +150,22 @@ def test_a_product_that_is_nan_before_it_is_quantized_is_no_answer(op: str) -> N
         RUN(model, {"a": ones, "b": 0 * ones})
 
 
-def test_attention_whose_scores_overflow_is_no_answer() -> None:
+@pytest.mark.parametrize("lowest", [0, np.finfo(np.float32).min])
+def test_attention_whose_scores_overflow_is_what_its_function_body_gives(lowest: float) -> None:
     """onnx's kernel gives 0 for such a row, the document's function body and onnxruntime NaN."""
     model = parser.parse_model("""
         <ir_version: 11, opset_import: ["" : 23]>
-        g (float[1,1,1,2] q, float[1,1,2,2] k, float[1,1,2,2] v) => (float[1,1,1,2] y) {
-            y = Attention(q, k, v)
-        }
+        g (float[1,1,1,2] q, float[1,1,2,2] k, float[1,1,2,2] v, float[2] m)
+            => (float[1,1,1,2] y) { y = Attention(q, k, v, m) }
     """)
+    mask = np.full(2, lowest, np.float32)
     large = np.full((1, 1, 1, 2), 1e20, np.float32)
     ones = np.ones((1, 1, 2, 2), np.float32)
-    answer = RUN(model, {"q": large, "k": ones, "v": ones}, timeout=60)
+    answer = RUN(model, {"q": large, "k": ones, "v": ones, "m": 0 * mask}, timeout=60)
     np.testing.assert_array_equal(answer.outputs["y"], np.ones((1, 1, 1, 2)))
-    with pytest.raises(CannotRun, match="overflow"):
-        RUN(model, {"q": large, "k": -large.repeat(2, axis=2), "v": ones}, timeout=60)
+    keys = -(1e18 if lowest else 1e20) * ones
+    answer = RUN(model, {"q": large, "k": keys, "v": ones, "m": mask}, timeout=60)
+    np.testing.assert_array_equal(answer.outputs["y"], np.full((1, 1, 1, 2), np.nan))
 
 
 @pytest.mark.parametrize(

@@ -75,15 +75,22 @@ class TestTable:
         slow = Ran(ONE.outcome, seconds=5.0)
         assert self.status(AUTHORITY, slow, ENDLESS) == "not run"
 
+    @pytest.mark.parametrize(("older", "status"), [(False, "mismatch"), (True, "not run")])
+    def test_a_kernel_of_an_older_opset_may_be_missing(self, status: str, *, older: bool) -> None:
+        missing = f"{CANNOT_LOAD}: Could not find an implementation for Max(6) node with name ''"
+        assert self.status("other", ONE, Ran(unable=missing), older=older) == status
+
     def test_every_pair_of_ends_has_a_row(self) -> None:
         assert {(one, other) for one, row in TABLE.items() for other in row} == {
             (one, other) for one in End for other in End
         }
 
     @staticmethod
-    def status(executor: str, before: Ran, after: Ran, kind: Any = "ordinary") -> str:
+    def status(
+        executor: str, before: Ran, after: Ran, kind: Any = "ordinary", *, older: bool = False
+    ) -> str:
         case = Case({}, kind, True, "")
-        rules = Rules(Strictness(exact=True, rounding=False), 10.0, newer=True)
+        rules = Rules(Strictness(exact=True, rounding=False), 10.0, newer=True, older=older)
         return first_verdict(Question(rules, executor, case, before, after)).status
 
 

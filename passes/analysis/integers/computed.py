@@ -1,20 +1,27 @@
-"""Values that nodes compute from constants alone, before the model runs."""
+"""Values that nodes compute from constants and known sizes, before the model runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from onnx import NodeProto
+
 from passes.analysis.integers.exactness import Array
+from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir.constants import Constants
+from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
 from passes.rule import Site
+from passes.types.value_types import dims_of
 
 _MOST_BYTES = 1 << 16
 _FARTHEST = 64
 
 
 def computed(site: Site, name: str) -> Array | None:
-    """The value of `name` at a site, where it is constant or computed from constants alone."""
+    """The value of `name` at a site, where it is constant or computed from constants and sizes that
+    are known."""
     return _Computed(site).value(site.scope, name)
 
 
@@ -40,6 +47,8 @@ class _Computed:
         node = self.site.model.producer(home.owner, name)
         if fixed is not None or node is None:
             return fixed
+        if op_of(node) == "Shape":
+            return self._shape(home, node)
         from passes.analysis.integers import evaluation  # loads the reference executor
 
         return evaluation.known_output(
@@ -49,3 +58,13 @@ class _Computed:
             self.site.opset,
             _MOST_BYTES,
         )
+
+    def _shape(self, home: Scope, node: NodeProto) -> Array | None:
+        """What a Shape gives of a value whose sizes are known; in a Loop they may change."""
+        dims = dims_of(self.site.types.of(home, node.input[0]))
+        sizes = [dim for dim in dims or () if isinstance(dim, int)]
+        referring = any(attribute.ref_attr_name for attribute in node.attribute)
+        if dims is None or len(sizes) < len(dims) or referring or stands_in_loop(home):
+            return None
+        given = {attribute.name: attribute.i for attribute in node.attribute}
+        return np.array(sizes[given.get("start", 0) : given.get("end")], np.int64)

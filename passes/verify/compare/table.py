@@ -41,7 +41,8 @@ class Rules:
 
     `case_timeout`: seconds that one run may take. `lenient`: inputs on which the original fails
     are taken not to occur. `non_empty`: the user promised that Scans have something to scan.
-    `newer`: the rewritten model is of a newer opset or IR version, which an executor need not know.
+    `newer`: the rewritten model is of another opset or IR version, which an executor need not know;
+    `older`: of an older opset, for which it need not have kernels.
     """
 
     strictness: Strictness
@@ -49,6 +50,7 @@ class Rules:
     lenient: bool = False
     non_empty: bool = False
     newer: bool = False
+    older: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,17 +115,19 @@ def _original_alone(question: Question) -> Trial:
         what = "the rewritten model does not end, the original does"
     elif any(sign in why for sign in _OUT_OF_MEMORY):
         what = "the rewritten model takes more memory than there is, the original runs"
-    elif why.startswith(CANNOT_LOAD) and not (question.rules.newer and _is_older(why)):
+    elif why.startswith(CANNOT_LOAD) and not _may_lack(question.rules, why):
         what, why = NOT_LOADED, why.removeprefix(f"{CANNOT_LOAD}: ")
     if what:
         return Trial("mismatch", f"{what}: {why}")
     return Trial("not run", f"the rewritten model: {why}")
 
 
-def _is_older(why: str) -> bool:
-    """Whether an executor only lacks a kernel for a newer operator, or knows no such opset."""
+def _may_lack(rules: Rules, why: str) -> bool:
+    """Whether an executor only lacks a kernel for a newer operator, or one of an older version, or
+    knows no such opset."""
     lacking = _MISSING_KERNEL.search(why)
-    if lacking and int(lacking[1]) <= _COMPLETE_OPSET:
+    complete = lacking and int(lacking[1]) <= _COMPLETE_OPSET and not rules.older
+    if complete or not rules.newer:
         return False
     signs = ("NOT_IMPLEMENTED", "Could not find an implementation", "opset", "IR version")
     return any(sign in why for sign in signs)

@@ -78,9 +78,13 @@ def schema_call(node: NodeProto, version: int, caller: Evaluator) -> Kernel:
         types = tuple(type_of(operand).SerializeToString() for operand in operands)
         if types not in by_types:
             body = schema.get_context_dependent_function(node.SerializeToString(), list(types))
+            function = FunctionProto.FromString(body)
+            for place in range(len(function.output)):  # it may not define what is left out
+                if place >= len(node.output) or not node.output[place]:
+                    function.output[place] = ""
             # nodes alike share a body, so the machine makes one evaluator for all of them
             function = caller.machine.schema_functions.setdefault(
-                body, FunctionProto.FromString(body)
+                function.SerializeToString(), function
             )
             by_types[types] = function_call(node, function, caller, defaults)
         return by_types[types](operands, frame)

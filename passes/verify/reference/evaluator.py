@@ -17,7 +17,7 @@ from passes.ir.scope import Key, Scope
 from passes.verify.executor import CannotRun, Ended, ModelFailed, Trouble, Value
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel, Machine, opset_versions
-from passes.verify.reference.roundings import Roundings, rounds_as
+from passes.verify.reference.roundings import Roundings, computes_in, rounds_as
 from passes.verify.reference.value_types import known_shape
 from passes.verify.reference.weights import initial_values
 
@@ -26,12 +26,13 @@ _MAIN: Key = (0,)
 
 @dataclass(frozen=True)
 class Step:
-    """A node ready to run: `op` is what it rounds as, `release` are the values that nothing reads
-    after it."""
+    """A node ready to run: `op` is what it rounds as, `within` the type that it computes in where
+    an attribute has a say, `release` are the values that nothing reads after it."""
 
     node: NodeProto
     name: str
     op: str
+    within: np.dtype[Any] | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     kernel: Kernel
@@ -71,7 +72,7 @@ class Evaluator(ReferenceEvaluator):
         )
         self.rt_nodes_ = []
         kernels = [self.machine.kernel_for(node, self) for node in graph.node]
-        self.steps = list(_steps(graph.node, kernels, self._kept()))
+        self.steps = list(_steps(graph.node, kernels, self._kept(), self.versions.get("", 0)))
 
     def _kept(self) -> set[str]:
         return {*self.output_names_, *self.machine.watched, *self.captured, *self.rt_inits_}
@@ -240,8 +241,8 @@ def _perturbed(
     step: Step, operands: list[Value], frame: Frame, roundings: Roundings
 ) -> Sequence[Any]:
     """The outputs of a node whose arithmetic is perturbed."""
-    moved = roundings.of_operands(step.op, operands)
-    return roundings.of_results(step.op, operands, step.kernel(moved, frame))
+    moved = roundings.of_operands(step.op, operands, step.within)
+    return roundings.of_results(step.op, operands, step.kernel(moved, frame), step.within)
 
 
 def plain(value: Any) -> Value:
@@ -254,7 +255,10 @@ def plain(value: Any) -> Value:
 
 
 def _steps(
-    nodes: Sequence[NodeProto], kernels: Sequence[Callable[..., Any]], kept: set[str]
+    nodes: Sequence[NodeProto],
+    kernels: Sequence[Callable[..., Any]],
+    kept: set[str],
+    version: int,
 ) -> list[Step]:
     """The steps with their releases: each value is dropped after the last node that reads it."""
     done = set(kept) | {""}
@@ -265,7 +269,8 @@ def _steps(
         done.update(release)
         outputs = tuple(_without_trailing_blanks(node.output))
         reads = tuple(node.input)
-        steps.append(Step(node, node.name, rounds_as(node), reads, outputs, kernel, release))
+        op, within = rounds_as(node), computes_in(node, version)
+        steps.append(Step(node, node.name, op, within, reads, outputs, kernel, release))
     steps.reverse()
     return steps
 

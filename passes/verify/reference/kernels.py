@@ -20,7 +20,14 @@ from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described, failure
 from passes.verify.reference.machine import Frame, Kernel
-from passes.verify.reference.registry import Call, Function, onnx_kernel, override, short_cut
+from passes.verify.reference.registry import (
+    ByFunctionBody,
+    Call,
+    Function,
+    onnx_kernel,
+    override,
+    short_cut,
+)
 from passes.verify.reference.weights import array_of
 
 
@@ -86,7 +93,7 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
         raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
     own = _override(op, version) if domain == "" else None
     if own is not None:
-        return _calling(own, Call(_with_values_inside(node, evaluator), version))
+        return _calling(own, Call(_with_values_inside(node, evaluator), version), evaluator)
     kernel_class = _kernel_class(domain, op, version)
     if kernel_class is None:
         return schema_call(node, version, evaluator)
@@ -165,9 +172,14 @@ def _external(attribute: AttributeProto) -> bool:
     return attribute.type == AttributeProto.TENSOR and is_external(attribute.t)
 
 
-def _calling(function: Function, call: Call) -> Kernel:
+def _calling(function: Function, call: Call, evaluator: Evaluator) -> Kernel:
+    by_body = functools.cache(lambda: schema_call(call.node, call.version, evaluator))
+
     def kernel(operands: list[Value], frame: Frame) -> Sequence[Any]:
-        results = function(call, *operands)
+        try:
+            results = function(call, *operands)
+        except ByFunctionBody:
+            return by_body()(operands, frame)
         return results if isinstance(results, tuple) else (results,)
 
     return kernel

@@ -28,6 +28,10 @@ LATEST = 10**6
 Function = Callable[..., Any]
 
 
+class ByFunctionBody(Exception):
+    """Raised by a kernel of ours for operands for which the document's function body counts."""
+
+
 class Call:
     """A node of the standard domain at an opset: attributes with the defaults of that opset."""
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto, helper
 
 from passes.ir.operators import op_of
 from passes.verify.executor import Value
@@ -73,6 +73,20 @@ def rounds_as(node: NodeProto) -> str:
     return "Gather" if op in _SAMPLES and modes in ([], [b"nearest"]) else op
 
 
+#: What computes in the type of its attribute `stash_type`, by the version that has it.
+_STASHING = {"LayerNormalization": 17, "GroupNormalization": 21, "RMSNormalization": 23}
+_STASHED = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
+def computes_in(node: NodeProto, version: int) -> np.dtype[Any] | None:
+    """The type that a node of the standard domain computes in, where an attribute has a say."""
+    if version < _STASHING.get(op_of(node), version + 1):
+        return None
+    said = [attribute.i for attribute in node.attribute if attribute.name == "stash_type"]
+    kind = said[0] if said else TensorProto.FLOAT
+    return helper.tensor_dtype_to_np_dtype(kind) if kind in _STASHED else None
+
+
 class Roundings:
     """Perturbs the arithmetic of one run."""
 
@@ -82,17 +96,26 @@ class Roundings:
         self._steps: dict[np.dtype[Any], np.ndarray[Any, Any]] = {}
         self._place = 0
 
-    def of_operands(self, op: str, operands: Sequence[Value]) -> list[Value]:
-        """The operands of an operator; moved where it adds them up."""
+    def of_operands(
+        self, op: str, operands: Sequence[Value], within: np.dtype[Any] | None = None
+    ) -> list[Value]:
+        """The operands of an operator, which computes `within` a type; moved where it adds them
+        up."""
         if op in _EXACT or op in _ROUNDS_ONCE:
             return list(operands)
         if op in _SAMPLES:
             return [self._blurred(operands[0]), *operands[1:]]
         if op in _WAVES:
             return [self.moved(operands[0]), *operands[1:]]
-        return [self.moved(operand) for operand in operands]
+        return [self.moved(operand, within=within) for operand in operands]
 
-    def of_results(self, op: str, operands: Sequence[Value], results: Sequence[Any]) -> list[Any]:
+    def of_results(
+        self,
+        op: str,
+        operands: Sequence[Value],
+        results: Sequence[Any],
+        within: np.dtype[Any] | None = None,
+    ) -> list[Any]:
         """The results of an operator; moved where it rounds them."""
         widens = op in ("Cast", "CastLike") and not _is_wider(operands[0], results[0])
         if op in _EXACT or widens:
@@ -104,10 +127,11 @@ class Roundings:
         if op in _WAVES:
             return [self._blurred(result) for result in results]
         least = _ABSOLUTE_UNITS if op in _APPROXIMATED else 0.0
-        return [self.moved(result, least) for result in results]
+        return [self.moved(result, least, within) for result in results]
 
-    def moved(self, value: Value, least: float = 0.0) -> Value:
-        """A value with every finite float a few units larger or smaller, and by `least` of 1."""
+    def moved(self, value: Value, least: float = 0.0, within: np.dtype[Any] | None = None) -> Value:
+        """A value with every finite float a few units larger or smaller, those of `within` where
+        that is a narrower type, and by `least` of 1."""
         if isinstance(value, list):
             return [self.moved(item, least) for item in value]
         if value is None or not isinstance(value, np.ndarray):
@@ -115,7 +139,7 @@ class Roundings:
         if value.dtype.kind == "c":
             parts = [self._floats(part, least) for part in (value.real, value.imag)]
             return np.asarray(parts[0] + 1j * parts[1], value.dtype)
-        return self._floats(value, least) if is_float(value.dtype) else value
+        return self._floats(value, least, within) if is_float(value.dtype) else value
 
     def _blurred(self, value: Value) -> Value:
         """A value with every float moved by a few units of the largest."""
@@ -133,15 +157,19 @@ class Roundings:
         other = np.asarray(self._open, value.dtype)
         return np.where(np.isfinite(value), self._floats(value, 0.0), other)
 
-    def _floats(self, array: np.ndarray[Any, Any], least: float) -> np.ndarray[Any, Any]:
+    def _floats(
+        self, array: np.ndarray[Any, Any], least: float, within: np.dtype[Any] | None = None
+    ) -> np.ndarray[Any, Any]:
         if array.size > _BLOCK:  # a large weight would be held several times
             flat = array.reshape(-1)
             result = np.empty_like(flat)
             for start in range(0, flat.size, _BLOCK):
                 block = slice(start, start + _BLOCK)
-                result[block] = self._floats(flat[block], least)
+                result[block] = self._floats(flat[block], least, within)
             return result.reshape(array.shape)
         steps = self._steps_like(array)
+        if within is not None and _is_narrower(within, array.dtype):
+            steps = self._steps_like(np.empty(array.shape, within)).astype(array.dtype)
         moved = np.asarray(array + array * steps)
         if least:
             part = array.dtype.type(least / _UNITS[array.dtype.itemsize])
@@ -169,6 +197,9 @@ def _is_wider(left: Value, right: Value) -> bool:
     dtypes = [np.asarray(value).dtype for value in (left, right)]
     if not is_float(dtypes[1]):
         return False
-    if not is_float(dtypes[0]):
-        return True
-    return bool(ml_dtypes.finfo(dtypes[0]).nmant > ml_dtypes.finfo(dtypes[1]).nmant)
+    return not is_float(dtypes[0]) or _is_narrower(dtypes[1], dtypes[0])
+
+
+def _is_narrower(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether a float type has fewer bits in its fraction than another."""
+    return bool(ml_dtypes.finfo(one).nmant < ml_dtypes.finfo(other).nmant)

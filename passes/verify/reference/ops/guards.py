@@ -14,7 +14,7 @@ from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
 from passes.verify.inputs.arrays import is_float
 from passes.verify.reference.ops.axes import normalized
-from passes.verify.reference.registry import Call, implements
+from passes.verify.reference.registry import ByFunctionBody, Call, implements
 
 #: Numbers in a Range: more take gigabytes, and whether there is room is for no machine to decide.
 _LONGEST = 1 << 26
@@ -87,19 +87,20 @@ def slice_(
 
 @implements("Attention")
 def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -> Any:
-    """Attention-23 and later: NotImplementedError where scores may overflow.
+    """Attention-23 and later: ByFunctionBody where scores may overflow.
 
     onnx's kernel makes zeros of a row whose scores all are -inf; by the document's function body,
     and in onnxruntime, only the mask does that, and the softmax of such scores is NaN. ValueError
     where the mask of version 23 does not broadcast: version 24 fills up one that is too short.
     """
-    keys = [k, *(past for past in others[1:2] if past is not None)]
-    query, key = (
-        max(np.abs(x.astype(np.float64)).max(initial=0) for x in some) for some in ([q], keys)
-    )
-    if not query * key * q.shape[-1] <= float(ml_dtypes.finfo(q.dtype).max):
-        raise NotImplementedError("onnx's kernel and the document differ in scores that overflow")
     mask, *rest = others or (None,)
+    keys = [k, *(past for past in rest[:1] if past is not None)]
+    query, *large = (np.abs(x.astype(np.float64)).max(initial=1) for x in [q, *keys])
+    added = 0 if mask is None else np.abs(mask.astype(np.float64))
+    added = np.max(added, where=np.isfinite(added), initial=0)
+    most = query * max(large) * q.shape[-1] * max(1, call.get("scale", 1)) + added
+    if not most <= float(ml_dtypes.finfo(q.dtype).max):
+        raise ByFunctionBody
     if call.version < 24 and mask is not None:
         total = sum(x.shape[-2] for x in keys)
         mask = np.broadcast_to(mask, (*mask.shape[:-1], total))

@@ -1,0 +1,107 @@
+"""Steps of the scatters that reduce what is there with the updates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import NodeProto, TensorProto, helper
+
+from converters.steps import adapter_down
+from converters.writing.conversion import Conversion
+from converters.writing.index_arithmetic import are_distinct, axis_from_front, whole
+from converters.writing.replacement import Replacement
+from passes.ir.operators import op_of
+from passes.types.value_types import tensor_type
+
+_REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"}}
+
+
+def unreduced(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """What is at the indices is gathered, reduced with the updates and put back: at once where no
+    two updates go to one place, else one after the other, in a Loop."""
+    op = _REDUCTIONS[ctx.version + 1].get(ctx.attribute(node, "reduction", "none"))
+    if op is None:
+        return [node]
+    data, indices, updates = node.input
+    axis = axis_from_front(node, ctx, data, 0) if op_of(node) == "ScatterElements" else None
+    new = Replacement(node, ctx)
+    if are_distinct(ctx, indices, data, axis):
+        reduced = _reduced(new, op, data, indices, updates, axis)
+        new.adopt(ctx.changed(node, inputs=[data, indices, reduced], without=["reduction"]))
+        return new.nodes
+    if axis is None:
+        indices, updates = _rows(new, data, indices, updates)
+    return _one_by_one(new, op, indices, updates, axis)
+
+
+for _op in ("ScatterElements", "ScatterND"):
+    for _version in _REDUCTIONS:
+        adapter_down(_op, _version)(unreduced)
+
+
+def _reduced(
+    new: Replacement, op: str, data: str, indices: str, updates: str, axis: int | None
+) -> str:
+    """What is to be at the indices: along an axis, or where rows of them (None) point to."""
+    if axis is None:
+        return new.op(op, new.op("GatherND", data, indices), updates)
+    return new.op(op, new.op("GatherElements", data, indices, axis=axis), updates)
+
+
+def _rows(new: Replacement, data: str, indices: str, updates: str) -> tuple[str, str]:
+    """Indices (n, depth) and updates (n, ...) of a ScatterND."""
+    ctx = new.ctx
+    *batch, depth = ctx.dims_of(indices) or (None,)
+    if len(batch) == 1:
+        return indices, updates
+    tail = (ctx.dims_of(data) or ())[depth:] if isinstance(depth, int) else (None,)
+    sizes = [dim for dim in tail if isinstance(dim, int) and dim]
+    if not isinstance(depth, int) or len(sizes) < len(tail):
+        sentence = f"how ScatterND slices {data!r} at {indices!r} is not known"
+        raise ctx.refused("unknown-rank", sentence)
+    shapes = [[-1, depth], [-1, *sizes]]
+    flat = [
+        new.op("Reshape", name, whole(new, shape, "rows"))
+        for name, shape in zip((indices, updates), shapes, strict=True)
+    ]
+    return flat[0], flat[1]
+
+
+def _one_by_one(
+    new: Replacement, op: str, indices: str, updates: str, axis: int | None
+) -> Sequence[NodeProto]:
+    """A Loop along an axis of the indices, the first for rows: within a step no two updates go to
+    one place."""
+    node, ctx = new.node, new.ctx
+    data, along = node.input[0], axis or 0
+    shape = new.op("Shape", indices)
+    count = new.op("Gather", shape, whole(new, along, "along"), axis=0)
+    names = ("step", "go", "on", "so_far", "behind")
+    step, go, on, so_far, behind = (ctx.fresh(f"{node.output[0]}_{name}") for name in names)
+    types = {
+        step: tensor_type(TensorProto.INT64, ()),
+        **dict.fromkeys((go, on), tensor_type(TensorProto.BOOL, ())),
+        **dict.fromkeys(
+            (so_far, behind), tensor_type(ctx.known_elem_type(data), ctx.dims_of(data))
+        ),
+    }
+    for name, type_ in types.items():
+        ctx.made.declare(name, type_)
+    inner = Replacement(node, ctx)
+    place = inner.op("Reshape", step, whole(new, [1], "one"))
+    here, update = (inner.op("Gather", name, place, axis=along) for name in (indices, updates))
+    reduced = _reduced(inner, op, so_far, here, update, axis)
+    where = {} if axis is None else {"axis": axis}
+    inner.op(op_of(node), so_far, here, reduced, outputs=[behind], **where)
+    inner.op("Identity", go, outputs=[on])
+    values = {name: helper.make_value_info(name, type_) for name, type_ in types.items()}
+    body = helper.make_graph(
+        inner.nodes,
+        "scatter",
+        [values[name] for name in (step, go, so_far)],
+        [values[name] for name in (on, behind)],
+    )
+    ctx.made.expanded.add(node.output[0])
+    gone = ["axis", "reduction"]
+    new.adopt(ctx.changed(node, op="Loop", inputs=[count, "", data], without=gone, body=body))
+    return new.nodes
