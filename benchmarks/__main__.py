@@ -24,6 +24,7 @@ NAMES = (
     "unroll",
     "optimize",
     "verification",
+    "build",
 )
 
 

@@ -1,4 +1,4 @@
-"""Writes `docs/opset-steps.md` from the table: `python -m converters.document PATH`."""
+"""Writes `docs/opset-steps.md` from the table: `python -m passes.converters.document PATH`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
-from converters import table
-from converters.steps import (
+from passes.converters import table
+from passes.converters.steps import (
     STEPS,
     Adapter,
     ByRule,
@@ -23,7 +23,7 @@ from converters.steps import (
 
 _HEAD = """# The opset steps
 
-Made by `python -m converters.document docs/opset-steps.md` from the table under `converters/`.
+Made by `python -m passes.converters.document docs/opset-steps.md` from the table in `converters/`.
 
 Every version of every op of the standard domain above opset {oldest}, with the step to it from the
 version before, up, and the step back, down. {up_count} steps lead up: {up}. {down_count} lead down:

@@ -19,7 +19,7 @@ from onnx import (
     ValueInfoProto,
 )
 
-from converters.stamp import declare_ir_version, ir_version_for
+from passes.converters.stamp import declare_ir_version, ir_version_for
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of

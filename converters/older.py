@@ -9,7 +9,7 @@ from typing import Any
 
 from onnx import AttributeProto, NodeProto, defs, helper
 
-from converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, defs, helper, numpy_helper
 
-from converters import older_types, table
-from converters.older import in_older_version, newer_attributes
-from converters.steps import Adapter, Expanded, Identical, IdenticalDown, Refusal
-from converters.writing.conversion import Conversion
-from converters.writing.expansion import expand
-from converters.writing.made import Made
+from passes.converters import older_types, table
+from passes.converters.older import in_older_version, newer_attributes
+from passes.converters.steps import Adapter, Expanded, Identical, IdenticalDown, Refusal
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.expansion import expand
+from passes.converters.writing.made import Made
 from passes.engine.template import Template, Templated, Value
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters import older_types, opset
-from converters.scan_8 import rule
+from passes.converters import older_types, opset
+from passes.converters.scan_8 import rule
 
 __all__ = ["older_types", "opset", "rule"]

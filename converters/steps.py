@@ -33,7 +33,7 @@ from typing import Any
 
 from onnx import NodeProto
 
-from converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import Conversion
 
 #: From a node in the old version to nodes in the new one. They define the node's outputs; each
 #: of them takes its own later steps. The node itself is not changed.

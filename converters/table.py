@@ -12,8 +12,8 @@ from pkgutil import iter_modules
 
 from onnx import defs
 
-from converters import adapters
-from converters.steps import (
+from passes.converters import adapters
+from passes.converters.steps import (
     STEPS,
     STEPS_DOWN,
     ByRule,

@@ -17,7 +17,7 @@ from passes.cli import building as command_building
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
 from passes.cli.running import complain, note_failure, report_failure
-from passes.errors import DONE, INTERRUPTED, USAGE
+from passes.errors import DONE, INTERRUPTED, USAGE, PassesError
 
 app = typer.Typer(
     name="passes",
@@ -78,6 +78,10 @@ def _left() -> int:
     """Run the command line, and return its exit code."""
     try:
         return int(app(standalone_mode=False) or DONE)
+    except PassesError as error:
+        complain(f"{error}")
+        note_failure(f"{error}")
+        return error.exit_code
     except typer.Abort:
         complain("interrupted")
         return INTERRUPTED

@@ -279,7 +279,7 @@ def session_of(options: Options) -> Session:
 
 def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto:
     """The outcome with the opset that it is written in; never the original itself."""
-    from converters.stamp import stamp
+    from passes.converters.stamp import stamp
 
     if proto is original:
         proto = ModelProto()

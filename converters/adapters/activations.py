@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from onnx import NodeProto, TensorProto
 
-from converters.steps import adapter_down, expanded
-from converters.writing.conversion import Conversion
-from converters.writing.expansion import expand
+from passes.converters.steps import adapter_down, expanded
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.expansion import expand
 
 expanded("Celu", 12)
 expanded("Gelu", 20)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from converters.steps import adapter, adapter_down, expanded
-from converters.writing.conversion import Conversion
-from converters.writing.expansion import expand
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter, adapter_down, expanded
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.expansion import expand
+from passes.converters.writing.replacement import Replacement
 from passes.ir import scope as scoping
 from passes.types.value_types import tensor_type
 

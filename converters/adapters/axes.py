@@ -9,10 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto
 
-from converters.steps import adapter, adapter_down, identical
-from converters.writing.attribute_inputs import ints_as_attribute, ints_as_input, non_negative
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import FLOATS
+from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.writing.attribute_inputs import (
+    ints_as_attribute,
+    ints_as_input,
+    non_negative,
+)
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import FLOATS
 from passes.types.value_types import Dims
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from converters.steps import adapter, adapter_down, identical
-from converters.writing.attribute_inputs import float_as_input
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import FLOATS
+from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.writing.attribute_inputs import float_as_input
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import FLOATS
 from passes.types.value_types import elem_type_of
 
 _LARGEST = float(np.finfo(np.float32).max)

@@ -12,10 +12,10 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
-from converters.scan_8.batched_scan import row_type
-from converters.scan_8.to_scan_8 import scan_to_loop, to_scan_8
-from converters.steps import adapter_down, by_rule, identical, identical_down, refusal_down
-from converters.writing.conversion import Conversion
+from passes.converters.scan_8.batched_scan import row_type
+from passes.converters.scan_8.to_scan_8 import scan_to_loop, to_scan_8
+from passes.converters.steps import adapter_down, by_rule, identical, identical_down, refusal_down
+from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import SCAN_8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.steps import identical, refusal_down
+from passes.converters.steps import identical, refusal_down
 
 identical("Conv", 11, 22)
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from converters.steps import adapter, adapter_down, identical
-from converters.writing.conversion import Conversion
+from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.writing.conversion import Conversion
 
 
 @adapter("Dropout", 10)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter, adapter_down, identical, identical_down, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement, through_float
+from passes.converters.steps import adapter, adapter_down, identical, identical_down, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement, through_float
 from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter, adapter_down
-from converters.writing.conversion import Conversion
-from converters.writing.expansion import expand
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter, adapter_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.expansion import expand
+from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 
 _Array = npt.NDArray[Any]

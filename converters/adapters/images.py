@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, helper
 
-from converters.steps import adapter_down, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter_down, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 
 refusal_down("ImageDecoder", 20, "no-equivalent", "no older op decodes images")
 

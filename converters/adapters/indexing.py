@@ -8,9 +8,9 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter, adapter_down, identical, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.index_arithmetic import (
+from passes.converters.steps import adapter, adapter_down, identical, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.index_arithmetic import (
     axis_from_front,
     from_front,
     in_flat_elements,
@@ -20,7 +20,7 @@ from converters.writing.index_arithmetic import (
     static_dims,
     whole,
 )
-from converters.writing.replacement import Replacement
+from passes.converters.writing.replacement import Replacement
 from passes.types.value_types import elem_type_of
 
 # -- TopK ----------------------------------------------------------------------------------

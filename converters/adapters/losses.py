@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from converters.steps import expanded, identical
+from passes.converters.steps import expanded, identical
 
 identical("NegativeLogLikelihoodLoss", 13, 22)
 identical("SoftmaxCrossEntropyLoss", 13)

@@ -10,9 +10,9 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter_down, identical, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter_down, identical, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 from passes.types.value_types import Dim, Dims
 
 identical("Gemm", 9, 13)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from converters.steps import adapter, adapter_down, expanded, identical, identical_down
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter, adapter_down, expanded, identical, identical_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 
 
 @adapter("BatchNormalization", 9)

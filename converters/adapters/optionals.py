@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto
 
-from converters.steps import adapter_down, identical, identical_down, refusal_down
-from converters.writing.conversion import Conversion
+from passes.converters.steps import adapter_down, identical, identical_down, refusal_down
+from passes.converters.writing.conversion import Conversion
 
 identical("Optional", 28)
 identical("OptionalGetElement", 18)  # tensors and sequences, which hold themselves, are new

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter, adapter_down, identical
-from converters.writing.attribute_inputs import (
+from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.writing.attribute_inputs import (
     float_as_input,
     ints_as_attribute,
     ints_as_input,
     non_negative,
 )
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import FLOATS, through_float
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import FLOATS, through_float
 
 
 @adapter("Slice", 10)

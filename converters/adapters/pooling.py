@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from onnx import NodeProto, TensorProto, defs
 
-from converters.steps import adapter, adapter_down, identical, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter, adapter_down, identical, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 
 # The document of AveragePool-11 gives other output sizes for auto_pad than those of 10 and 19,

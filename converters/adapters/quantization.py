@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter, adapter_down, expanded, identical
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter, adapter_down, expanded, identical
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 from passes.onnxruntime.element_types import signature
 from passes.types.value_types import elem_type_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
-from converters.steps import adapter_down, identical
-from converters.writing.conversion import Conversion
+from passes.converters.steps import adapter_down, identical
+from passes.converters.writing.conversion import Conversion
 
 for _op in (
     "Bernoulli",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from onnx import NodeProto
 
-from converters.steps import adapter_down, identical
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter_down, identical
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 
 
 def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:

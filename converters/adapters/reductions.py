@@ -7,10 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
-from converters.steps import adapter, adapter_down, identical, identical_down
-from converters.writing.attribute_inputs import ints_as_attribute, ints_as_input, non_negative
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement, through_float
+from passes.converters.steps import adapter, adapter_down, identical, identical_down
+from passes.converters.writing.attribute_inputs import (
+    ints_as_attribute,
+    ints_as_input,
+    non_negative,
+)
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement, through_float
 from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of, tensor_type
 

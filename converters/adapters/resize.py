@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from converters.steps import adapter, adapter_down, identical, refusal_down
-from converters.writing.conversion import Conversion
-from converters.writing.grid_sample import gathered
-from converters.writing.replacement import Replacement
-from converters.writing.sampling import fixed_input, is_replicating, sampled
+from passes.converters.steps import adapter, adapter_down, identical, refusal_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.grid_sample import gathered
+from passes.converters.writing.replacement import Replacement
+from passes.converters.writing.sampling import fixed_input, is_replicating, sampled
 from passes.ir.operators import op_of
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from onnx import NodeProto, TensorProto, helper
 
-from converters.steps import adapter_down
-from converters.writing.conversion import Conversion
-from converters.writing.index_arithmetic import are_distinct, axis_from_front, whole
-from converters.writing.replacement import Replacement
+from passes.converters.steps import adapter_down
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.index_arithmetic import are_distinct, axis_from_front, whole
+from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 from passes.types.value_types import tensor_type
 

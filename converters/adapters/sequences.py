@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from converters.steps import adapter_down, refusal_down
-from converters.writing.conversion import Conversion
+from passes.converters.steps import adapter_down, refusal_down
+from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.repeated import replace_all
 from passes.loops.form import Carried, Condition, Kind, LoopForm

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
-from converters.steps import adapter, adapter_down, identical
-from converters.writing.attribute_inputs import non_negative
-from converters.writing.conversion import Conversion
+from passes.converters.steps import adapter, adapter_down, identical
+from passes.converters.writing.attribute_inputs import non_negative
+from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.types.value_types import Dims

@@ -3,7 +3,7 @@ or compares them, and nothing makes other strings of them."""
 
 from __future__ import annotations
 
-from converters.steps import refusal_down
+from passes.converters.steps import refusal_down
 
 for _op, _version, _does in (
     ("StringNormalizer", 10, "changes the case of strings"),

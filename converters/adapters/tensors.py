@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from converters.steps import adapter_down, expanded, identical
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import FLOATS
+from passes.converters.steps import adapter_down, expanded, identical
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import FLOATS
 from passes.ir.constant_nodes import constant_tensor
 
 _INTEGERS = (

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
-from converters.opset import considers, rewrite
+from passes.converters.opset import considers, rewrite
 from passes.ir import scope as scoping
 from passes.ir.operators import called_key, function_key, is_onnx_domain
 from passes.ir.repeated import replace_all

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from onnx import TensorProto, ValueInfoProto, helper
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.rows import Row, rows_at, run_row
-from converters.scan_8.sequence_lens import Lengths
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.rows import Row, rows_at, run_row
+from passes.converters.scan_8.sequence_lens import Lengths
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.types.value_types import dims_of, tensor_type
 from passes.writing import spelling

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from onnx import GraphProto, TensorProto
 
-from converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.rule import Site

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.ragged_rows import RaggedRows
-from converters.scan_8.sequence_lens import Lengths
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.ragged_rows import RaggedRows
+from passes.converters.scan_8.sequence_lens import Lengths
 from passes.types.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.selection import choose, row_mask

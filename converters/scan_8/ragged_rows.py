@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from converters.scan_8.batched_scan import RowType
-from converters.scan_8.sequence_lens import Lengths
+from passes.converters.scan_8.batched_scan import RowType
+from passes.converters.scan_8.sequence_lens import Lengths
 from passes.onnxruntime.element_types import runs
 from passes.writing import spelling
 from passes.writing.author import Author

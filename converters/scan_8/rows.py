@@ -8,7 +8,7 @@ from functools import partial
 
 from onnx import GraphProto
 
-from converters.scan_8.batched_scan import BatchedScan, RowType
+from passes.converters.scan_8.batched_scan import BatchedScan, RowType
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Sequence
 
 from onnx import NodeProto
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.upgraded_scan import UpgradedScan
-from converters.scan_8.vectorize import OLDEST
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.upgraded_scan import UpgradedScan
+from passes.converters.scan_8.vectorize import OLDEST
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of

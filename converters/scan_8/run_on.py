@@ -12,9 +12,9 @@ from math import prod
 
 from onnx import GraphProto, helper
 
-from converters.scan_8.batched_scan import BatchedScan, RowType
-from converters.scan_8.ragged_batch import Ragged
-from converters.scan_8.ragged_rows import Final
+from passes.converters.scan_8.batched_scan import BatchedScan, RowType
+from passes.converters.scan_8.ragged_batch import Ragged
+from passes.converters.scan_8.ragged_rows import Final
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
-from converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from converters.scan_8.batched_scan import RowType, ready_body, row_type
-from converters.scan_8.whole_batch import SINCE_9, with_whole_batch
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.scan_8.batched_scan import RowType, ready_body, row_type
+from passes.converters.scan_8.whole_batch import SINCE_9, with_whole_batch
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 from passes.loops.form import Collected, LoopForm
 from passes.rules.lower_scan.lower_scan import lower_scan
 from passes.types.value_types import tensor_type

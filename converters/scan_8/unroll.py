@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from onnx import GraphProto
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.rows import Row, rows_at, run_row
-from converters.scan_8.sequence_lens import Lengths
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.rows import Row, rows_at, run_row
+from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir import scope as scoping
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.nest import nest
-from converters.scan_8.own_weights import with_own_weights
-from converters.scan_8.sequence_lens import (
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.nest import nest
+from passes.converters.scan_8.own_weights import with_own_weights
+from passes.converters.scan_8.sequence_lens import (
     KnownLengths,
     Lengths,
     any_row_runs,
@@ -18,8 +18,8 @@ from converters.scan_8.sequence_lens import (
     same_sizes,
     time_of,
 )
-from converters.scan_8.unroll import unroll
-from converters.scan_8.vectorize import runs_on, vectorize
+from passes.converters.scan_8.unroll import unroll
+from passes.converters.scan_8.vectorize import runs_on, vectorize
 from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from onnx import FunctionProto, ModelProto, NodeProto
 
-from converters.scan_8.batched_scan import BatchedScan
-from converters.scan_8.called_functions import called_functions
-from converters.scan_8.ragged_batch import Ragged
-from converters.scan_8.run_on import RunOn, may_run_on
-from converters.scan_8.sequence_lens import Lengths
 from passes.analysis.safety.may_fail import failing_on_other_values, may_run_unreached
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count.trip_count import declared_size
+from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.called_functions import called_functions
+from passes.converters.scan_8.ragged_batch import Ragged
+from passes.converters.scan_8.run_on import RunOn, may_run_on
+from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import is_onnx_domain

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
-from converters.scan_8.batched_scan import RowType, ready_body
-from converters.writing.conversion import Conversion
 from passes.analysis.safety.randomness import is_pure
+from passes.converters.scan_8.batched_scan import RowType, ready_body
+from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Shape, traits_of
 from passes.loops.form import LoopForm

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import Conversion
 from passes.types.value_types import elem_type_of
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs, helper
 
-from converters.writing.made import Made
 from passes.analysis.integers.computed import computed
+from passes.converters.writing.made import Made
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.operators import called_key, function_key, op_of

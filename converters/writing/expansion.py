@@ -20,8 +20,8 @@ from onnx import (
     shape_inference,
 )
 
-from converters.writing.conversion import Conversion
-from converters.writing.made import Made, Noted, content
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.made import Made, Noted, content
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of

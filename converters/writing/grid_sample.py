@@ -8,8 +8,8 @@ from itertools import product
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 

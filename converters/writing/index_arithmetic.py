@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
 from passes.analysis.integers.integers import Integers
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.versions import LESS_TAKES_INTEGERS

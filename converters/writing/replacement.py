@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import Conversion
 
 #: The float types that every version takes.
 FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)

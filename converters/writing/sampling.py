@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from converters.writing.conversion import Conversion
-from converters.writing.replacement import Replacement
+from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.replacement import Replacement
 
 _Array = npt.NDArray[Any]
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)

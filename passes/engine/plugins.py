@@ -11,7 +11,7 @@ from passes.rule import RULES, Rule
 
 GROUP = "passes.rules"
 # Loaded the way third parties are, even from a checkout that is not installed.
-_BUILT_IN = ("converters.rules", "passes.rules")
+_BUILT_IN = ("passes.converters.rules", "passes.rules")
 
 
 class UnknownRule(WrongUsage):

@@ -151,9 +151,9 @@ class _Converting(Schedule):
         Raises:
             NotProduced: it holds what that version cannot.
         """
-        from converters.ir_version import fit
-        from converters.model_limits import limits
-        from converters.stamp import newer_domains
+        from passes.converters.ir_version import fit
+        from passes.converters.model_limits import limits
+        from passes.converters.stamp import newer_domains
         from passes.not_produced import NotProduced
         from passes.report import Record
 

@@ -8,8 +8,8 @@ import onnx
 from onnx import ModelProto
 from onnx_cases import Case
 
-from converters import table
-from converters.steps import Identical
+from passes.converters import table
+from passes.converters.steps import Identical
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain

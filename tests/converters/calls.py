@@ -8,7 +8,7 @@ from onnx import ModelProto
 from proving import Feeds, converted, drawn, run
 from steps_taken import proved, recorded
 
-from converters.stamp import ir_version_for
+from passes.converters.stamp import ir_version_for
 
 
 def calling(model: str, function: str, opset: int) -> ModelProto:

@@ -13,8 +13,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from converters import table
-from converters.steps import STEPS
+from passes.converters import table
+from passes.converters.steps import STEPS
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "opset-proofs.md"

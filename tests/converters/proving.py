@@ -21,8 +21,8 @@ from onnx import (
 )
 from steps_taken import proved, recorded
 
-from converters import opset as rule
-from converters.stamp import ir_version_for, stamp
+from passes.converters import opset as rule
+from passes.converters.stamp import ir_version_for, stamp
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
 from passes.ir.model import Model

@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 from onnx import ModelProto
 
-from converters import table
-from converters.steps import Identical, Step
+from passes.converters import table
+from passes.converters.steps import Identical, Step
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 
-from converters.adapters.resize import upsample_9
-from converters.writing.conversion import Conversion
+from passes.converters.adapters.resize import upsample_9
+from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names

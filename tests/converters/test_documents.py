@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from prove_steps import TOLD
 
-from converters.document import document
-from converters.steps import STEPS
+from passes.converters.document import document
+from passes.converters.steps import STEPS
 
 pytestmark = pytest.mark.sampled
 
@@ -18,7 +18,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_steps_are_up_to_date() -> None:
     page = (DOCS / "opset-steps.md").read_text()
-    assert page == document(), "python -m converters.document docs/opset-steps.md"
+    assert page == document(), "python -m passes.converters.document docs/opset-steps.md"
 
 
 def test_every_step_was_tried_out_or_says_why_not() -> None:

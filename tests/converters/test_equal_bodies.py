@@ -6,7 +6,7 @@ import pytest
 from onnx import ModelProto, parser
 
 import passes
-from converters.writing import expansion
+from passes.converters.writing import expansion
 
 #: Inputs and a node each; the second is like the first, the others differ in a type, in the value
 #: of an attribute, in that an input comes twice, and in a size that is not known.

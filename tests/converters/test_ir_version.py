@@ -9,8 +9,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import passes
-from converters import ir_version
-from converters.ir_version import ELEMENT_TYPES, Feature, needs
+from passes.converters import ir_version
+from passes.converters.ir_version import ELEMENT_TYPES, Feature, needs
 
 PLAIN = """<ir_version: 14, opset_import: ["" : 13, "my" : 1]>
     g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { [add] y = Add (x, w) }"""

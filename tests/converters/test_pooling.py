@@ -9,7 +9,7 @@ import pytest
 from onnx.defs import get_schema
 from proving import ops, prove
 
-from converters.steps import STEPS, Identical
+from passes.converters.steps import STEPS, Identical
 
 pytestmark = pytest.mark.sampled
 

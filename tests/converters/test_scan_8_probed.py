@@ -39,6 +39,8 @@ LOOKUP = f"""{HEAD} g (int64[B] lens, int64[B,T] ids, float[3,2] table) => (floa
     z = Scan <num_scan_inputs = 1,
         body = b (int64 i) => (float[2] c) {{ c = Gather(table, i) }}> (lens, ids) }}"""
 
+SCAN_8 = "passes.converters.scan_8"
+
 
 def upgraded(model: str, **options: Any) -> ModelProto:
     """The model after the upgrade, not verified: the tests look for themselves."""
@@ -273,7 +275,7 @@ class TestVerificationStopsFaults:
             everyone = spelling.arange(author, author.op("Shape", lengths))
             return author.op("Mul", everyone, author.ints(0))
 
-        self.upgrade(RAGGED, "converters.scan_8.upgraded_scan.borrowed_rows", rows, robust=True)
+        self.upgrade(RAGGED, f"{SCAN_8}.upgraded_scan.borrowed_rows", rows, robust=True)
 
     def test_a_row_of_length_0_on_its_own_padding(self) -> None:
         """The padding may hold an index that the original never looks up."""
@@ -285,17 +287,17 @@ class TestVerificationStopsFaults:
         def rows(author: Author, lengths: str, *_: str, **__: bool) -> str:
             return spelling.arange(author, author.op("Shape", lengths))
 
-        self.upgrade(model, "converters.scan_8.upgraded_scan.borrowed_rows", rows, robust=True)
+        self.upgrade(model, f"{SCAN_8}.upgraded_scan.borrowed_rows", rows, robust=True)
 
     def test_a_negative_length_of_the_only_row(self) -> None:
         def in_range(author: Author, lengths: str, time: str) -> str:
             return author.op("Not", author.op("Greater", lengths, time))
 
-        self.upgrade(RAGGED, "converters.scan_8.sequence_lens._in_range", in_range, robust=True)
+        self.upgrade(RAGGED, f"{SCAN_8}.sequence_lens._in_range", in_range, robust=True)
 
     def test_scanned_inputs_of_different_times(self) -> None:
         model = f"""{HEAD} g (int64[B] lens, float[B,T,2] x, float[B,U,2] v)
             => (float[B,T,2] z) {{ z = Scan <num_scan_inputs = 2,
                 body = b (float[2] e, float[2] f) => (float[2] o) {{ o = Add(e, f) }}>
                 (lens, x, v) }}"""
-        self.upgrade(model, "converters.scan_8.sequence_lens._agree", lambda *_: [])
+        self.upgrade(model, f"{SCAN_8}.sequence_lens._agree", lambda *_: [])

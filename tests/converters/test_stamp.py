@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from converters.stamp import ir_version_for, stamp
+from passes.converters.stamp import ir_version_for, stamp
 
 pytestmark = pytest.mark.sampled
 

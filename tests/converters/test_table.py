@@ -9,9 +9,9 @@ import onnx
 import pytest
 from onnx.defs import OpSchema
 
-from converters import table
-from converters.opset import considers, rewrite
-from converters.steps import (
+from passes.converters import table
+from passes.converters.opset import considers, rewrite
+from passes.converters.steps import (
     STEPS,
     STEPS_DOWN,
     Adapter,

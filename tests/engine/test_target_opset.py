@@ -108,7 +108,7 @@ class TestForARelease:
         assert not loads(release.opset, release.ir_version + 1)
 
     def test_every_release_loads_the_ir_version_that_its_opset_needs(self) -> None:
-        from converters.stamp import ir_version_for
+        from passes.converters.stamp import ir_version_for
 
         assert [release.minor for release in RELEASES] == list(range(8, 33))
         assert all(ir_version_for(one.opset) <= one.ir_version for one in RELEASES)

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from converters.opset import considers, rewrite
+from passes.converters.opset import considers, rewrite
 from passes.engine.fixpoint import Engine
 from passes.engine.rounds import Round
 from passes.engine.template import Filled, Template, Templated

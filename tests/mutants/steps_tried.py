@@ -70,8 +70,8 @@ def _families_of(folder: Path) -> dict[str, list[str]]:
     """For each file of adapters the models that run its lines, and that verification passes."""
     import onnx
 
-    from converters.table import FAMILIES
     from passes.choices import Verifying
+    from passes.converters.table import FAMILIES
     from passes.engine.plugins import load_rules
     from passes.errors import PassesError
     from passes.session import Session

@@ -44,7 +44,7 @@ _ROOMS = (
     "passes.rules.",
     "passes.analysis.",
     "passes.vectorize.",
-    "converters.",
+    "passes.converters.",
     "passes.writing.spelling",
 )
 _OPSET = {"upgrade": 21, "lower": 21}
