@@ -1,0 +1,243 @@
+"""The command `check`: what stands between a model and a target, and what clears it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.running import check_report, complain, fail, progress, tell, write
+from passes.commands.declaring import Says
+from passes.commands.delivery import Reporting
+from passes.commands.options import Dims, Executing
+from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.targets.finding import Finding
+    from passes.targets.findings import Checked
+    from passes.targets.remedies import Plan
+
+app = typer.Typer()
+_CLI = frozenset({"cli"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Executing, Reporting):
+    """The options of `check`."""
+
+    target: Annotated[
+        str | None,
+        Says("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
+    ] = None
+    all_targets: Annotated[
+        bool, Says("Show what is in the way of the model at every target.", shown=_CLI)
+    ] = False
+    dims: Dims = None
+    fix: Annotated[
+        bool, Says("Run what clears most, verified, and write the outcome.", shown=_CLI)
+    ] = False
+    output: Annotated[
+        str | os.PathLike[str] | None,
+        Says("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
+    ] = None
+    force: Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)] = False
+
+
+def _check(model: Path, **given: Any) -> None:
+    """Report what stands between a model and a target, a line for each kind of node, and what
+    clears it.
+
+    What clears it was tried; nothing is executed without --fix. Exit 0 if the model fits, or with
+    --fix the outcome does, else 3.
+    """
+    options = options_from(Check, given)
+    try:
+        check_report(options.json, (model,))
+        if options.all_targets == (options.target is not None):
+            raise WrongUsage("name a --target, or take --all-targets")
+        fits = _matrix(model, options) if options.all_targets else _one(model, options)
+    except PassesError as error:
+        fail(f"{error}", error.exit_code)
+    if not fits:
+        raise typer.Exit(NOT_PRODUCED)
+
+
+def _one(model: Path, options: Check) -> bool:
+    """Check a model at one target, and whether it, or what was made of it, fits."""
+    from passes.check import load_checked
+    from passes.targets.findings import check
+    from passes.targets.profile import load
+    from passes.targets.remedies import plan
+
+    profile = load(options.target or "")
+    loaded, found = load_checked(model)
+    checked = check(loaded, found, profile)
+    dims = options.dims or {}
+    made = None if checked.fits else plan(loaded, checked, profile, dims)
+    tell("\n".join(_lines(model, checked, profile.summary, made, options)))
+    if options.json is not None:
+        write(options.json, _as_json(model, checked, made))
+    if made is None or not options.fix:
+        return made is None
+    return _fixed(model, made, options)
+
+
+def _fixed(model: Path, made: Plan, options: Check) -> bool:
+    """Run the remedies of a plan, verified, and check the outcome."""
+    from passes.builds.task import Task, perform
+    from passes.check import load_checked
+    from passes.targets.findings import check
+    from passes.targets.profile import load
+    from passes.targets.remedies import fixing
+
+    pipeline = fixing(
+        made,
+        options.dims or {},
+        executor=options.executor,
+        inputs=options.inputs,
+        verify_budget=options.verify_budget,
+        seed=options.seed,
+    )
+    output = _output(model, options)
+    with progress() as say:
+        done = perform(Task(str(model), pipeline, output, force=options.force), say)
+    for remark in done.remarks:
+        complain(remark)
+    if done.exit_code:
+        fail(done.sentence, done.exit_code)
+    assert done.report is not None
+    loaded, found = load_checked(done.output)
+    left = check(loaded, found, load(options.target or ""))
+    tell(f"{done.report.to_text()}\nwrote {done.output}")
+    tell(f"{done.output}: {_verdict(left)}")
+    return left.fits
+
+
+def _output(model: Path, options: Check) -> str:
+    if options.output is not None:
+        return os.fspath(options.output)
+    name = Path(options.target or "").name.removesuffix(".toml")
+    return str(model.with_name(f"{model.stem}.{name}{model.suffix}"))
+
+
+def _lines(
+    model: Path, checked: Checked, summary: str, made: Plan | None, options: Check
+) -> list[str]:
+    """The report for people."""
+    lines = [f"{model}: {_verdict(checked)}, {summary}"]
+    lines += [f"  {_described(first, group)}" for first, group in _groups(checked)]
+    if made is None:
+        return lines
+    for remedy in made.taken:
+        cleared = sum(remedy.cleared.values())
+        lines.append(f"clears {cleared}, {remedy.kind}: {remedy}")
+    for remedy in made.offered:
+        more = sum(remedy.cleared.values())
+        lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
+    if made.missing:
+        lines.append(f"may clear more, if you know it: {' '.join(made.missing)}")
+    if not made.taken:
+        return [*lines, "nothing known clears any of it"]
+    after = f"after this: {_verdict(made.left)}"
+    if options.fix:
+        return [*lines, after]
+    command = ["passes", "check", str(model), "--target", options.target or "", "--fix"]
+    for name, size in (options.dims or {}).items():
+        command += ["--dim", f"{name}={size}"]
+    return [*lines, f"run: {shlex.join(command)}  ({after})"]
+
+
+def _verdict(checked: Checked) -> str:
+    count = len(checked.findings)
+    if not count:
+        return f"fits {checked.target}"
+    return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {checked.target}"
+
+
+def _groups(checked: Checked) -> list[tuple[Finding, Sequence[Finding]]]:
+    """Findings that differ in their places only, with the first of them."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in checked.findings:
+        groups.setdefault(finding.kind, []).append(finding)
+    return [(group[0], group) for group in groups.values()]
+
+
+def _described(first: Finding, group: Sequence[Finding]) -> str:
+    """A line for findings of a kind: where they are, what is wrong, and how sure that is."""
+    sure = first.confidence + (", answers wrongly" if first.otherwise != "refuses" else "")
+    op = f" ({first.op})" if first.op else ""
+    told = f"{first.sentence} [{first.code}, {sure}]"
+    if len(group) == 1:
+        return f"{first.path}{op}: {told}"
+    folders = {finding.folder for finding in group}
+    places = f"under {folders.pop()}" if len(folders) == 1 else f"as {first.path}"
+    return f"{len(group)} x {first.op or first.code}, {places}: {told}"
+
+
+def _as_json(model: Path, checked: Checked, made: Plan | None) -> str:
+    from passes.builds.report_file import as_json
+
+    said: dict[str, Any] = {
+        "schema_version": 1,
+        "file": str(model),
+        "target": checked.target,
+        "fits": checked.fits,
+        "findings": [asdict(finding) for finding in checked.findings],
+    }
+    if made is not None:
+        said["remedies"] = [
+            {"command": str(one), "kind": one.kind, "cleared": one.cleared, "taken": taken}
+            for taken, remedies in ((True, made.taken), (False, made.offered))
+            for one in remedies
+        ]
+        said["left"] = [asdict(finding) for finding in made.left.findings]
+        said["missing"] = list(made.missing)
+    return as_json(said, indent=2) + "\n"
+
+
+def _matrix(model: Path, options: Check) -> bool:
+    """What is in the way at every target; whether the model fits them all."""
+    from passes.check import load_checked
+    from passes.targets.findings import check
+    from passes.targets.profile import load, names
+
+    loaded, found = load_checked(model)
+    every = {name: check(loaded, found, load(name)) for name in names()}
+    width = max(map(len, every)) + 2
+    lines = [f"{model}:"]
+    lines += [f"  {name:<{width}}{_counts(checked)}" for name, checked in every.items()]
+    tell("\n".join(lines))
+    if options.json is not None:
+        from passes.builds.report_file import as_json
+
+        said: Mapping[str, Any] = {
+            name: [asdict(finding) for finding in checked.findings]
+            for name, checked in every.items()
+        }
+        write(options.json, as_json({"file": str(model), "targets": said}, indent=2) + "\n")
+    return all(checked.fits for checked in every.values())
+
+
+def _counts(checked: Checked) -> str:
+    if checked.fits:
+        return "fits"
+    counted: dict[str, int] = {}
+    for finding in checked.findings:
+        name = f"{finding.op or 'model'} ({finding.code})"
+        counted[name] = counted.get(name, 0) + 1
+    return ", ".join(f"{count} x {name}" for name, count in counted.items())
+
+
+_MODEL: Any = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
+give_parameters(
+    _check,
+    [Parameter("model", Parameter.KEYWORD_ONLY, annotation=_MODEL), *parameters_of(Check)],
+)
+app.command("check", short_help="Show what stands between a model and a target.")(_check)

@@ -1,0 +1,122 @@
+"""What stands between a model and a target: of the model as a whole, and of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from onnx import TypeProto, ValueInfoProto
+
+from passes.check.survey import Survey
+from passes.ir import scope as scoping
+from passes.ir.model import Model
+from passes.ir.operators import called_key, op_of, plain_domain
+from passes.ir.places import subgraphs
+from passes.targets import control_flow, operators
+from passes.targets.finding import Finding
+from passes.targets.profile import Profile
+from passes.types.value_types import dims_of, shapes_below
+
+#: Wrapped values that a target may not take: the fields of their types, and the names.
+_KINDS = (("sequence_type", "sequences", "sequence"), ("optional_type", "optionals", "optional"))
+#: Operators on sequences and optionals, by the field of a profile that is about them.
+_WRAPPED = {
+    "sequences": (
+        *("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert"),
+        *("SequenceLength", "SequenceMap", "SplitToSequence", "ConcatFromSequence"),
+    ),
+    "optionals": ("Optional", "OptionalGetElement", "OptionalHasElement"),
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is in the way of a model at a target, in the order of the graph."""
+
+    target: str
+    findings: Sequence[Finding]
+
+    @property
+    def fits(self) -> bool:
+        """Whether nothing is."""
+        return not self.findings
+
+
+def check(model: Model, found: Survey, profile: Profile) -> Checked:
+    """What is in the way of a valid model at a target."""
+    findings = [*_of_model(model, profile), *_of_values(model, profile)]
+    called = {(plain_domain(one.domain), one.name) for one in model.proto.functions}
+    for place in scoping.walk_model(model.proto):
+        domain, name, _ = called_key(place.node)
+        if (domain, name) not in called:  # of what is called, each node is looked at
+            findings += _of_node(model, place, profile)
+    return Checked(profile.name, findings)
+
+
+def _of_model(model: Model, profile: Profile) -> Iterator[Finding]:
+    opset = model.newest_opset
+    if opset not in profile.opset:
+        yield Finding(
+            "opset",
+            "main",
+            "",
+            f"the model is at opset {opset}, {profile.name} takes {profile.opset}",
+            profile.opset.confidence,
+        )
+    version = int(model.proto.ir_version)
+    if version not in profile.ir_version:
+        yield Finding(
+            "ir-version",
+            "main",
+            "",
+            f"the model is of IR version {version}, {profile.name} takes {profile.ir_version}",
+            profile.ir_version.confidence,
+        )
+    if not profile.functions:
+        for function in model.proto.functions:
+            name = f"{function.domain}::{function.name}"
+            sentence = "model-local functions are not taken"
+            yield Finding("function", f"function {name}", name, sentence)
+
+
+def _of_values(model: Model, profile: Profile) -> Iterator[Finding]:
+    graph = model.proto.graph
+    fed = {tensor.name for tensor in graph.initializer}
+    for value in (*(one for one in graph.input if one.name not in fed), *graph.output):
+        yield from _of_value(value, profile)
+
+
+def _of_value(value: ValueInfoProto, profile: Profile) -> Iterator[Finding]:
+    for kind, field, name in _KINDS:
+        if value.type.HasField(kind) and not getattr(profile, field):
+            yield Finding(name, value.name, "", f"{value.name!r} is of a {name} type")
+    if not profile.dynamic_dims:
+        for dim in _open_dims(value.type):
+            sentence = f"the dim {dim} of {value.name!r} is no number"
+            yield Finding("dynamic-dim", value.name, "", sentence)
+    rank = dims_of(value.type)
+    if not profile.dynamic_rank and value.type.HasField("tensor_type") and rank is None:
+        yield Finding("dynamic-rank", value.name, "", f"the rank of {value.name!r} is unknown")
+    if profile.most_dims is not None and rank is not None and len(rank) > profile.most_dims:
+        sentence = f"{value.name!r} has {len(rank)} dims, at most {profile.most_dims} are taken"
+        yield Finding("rank", value.name, "", sentence)
+
+
+def _open_dims(kind: TypeProto) -> Iterable[str]:
+    for shape in shapes_below(kind):
+        for position, dim in enumerate(shape.dim):
+            if not dim.HasField("dim_value"):
+                yield repr(dim.dim_param) if dim.dim_param else f"at position {position}"
+
+
+def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[Finding]:
+    name = op_of(place.node)
+    for field, names in _WRAPPED.items():
+        if name in names and not getattr(profile, field):
+            kind = field.removesuffix("s")
+            yield Finding(kind, place.path, name, f"{field} are not taken")
+            return
+    if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
+        yield from control_flow.findings(model, place, profile)
+    else:
+        yield from operators.findings(model, place, profile)

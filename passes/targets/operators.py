@@ -1,0 +1,144 @@
+"""Whether a target takes a node without bodies: its operator, version, types and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx.defs
+from onnx import NodeProto, TensorProto, helper
+
+from passes.ir.constants import Constants
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.scope import Place
+from passes.targets.finding import Finding
+from passes.targets.profile import Operator, Profile
+from passes.types.value_types import elem_type_of
+
+#: Operators that every reader of models folds or passes on.
+_NO_KERNELS = frozenset({"Constant", "Identity"})
+
+
+def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
+    """What is in the way of a node."""
+    node = place.node
+    domain, name = _named(node)
+    for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):
+        kind = _name_of(number)
+        yield Finding("type", place.path, op_of(node), f"the element type {kind} is not taken")
+        return
+    if name in profile.refused and not domain:
+        yield Finding("operator", place.path, name, "the operator is not taken")
+        return
+    if not profile.operators or (name in _NO_KERNELS and not domain):
+        return
+    operator = profile.operators.get(name if not domain else f"{domain}.{name}")
+    if operator is None:
+        yield Finding("operator", place.path, op_of(node), "the operator is not listed")
+        return
+    yield from _of_operator(model, place, operator, profile)
+
+
+def _of_operator(
+    model: Model, place: Place, operator: Operator, profile: Profile
+) -> Iterator[Finding]:
+    node, sure = place.node, operator.confidence
+    name = op_of(node)
+    version = _version(model, place)
+    if operator.versions and version and not _is_taken(version, operator, profile):
+        known = ", ".join(map(_span, operator.versions))
+        sentence = f"version {version} is not taken, but {known}"
+        yield Finding("operator-version", place.path, name, sentence, sure)
+    number = _element_type(model, place)
+    if operator.types and number and number not in _numbers(operator.types):
+        sentence = f"the element type {_name_of(number)} is not taken"
+        yield Finding("type", place.path, name, sentence, sure)
+    constants = Constants(model, place.scope)
+    for position in operator.constant_inputs:
+        read = node.input[position] if position < len(node.input) else ""
+        if read and constants.tensor(read) is None:
+            sentence = f"input {position} is no constant"
+            yield Finding("constant-input", place.path, name, sentence, sure)
+    for attribute, value in _attributes(node, version).items():
+        taken, wrong = operator.attributes.get(attribute), operator.wrong.get(attribute, ())
+        if value in wrong:
+            sentence = f"with {attribute}={value} it answers wrongly"
+            yield Finding("attribute", place.path, name, sentence, sure, "answers wrongly")
+        elif taken is not None and value not in taken:
+            sentence = f"{attribute}={value} is not taken, but {', '.join(map(str, taken))}"
+            yield Finding("attribute", place.path, name, sentence, sure)
+    given = {attribute.name for attribute in node.attribute}
+    for ignored in operator.ignored:
+        there = ignored in given
+        if isinstance(ignored, int):
+            there = ignored < len(node.input) and bool(node.input[ignored])
+        if there:
+            what = f"input {ignored}" if isinstance(ignored, int) else ignored
+            sentence = f"{what} is ignored without a word"
+            yield Finding("attribute", place.path, name, sentence, sure, "answers wrongly")
+
+
+def _named(node: NodeProto) -> tuple[str, str]:
+    """The domain and the name of an operator."""
+    domain, _, name = op_of(node).rpartition("::")
+    return domain, name
+
+
+def _is_taken(version: int, operator: Operator, profile: Profile) -> bool:
+    for first, *rest in operator.versions:
+        last = rest[0] if rest else (first if profile.match == "exact" else None)
+        if first <= version and (last is None or version <= last):
+            return True
+    return False
+
+
+def _span(versions: Sequence[int]) -> str:
+    first, *rest = versions
+    return f"{first}" if not rest or rest[0] == first else f"{first} to {rest[0]}"
+
+
+def _version(model: Model, place: Place) -> int:
+    """The version of the operator at the opset that the node is read with; 0 if there is none."""
+    *_, top = place.scope.chain()
+    node = place.node
+    opset = model.opset(top.owner, node.domain)
+    try:
+        domain, name = _named(node)
+        schema = onnx.defs.get_schema(name, opset, domain)
+    except onnx.defs.SchemaError:
+        return 0
+    return int(schema.since_version)
+
+
+def _attributes(node: NodeProto, version: int) -> dict[str, str | int]:
+    """Words and numbers that attributes are given, or have by default."""
+    values: dict[str, str | int] = {}
+    try:
+        domain, name = _named(node)
+        schema = onnx.defs.get_schema(name, version or 1, domain)
+        for name, declared in schema.attributes.items():
+            default = helper.get_attribute_value(declared.default_value)
+            if isinstance(default, bytes | int):
+                values[name] = default.decode() if isinstance(default, bytes) else default
+    except (onnx.defs.SchemaError, ValueError):
+        pass  # an operator without a document has no defaults
+    for attribute in node.attribute:
+        value = helper.get_attribute_value(attribute)
+        if isinstance(value, bytes | int):
+            values[attribute.name] = value.decode() if isinstance(value, bytes) else value
+    return values
+
+
+def _element_type(model: Model, place: Place) -> int:
+    """The element type of the first value that a node reads, or else writes; 0 if unknown."""
+    names = [*filter(None, place.node.input)][:1] or list(place.node.output[:1])
+    return elem_type_of(model.types.of(place.scope, names[0])) if names else 0
+
+
+def _numbers(types: Sequence[str]) -> list[int]:
+    known = dict(TensorProto.DataType.items())
+    return [known[name.upper()] for name in types if name.upper() in known]
+
+
+def _name_of(number: int) -> str:
+    return str(TensorProto.DataType.Name(number)).lower()

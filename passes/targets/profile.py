@@ -1,0 +1,214 @@
+"""The form of a profile: what a target takes, refuses, and takes but answers wrongly.
+
+Each fact may tell how sure it is: `measured` by running it, `stated` by the target's documents,
+read in its `source`, or `inferred`. What a profile does not mention is taken.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from passes.builds.toml_lines import line_of
+from passes.errors import WrongUsage, nearest
+from passes.targets.structured import Unreadable, read
+
+Confidence = Literal["measured", "stated", "source", "inferred"]
+#: What becomes of a node that a target does not take as it is.
+Otherwise = Literal["refuses", "answers wrongly"]
+#: Which values of several branches or iterations have to agree.
+Agreement = Literal["any", "same rank", "same shape"]
+
+
+class BadProfile(WrongUsage):
+    """There is no such profile, or it is not of the form of one."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where facts are from: a title, and a date or commit."""
+
+    title: str
+    kind: Confidence = "stated"
+    date: str = ""
+    commit: str = ""
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions that are taken, from `min` to `max`."""
+
+    min: int = 0
+    max: int | None = None
+    confidence: Confidence = "stated"
+    note: str = ""
+
+    def __contains__(self, version: int) -> bool:
+        return self.min <= version and (self.max is None or version <= self.max)
+
+    def __str__(self) -> str:
+        return f"{self.min} to {self.max}" if self.max is not None else f"{self.min} and newer"
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What of an operator is taken. `versions` are pairs of a first and a last version, or a first
+    one alone; `types` the element types of its values; `constant-inputs` the positions of inputs
+    that have to be constants; `attributes` the values that an attribute may have. With a value in
+    `wrong`, or an attribute or input in `ignored`, the target takes the node and answers
+    wrongly."""
+
+    versions: Sequence[Sequence[int]] = ()
+    types: Sequence[str] = ()
+    constant_inputs: Sequence[int] = ()
+    attributes: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
+    wrong: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
+    ignored: Sequence[str | int] = ()
+    domain: str = ""
+    confidence: Confidence = "stated"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class If:
+    """Which Ifs are taken. `branches`: how far the outputs of both branches have to agree;
+    `constant`: an If with a constant condition is taken in any case."""
+
+    taken: bool = True
+    branches: Agreement = "any"
+    constant: bool = False
+    sequences: bool = True
+    confidence: Confidence = "stated"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Which Loops are taken. `trip-count`: the kinds of it; `most-trips`: the largest that is taken
+    as it is; `otherwise`: what becomes of others. `collected`: the length of collected outputs
+    may be any, has to be static, or these are padded to the trip count, which is wrong where the
+    loop ends early. `carried`: how far a carried value has to agree with what it becomes."""
+
+    taken: bool = True
+    trip_count: Sequence[Literal["constant", "computed", "absent"]] = (
+        *("constant", "computed", "absent"),
+    )
+    most_trips: int | None = None
+    otherwise: Otherwise = "refuses"
+    carried: Agreement = "any"
+    collected: Literal["any", "static", "padded"] = "any"
+    sequences: bool = True
+    captures: bool = True
+    confidence: Confidence = "stated"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Which Scans are taken: of which `versions`, with the `lengths` of rows that a Scan-8 may
+    have, with a length that is `static`, at most `most` and maybe `zero`; with `captures` of values
+    that are computed outside."""
+
+    taken: bool = True
+    versions: Range = field(default_factory=Range)
+    lengths: bool = True
+    static: bool = False
+    most: int | None = None
+    zero: bool = True
+    captures: bool = True
+    confidence: Confidence = "stated"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A target. `match`: whether an operator whose last known version has no end takes newer ones,
+    too, or only that `exact` one. Operators that `operators` does not list are refused, if it lists
+    any, and so are `refused` ones and element types."""
+
+    name: str
+    summary: str
+    version: str = ""
+    sources: Sequence[Source] = ()
+    opset: Range = field(default_factory=Range)
+    ir_version: Range = field(default_factory=Range)
+    match: Literal["newer", "exact"] = "newer"
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    refused: Sequence[str] = ()
+    refused_types: Sequence[str] = ()
+    functions: bool = True
+    dynamic_dims: bool = True
+    dynamic_rank: bool = True
+    most_dims: int | None = None
+    sequences: bool = True
+    optionals: bool = True
+    if_: If = field(default_factory=If)
+    loop: Loop = field(default_factory=Loop)
+    scan: Scan = field(default_factory=Scan)
+    notes: Sequence[str] = ()
+
+    @cached_property
+    def listed(self) -> frozenset[str]:
+        """The operators that are listed."""
+        return frozenset(self.operators)
+
+
+def names() -> list[str]:
+    """The names of the profiles that the package ships."""
+    folder = resources.files("passes.targets") / "profiles"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
+
+
+def load(name: str) -> Profile:
+    """The profile of a name, or in the file at a path that ends in `.toml`.
+
+    Raises:
+        BadProfile: there is none, or it has an unknown key, or a value of another type.
+    """
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise BadProfile(f"{name}: cannot be read ({reason})") from error
+        return parsed(text, name)
+    if name not in names():
+        raise BadProfile(
+            f"there is no target {name!r}; {nearest(name, names())}; a path of a profile of your "
+            "own ends in .toml"
+        )
+    file = resources.files("passes.targets") / "profiles" / f"{name}.toml"
+    return parsed(file.read_text(encoding="utf-8"), name)
+
+
+def parsed(text: str, file: str) -> Profile:
+    """The profile that a text holds. Raises what `load` raises."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadProfile(f"{file}: is no TOML: {error}") from error
+    try:
+        profile: Profile = read(Profile, table)
+    except Unreadable as error:
+        line = line_of(text, error.where)
+        place = f"{file}:{line}" if line else file
+        raise BadProfile(f"{place}: {error}") from error
+    _check_operators(profile, text, file)
+    return profile
+
+
+def _check_operators(profile: Profile, text: str, file: str) -> None:
+    """See that the operators of the standard domain that are named are there."""
+    import onnx.defs
+
+    known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    for name, operator in profile.operators.items():
+        if not operator.domain and name not in known:
+            line = line_of(text, ("operators", name))
+            near = nearest(name, known)
+            raise BadProfile(f"{file}:{line}: operators.{name}: onnx has no such operator; {near}")

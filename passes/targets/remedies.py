@@ -1,0 +1,208 @@
+"""What clears what is in the way of a model at a target: found by trying, nothing is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from passes.check import check as check_valid
+from passes.choices import Target
+from passes.commands.pipeline import Pipeline
+from passes.errors import PassesError
+from passes.ir.model import Model
+from passes.targets.findings import Checked, check
+from passes.targets.profile import Profile
+
+#: The codes of findings that a change of control flow may clear.
+_CONTROL_FLOW = frozenset(
+    {
+        *("if", "if-branches", "loop", "scan", "trip-count", "collected", "carried", "captures"),
+        "lengths",
+        *("sequence", "optional", "operator"),
+    }
+)
+_OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
+#: Opsets that are tried, newest first, beside the ends of what the target takes.
+_TRIED = (21, 18, 17, 16, 13, 11)
+
+
+class Kind(StrEnum):
+    """What a remedy asks of the user: nothing, other roundings, or a promise."""
+
+    EXACT = "exact"
+    REGROUPS = "regroups sums"
+    PROMISE = "needs a promise of yours"
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A command that clears findings: `cleared` by their codes."""
+
+    command: str
+    options: Mapping[str, Any]
+    kind: Kind
+    cleared: Mapping[str, int]
+
+    @property
+    def step(self) -> tuple[str, Mapping[str, Any]]:
+        """The step of a pipeline."""
+        return self.command, self.options
+
+    def __str__(self) -> str:
+        said = [self.command]
+        for name, value in self.options.items():
+            flag = f"--{name.strip('_').replace('_', '-')}"
+            values = value if isinstance(value, tuple) else (value,)
+            said += [flag] if value is True else [f"{flag} {one}" for one in values]
+        return " ".join(said)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Remedies, in the order in which they are taken, what is in the way after those that are
+    `exact`, and the others that would clear more; `missing` are values that only the user knows."""
+
+    taken: Sequence[Remedy]
+    left: Checked
+    offered: Sequence[Remedy] = ()
+    missing: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class _State:
+    """A model on its way, with what is in the way of it."""
+
+    model: Model
+    checked: Checked
+
+
+def plan(model: Model, checked: Checked, profile: Profile, dims: Mapping[str, int]) -> Plan:
+    """What clears the findings of a valid model; `dims` are fixed first."""
+    state = _State(model, checked)
+    if dims:
+        state = _after(state, ("simplify", {"rules": ("prune-loop",)}), profile, dims) or state
+    taken: list[Remedy] = []
+    for command, options in _candidates(state, profile):
+        following = _after(state, (command, options), profile, {})
+        if following is None:
+            continue
+        cleared = _cleared(state.checked, following.checked)
+        if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
+            state.checked.findings
+        ):
+            taken.append(Remedy(command, options, Kind.EXACT, cleared))
+            state = following
+        if state.checked.fits:
+            break
+    for command, options in _opsets(state, profile):
+        following = _after(state, (command, options), profile, {})
+        if following is not None and len(following.checked.findings) < len(state.checked.findings):
+            cleared = _cleared(state.checked, following.checked)
+            taken.append(Remedy(command, options, Kind.EXACT, cleared))
+            state = following
+            break
+    return Plan(taken, state.checked, list(_offered(state, profile)), _missing(state))
+
+
+def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Commands that may clear something, in an order in which they can follow each other."""
+    codes = {finding.code for finding in state.checked.findings}
+    if "function" in codes:
+        yield "convert", {"inline": ("all",)}
+    if "lengths" in codes:
+        yield "upgrade", {}
+    if codes & _CONTROL_FLOW:
+        for target in _targets(profile):
+            yield "optimize", {"target": str(target)}
+
+
+def _targets(profile: Profile) -> Iterator[Target]:
+    """Forms of control flow that a target may take, those that keep most of it first."""
+    if profile.scan.taken and not profile.loop.taken:
+        yield Target.scan_only
+    if profile.loop.taken and not profile.scan.taken:
+        yield Target.loop_only
+    yield Target.no_control_flow
+
+
+def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Conversions to opsets that the target takes, those that clear most first."""
+    codes = {finding.code for finding in state.checked.findings}
+    if not codes & _OPSET and "ir-version" not in codes:
+        return
+    own = state.model.newest_opset
+    known = {*_TRIED, own, profile.opset.min, profile.opset.max or own}
+    opsets = sorted((one for one in known if one in profile.opset and one >= 7), reverse=True)
+    older: dict[str, Any] = {}
+    if profile.ir_version.max is not None:
+        older = {"ir_version": min(profile.ir_version.max, int(state.model.proto.ir_version))}
+    counted = []
+    for opset in opsets:
+        for more, options in enumerate(({"opset": opset}, {"opset": opset, **older})):
+            step: tuple[str, dict[str, Any]] = ("convert", options)
+            following = _after(state, step, profile, {})
+            if following is not None:
+                counted.append(((len(following.checked.findings), more, -opset), step))
+    if counted:
+        yield min(counted, key=lambda one: one[0])[1]
+
+
+def _offered(state: _State, profile: Profile) -> Iterator[Remedy]:
+    """Commands that would clear more, if the user allows it."""
+    if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
+        return
+    for kind, options in (
+        (Kind.REGROUPS, {"allow_reassociation": True}),
+        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}),
+    ):
+        step = ("optimize", {"target": str(Target.no_control_flow), **options})
+        following = _after(state, step, profile, {})
+        if following is not None and len(following.checked.findings) < len(state.checked.findings):
+            cleared = _cleared(state.checked, following.checked)
+            yield Remedy(*step, kind, cleared)
+
+
+def _missing(state: _State) -> list[str]:
+    """Options that fix what the model leaves open, if loops or dims are in the way."""
+    codes = {finding.code for finding in state.checked.findings}
+    if not codes & {"dynamic-dim", "loop", "scan", "trip-count", "collected"}:
+        return []
+    from passes.dims import dims_of_inputs
+
+    return [f"--dim {name}=SIZE" for name in dims_of_inputs(state.model)]
+
+
+def _after(
+    state: _State, step: tuple[str, dict[str, Any]], profile: Profile, dims: Mapping[str, int]
+) -> _State | None:
+    """The model after a command, unverified; None where that is refused."""
+    command, options = step
+    pipeline = Pipeline([(command, {**options, "verify": False})], dims, lenient=True)
+    try:
+        result = pipeline.run(state.model.proto)
+        model = Model(result.model, state.model.path)
+        return _State(model, check(model, check_valid(model), profile))
+    except PassesError:
+        return None
+
+
+def _cleared(before: Checked, after: Checked) -> dict[str, int]:
+    """How many findings of each code are gone."""
+    counts = [
+        {code: sum(one.code == code for one in side.findings) for code in _codes(before)}
+        for side in (before, after)
+    ]
+    fewer = {code: counts[0][code] - counts[1][code] for code in counts[0]}
+    return {code: count for code, count in fewer.items() if count > 0}
+
+
+def _codes(checked: Checked) -> list[str]:
+    return list(dict.fromkeys(finding.code for finding in checked.findings))
+
+
+def fixing(plan_: Plan, dims: Mapping[str, int], **common: Any) -> Pipeline:
+    """The pipeline that takes the remedies of a plan, verified as a whole."""
+    steps = [(one.command, {**one.options, **common}) for one in plan_.taken]
+    return replace(Pipeline(steps or [("simplify", common)]), dims=dims, lenient=True)

@@ -1,0 +1,97 @@
+"""`passes check`: what is in the way, what clears it, and that its last line is true."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+from passes.__main__ import app
+from passes.errors import DONE, NOT_PRODUCED, USAGE
+from passes.testing import as_model
+from tests.targets.test_findings import CALLED, WHILE
+
+GOLDEN = Path(__file__).parents[2] / "golden_models"
+FAST = ("--executor", "reference", "--verify-budget", "5")
+
+
+def run(*arguments: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, arguments)
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("called", CALLED), ("while", WHILE)):
+        onnx.save(as_model(text), f"{name}.onnx")
+    return tmp_path
+
+
+def test_what_is_in_the_way_and_what_clears_it() -> None:
+    code, said, _ = run("check", "called.onnx", "--target", "openvino-2026")
+    assert code == NOT_PRODUCED
+    assert said.splitlines() == [
+        "called.onnx: 1 thing is in the way of openvino-2026, Intel OpenVINO 2026, CPU plugin",
+        "  function my::twice (my::twice): model-local functions are not taken [function, stated]",
+        "clears 1, exact: convert --inline all",
+        "run: passes check called.onnx --target openvino-2026 --fix  "
+        "(after this: fits openvino-2026)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "target"),
+    [
+        ("binary/gru.onnx", "openvino-2026"),
+        ("binary/gru.onnx", "tract"),
+        ("exported/tensorflow/decoded.opset9.onnx", "no-control-flow"),
+        ("exported/tensorflow/decoded.opset9.onnx", "tract"),
+        ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
+    ],
+)
+def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
+    Path("m.onnx").write_bytes((GOLDEN / model).read_bytes())
+    code, said, _ = run("check", "m.onnx", "--target", target)
+    assert code == NOT_PRODUCED
+    command, _, promised = said.splitlines()[-1].removeprefix("run: ").partition("  (after this: ")
+    program, *arguments = shlex.split(command)
+    assert program == "passes"
+    code, said, errors = run(*arguments, *FAST)
+    assert errors == ""
+    assert said.splitlines()[-1] == f"m.{target}.onnx: {promised.removesuffix(')')}"
+    assert (code == DONE) == promised.startswith("fits")
+    assert run("check", f"m.{target}.onnx", "--target", target)[0] == code
+
+
+def test_what_nothing_clears() -> None:
+    code, said, _ = run("check", "while.onnx", "--target", "no-control-flow", "--json", "c.json")
+    assert code == NOT_PRODUCED
+    assert said.splitlines()[-1] == "nothing known clears any of it"
+    report = json.loads(Path("c.json").read_text())
+    assert [finding["code"] for finding in report["findings"]] == ["loop"]
+    assert (report["fits"], report["remedies"]) == (False, [])
+
+
+def test_a_profile_of_ones_own_and_all_targets() -> None:
+    Path("npu.toml").write_text('name = "npu"\nsummary = "Some NPU"\n[loop]\ntaken = false\n')
+    assert run("check", "called.onnx", "--target", "npu.toml") == (
+        DONE,
+        "called.onnx: fits npu, Some NPU\n",
+        "",
+    )
+    code, said, _ = run("check", "while.onnx", "--all-targets")
+    assert code == NOT_PRODUCED
+    assert "  no-control-flow  1 x Loop (loop)\n" in said
+    assert "  loop-only        fits\n" in said
+
+
+def test_wrong_usage() -> None:
+    assert run("check", "called.onnx")[2] == "name a --target, or take --all-targets\n"
+    code, _, errors = run("check", "called.onnx", "--target", "tarct")
+    assert code == USAGE
+    assert errors.startswith("there is no target 'tarct'; the nearest are tract, ")

@@ -1,0 +1,174 @@
+"""What is in the way of small models, by each fact that a profile may state."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.check import load_checked
+from passes.targets.findings import check
+from passes.targets.profile import parsed
+from passes.testing import as_model
+
+HEAD = 'name = "npu"\nsummary = "Some NPU"\n'
+PLAIN = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[N,2] x) => (float[N,2] y) { y = Neg (x) }
+"""
+BRANCH = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (bool c, float[N] x) => (float[M] y) {
+      y = If (c) <
+        then_branch = a () => (float[N] p) { p = Neg (x) },
+        else_branch = b () => (float[1] q) { q = Constant <value_floats = [1.0]> () }>
+    }
+"""
+COUNTED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (bool c, float[2] x) => (float[2] y, float[K,2] z) {
+      n = Constant <value_int = 70000> ()
+      y, z = Loop (n, c, x) <body = b (int64 i, bool p, float[2] s)
+          => (bool q, float[2] t, float[2] u) {
+        q = Identity (p)
+        t = Add (s, x)
+        u = Identity (t)
+      }>
+    }
+"""
+WHILE = COUNTED.replace("Loop (n, c, x)", 'Loop ("", c, x)')
+SCANNED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[T,2] x, float[2] w) => (float[2] y) {
+      k = Exp (w)
+      y = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e) => (float[2] t) {
+        m = Mul (e, k)
+        t = Add (s, m)
+      }> (h, x)
+    }
+"""
+LSTM = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[3,1,2] x, float[1,8,2] w, float[1,8,2] r) => (float[3,1,1,2] y) {
+      y = LSTM <hidden_size = 2, direction = "reverse", clip = 1.0> (x, w, r)
+    }
+"""
+LISTED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[K,2] y) {
+      s = SequenceConstruct (x, x)
+      y = ConcatFromSequence <axis = 0, new_axis = 1> (s)
+    }
+"""
+CALLED = """
+    <ir_version: 10, opset_import: ["" : 21, "my" : 1]>
+    g (float[2] x) => (float[2] y) { y = my.twice (x) }
+    <domain: "my", opset_import: ["" : 21]>
+    twice (a) => (b) { b = Add (a, a) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("facts", "model", "found"),
+    [
+        ("", PLAIN, []),
+        ("[opset]\nmax = 18", PLAIN, [("opset", "main", "at opset 21, npu takes 0 to 18")]),
+        ("[ir-version]\nmax = 9", PLAIN, [("ir-version", "main", "of IR version 10")]),
+        (
+            "dynamic-dims = false",
+            PLAIN,
+            [
+                ("dynamic-dim", "x", "the dim 'N' of 'x' is no number"),
+                ("dynamic-dim", "y", "the dim 'N' of 'y' is no number"),
+            ],
+        ),
+        ("most-dims = 1", PLAIN, [("rank", "x", "2 dims"), ("rank", "y", "at most 1")]),
+        ("functions = false", CALLED, [("function", "function my::twice", "model-local")]),
+        ("refused = ['Add']", CALLED, [("operator", "twice", "the operator is not taken")]),
+        ("refused-types = ['float']", PLAIN, [("type", "main/neg_0", "element type float")]),
+        ("[operators]\nAbs = {}", PLAIN, [("operator", "main/neg_0", "is not listed")]),
+        ("[operators]\nNeg = {}", PLAIN, []),
+        (
+            "[operators]\nNeg = {versions = [[6, 12]]}",
+            PLAIN,
+            [("operator-version", "main/neg_0", "version 13 is not taken, but 6 to 12")],
+        ),
+        ("[operators]\nNeg = {versions = [[6]]}", PLAIN, []),
+        (
+            "match = 'exact'\n[operators]\nNeg = {versions = [[6]]}",
+            PLAIN,
+            [("operator-version", "main/neg_0", "version 13")],
+        ),
+        (
+            "[operators]\nNeg = {types = ['int64']}",
+            PLAIN,
+            [("type", "main/neg_0", "the element type float is not taken")],
+        ),
+        (
+            "[operators.LSTM]\nattributes = {direction = ['forward']}\nconstant-inputs = [1]",
+            LSTM,
+            [
+                ("constant-input", "main/lstm_0", "input 1 is no constant"),
+                ("attribute", "main/lstm_0", "direction=reverse is not taken, but forward"),
+            ],
+        ),
+        (
+            "[operators.LSTM]\nwrong = {direction = ['reverse']}\nignored = ['clip', 7]",
+            LSTM,
+            [
+                ("attribute", "main/lstm_0", "with direction=reverse it answers wrongly"),
+                ("attribute", "main/lstm_0", "clip is ignored without a word"),
+            ],
+        ),
+        ("[if]\ntaken = false", BRANCH, [("if", "main/if_0", "an If is not taken")]),
+        ("[if]\nbranches = 'same rank'", BRANCH, []),
+        (
+            "[if]\nbranches = 'same shape'",
+            BRANCH,
+            [("if-branches", "main/if_0", "its branches do not give the same shape")],
+        ),
+        ("[loop]\ntaken = false", COUNTED, [("loop", "main/loop_1", "a Loop is not taken")]),
+        (
+            "[loop]\nmost-trips = 65535\notherwise = 'answers wrongly'\ncollected = 'padded'",
+            COUNTED,
+            [
+                ("trip-count", "main/loop_1", "it runs up to 70000 times, at most 65535"),
+                ("collected", "main/loop_1", "is padded to the trip count"),
+            ],
+        ),
+        (
+            "[loop]\ntrip-count = ['constant']\ncollected = 'static'\ncaptures = false",
+            WHILE,
+            [
+                ("trip-count", "main/loop_1", "its trip count is absent, taken is constant"),
+                ("collected", "main/loop_1", "is not known before it runs"),
+                ("captures", "main/loop_1", "its body reads values from outside"),
+            ],
+        ),
+        ("[loop]\ncarried = 'same shape'", COUNTED, []),
+        ("[scan]\ntaken = false", SCANNED, [("scan", "main/scan_1", "a Scan is not taken")]),
+        (
+            "[scan]\nstatic = true\ncaptures = false",
+            SCANNED,
+            [
+                ("trip-count", "main/scan_1", "its length is not static"),
+                ("captures", "main/scan_1", "reads values that are computed outside"),
+            ],
+        ),
+        (
+            "sequences = false",
+            LISTED,
+            [
+                ("sequence", "main/sequenceconstruct_0", "sequences are not taken"),
+                ("sequence", "main/concatfromsequence_1", "sequences are not taken"),
+            ],
+        ),
+    ],
+)
+def test_what_is_in_the_way(facts: str, model: str, found: list[tuple[str, str, str]]) -> None:
+    loaded, survey = load_checked(as_model(model))
+    findings = check(loaded, survey, parsed(HEAD + facts, "npu.toml")).findings
+    assert [one.code for one in findings] == [code for code, _, _ in found]
+    for finding, (_, path, sentence) in zip(findings, found, strict=True):
+        assert path in finding.path.lower()
+        assert sentence in finding.sentence
+        wrong = "wrongly" in finding.sentence or "ignored" in finding.sentence
+        assert not wrong or finding.otherwise == "answers wrongly"
