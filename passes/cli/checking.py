@@ -43,6 +43,14 @@ class Check(Executing, Reporting):
     fix: Annotated[
         bool, Says("Run what clears most, verified, and write the outcome.", shown=_CLI)
     ] = False
+    run: Annotated[
+        bool,
+        Says(
+            "Execute the model, or with --fix the outcome, where it is to run, and compare it with "
+            "the original in the reference executor.",
+            shown=_CLI,
+        ),
+    ] = False
     output: Annotated[
         str | os.PathLike[str] | None,
         Says("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
@@ -54,8 +62,8 @@ def _check(model: Path, **given: Any) -> None:
     """Report what stands between a model and a target, a line for each kind of node, and what
     clears it.
 
-    What clears it was tried; nothing is executed without --fix. Exit 0 if the model fits, or with
-    --fix the outcome does, else 3.
+    What clears it was tried; nothing is executed without --fix and --run. Exit 0 if the model
+    fits, or with --fix the outcome does, else 3.
     """
     options = options_from(Check, given)
     try:
@@ -84,9 +92,9 @@ def _one(model: Path, options: Check) -> bool:
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
-    if made is None or not options.fix:
-        return made is None
-    return _fixed(model, made, options)
+    if made is not None and options.fix:
+        return _fixed(model, made, options)
+    return made is None and (not options.run or _ran(model, model, options))
 
 
 def _fixed(model: Path, made: Plan, options: Check) -> bool:
@@ -117,7 +125,31 @@ def _fixed(model: Path, made: Plan, options: Check) -> bool:
     left = check(loaded, found, load(options.target or ""))
     tell(f"{done.report.to_text()}\nwrote {done.output}")
     tell(f"{done.output}: {_verdict(left)}")
-    return left.fits
+    return left.fits and (not options.run or _ran(model, Path(done.output), options))
+
+
+def _ran(original: Path, outcome: Path, options: Check) -> bool:
+    """Execute an outcome where it is to run; whether it agrees with the original there.
+
+    Raises:
+        WrongUsage: there is no executor for the target.
+        NoRuntime: the runtime is not installed.
+    """
+    from passes.targets.profile import load
+    from passes.verify.runtimes.comparing import compared
+
+    profile = load(options.target or "")
+    if not profile.runtime:
+        raise WrongUsage(f"--run: there is no executor for {profile.name}")
+    inputs = None if options.inputs is None else Path(options.inputs)
+    with progress() as say:
+        if say is not None:
+            say(f"running on {profile.runtime}")
+        found = compared(
+            original, outcome, profile.runtime, inputs, options.verify_budget, options.seed
+        )
+    tell(f"{outcome}: {found}")
+    return found.agrees
 
 
 def _output(model: Path, options: Check) -> str:

@@ -127,13 +127,15 @@ class Scan:
 
 @dataclass(frozen=True)
 class Profile:
-    """A target. `match`: whether an operator whose last known version has no end takes newer ones,
-    too, or only that `exact` one. Operators that `operators` does not list are refused, if it lists
-    any, and so are `refused` ones and element types."""
+    """A target. `runtime` is the executor that `check --run` takes, if there is one. `match`:
+    whether an operator whose last known version has no end takes newer ones, too, or only that
+    `exact` one. Operators that `operators` does not list are refused, if it lists any, and so are
+    `refused` ones and element types."""
 
     name: str
     summary: str
     version: str = ""
+    runtime: str = ""
     sources: Sequence[Source] = ()
     opset: Range = field(default_factory=Range)
     ir_version: Range = field(default_factory=Range)

@@ -1,13 +1,14 @@
-"""Executor two: onnxruntime, in a process of its own, which may crash or hang."""
+"""Executors in a process of their own, which may crash or hang: onnxruntime, and others like it."""
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 from onnx import ModelProto
 
@@ -22,15 +23,15 @@ from passes.verify.onnxruntime.worker import CACHED_SESSIONS, Job
 _MANY_BYTES = 1 << 26
 
 
-class OnnxRuntimeExecutor:
+class ProcessExecutor:
     """Runs models in a worker process that is started by the first run and ended by `close`.
 
-    `optimize=False` turns onnxruntime's own graph optimisations off, which round differently
-    where they fuse. A crash or a time-out raises CannotRun, and the next run has a new worker.
-    The models that it ran last must not change.
+    `command` is the module of the worker, with its arguments. A crash or a time-out raises
+    CannotRun, and the next run has a new worker. The models that it ran last must not change.
     """
 
-    def __init__(self, *, optimize: bool = True) -> None:
+    def __init__(self, name: str, command: Sequence[str], *, optimize: bool = True) -> None:
+        self._name, self._command = name, command
         self._optimize = optimize
         self._known: deque[tuple[ModelProto, Path | None, Job]] = deque(maxlen=CACHED_SESSIONS)
         self._worker: WorkerProcess | None = None
@@ -38,19 +39,14 @@ class OnnxRuntimeExecutor:
 
     @property
     def name(self) -> str:
-        return "onnxruntime"
+        return self._name
 
     @property
     def version(self) -> str:
         """The version that is installed; starts the worker."""
         return self._ready().version
 
-    @staticmethod
-    def available() -> bool:
-        """Whether onnxruntime is installed; it is not imported to see that."""
-        return importlib.util.find_spec("onnxruntime") is not None
-
-    def __enter__(self) -> OnnxRuntimeExecutor:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *failure: object) -> None:
@@ -127,11 +123,24 @@ class OnnxRuntimeExecutor:
             raise CannotRun(self._broken)
         if self._worker is None:
             try:
-                self._worker = WorkerProcess()
+                self._worker = WorkerProcess(self._command)
             except CannotRun as error:  # as it would each time: what is installed is broken
                 self._broken = str(error)
                 raise
         return self._worker
+
+
+class OnnxRuntimeExecutor(ProcessExecutor):
+    """Runs models in onnxruntime. `optimize=False` turns its own graph optimisations off, which
+    round differently where they fuse."""
+
+    def __init__(self, *, optimize: bool = True) -> None:
+        super().__init__("onnxruntime", ("passes.verify.onnxruntime.worker",), optimize=optimize)
+
+    @staticmethod
+    def available() -> bool:
+        """Whether onnxruntime is installed; it is not imported to see that."""
+        return importlib.util.find_spec("onnxruntime") is not None
 
 
 def _serialized(model: ModelProto) -> bytes:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -25,10 +26,10 @@ _TICK = 0.05
 class WorkerProcess:
     """The process, and one question at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
             # -P: the folder the user stands in may hold an onnxruntime.py
-            [sys.executable, "-P", "-m", "passes.verify.onnxruntime.worker"],
+            [sys.executable, "-P", "-m", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -14,6 +14,7 @@ import re
 import signal
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -95,18 +96,28 @@ def run(session: Any, feeds: dict[str, Any]) -> dict[str, Any]:
         raise ModelFailed(sentence(error)) from error
 
 
-def serve(requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer jobs until the parent closes the pipe."""
+def serve(
+    requests: BinaryIO,
+    answers: BinaryIO,
+    load: Callable[[Job], Any] = load,
+    run: Callable[[Any, dict[str, Any]], dict[str, Any]] = run,
+) -> None:
+    """Answer jobs until the parent closes the pipe, by what makes a session and runs it."""
     sessions: OrderedDict[str, Any] = OrderedDict()
     while True:
         try:
             job: Job = receive(requests)
         except EOFError:
             return
-        send(answers, _answer(sessions, job))
+        send(answers, _answer(sessions, job, load, run))
 
 
-def _answer(sessions: OrderedDict[str, Any], job: Job) -> tuple[Any, ...]:
+def _answer(
+    sessions: OrderedDict[str, Any],
+    job: Job,
+    load: Callable[[Job], Any],
+    run: Callable[[Any, dict[str, Any]], dict[str, Any]],
+) -> tuple[Any, ...]:
     if job.timeout is not None:  # the parent kills sooner, if it is still there
         _end_after(job.timeout + _GRACE)
     try:
@@ -136,12 +147,18 @@ def _end_after(seconds: float) -> None:
         faulthandler.cancel_dump_traceback_later()
 
 
-def main() -> None:
-    """Keep the pipe for messages: what onnxruntime prints must not get into it."""
+def kept_pipe() -> BinaryIO:
+    """Keep the pipe for messages: what a runtime prints must not get into it."""
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it may be ignored where this was started
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return answers
+
+
+def main() -> None:
+    """Serve onnxruntime."""
+    answers = kept_pipe()
     try:
         import onnxruntime
     except ImportError as error:

@@ -1,0 +1,56 @@
+"""OpenVINO, on the CPU, with one thread and in the precision of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import openvino
+
+from passes.verify.executor import CANNOT_LOAD, CannotRun
+from passes.verify.onnxruntime.worker import Job, sentence
+
+_SETTINGS = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
+
+
+@dataclass(frozen=True)
+class Session:
+    """A compiled model, with the names of its outputs, in order."""
+
+    compiled: Any
+    outputs: list[str]
+
+
+def version() -> str:
+    """The version that is installed."""
+    return str(openvino.__version__).partition("-")[0]
+
+
+def load(job: Job) -> Session:
+    """A compiled model. Raises CannotRun."""
+    assert job.model is not None
+    proto = onnx.load_model_from_string(job.model)
+    try:
+        model = openvino.Core().read_model(job.model)
+        compiled = openvino.compile_model(model, "CPU", _SETTINGS)
+    except Exception as error:  # its exceptions have no base but Exception
+        raise CannotRun(f"{CANNOT_LOAD}: {sentence(error)}") from error
+    return Session(compiled, [output.name for output in proto.graph.output])
+
+
+def run(session: Session, feeds: dict[str, Any]) -> dict[str, Any]:
+    """The outputs by name. Raises CannotRun."""
+    given = {}
+    for port in session.compiled.inputs:
+        known = [name for name in port.get_names() if name in feeds]
+        if not known or not isinstance(feeds[known[0]], np.ndarray):
+            raise CannotRun("an input is no tensor")
+        given[port] = feeds[known[0]]
+    try:
+        answers = session.compiled(given, share_inputs=False, share_outputs=False)
+        values = [np.array(answers[port]) for port in session.compiled.outputs]
+    except Exception as error:  # its exceptions have no base but Exception
+        raise CannotRun(sentence(error)) from error
+    return dict(zip(session.outputs, values, strict=True))

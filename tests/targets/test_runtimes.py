@@ -1,0 +1,88 @@
+"""Outcomes are run where they are to run: real runtimes agree, refuse, or answer wrongly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from passes.errors import DONE, NOT_PRODUCED
+from passes.testing import as_model
+from passes.verify.runtimes.comparing import Compared, compared
+from passes.verify.runtimes.executors import NoRuntime, runtime
+from tests.cli.test_checking import run
+
+GOLDEN = Path(__file__).parents[2] / "golden_models"
+SUM = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
+      y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
+          => (float[2] t, float[2] u) { t = Add (s, e) u = Identity (t) }> (h, x)
+    }
+"""
+#: tract runs it forward.
+BACKWARDS = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[3,1,2] x, float[1,2,2] w, float[1,2,2] r) => (float[3,1,1,2] y) {
+      y = RNN <hidden_size = 2, direction = "reverse"> (x, w, r)
+    }
+"""
+STRINGS = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (string[2] x) => (string[2] y) { y = Identity (x) }
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def found(name: str, before: str, after: str = "") -> Compared:
+    pytest.importorskip(name)
+    for path, text in (("before.onnx", before), ("after.onnx", after or before)):
+        onnx.save(as_model(text), path)
+    return compared(Path("before.onnx"), Path("after.onnx"), name, None, 10.0, 0)
+
+
+@pytest.mark.parametrize("name", ["openvino", "tract"])
+def test_an_outcome_that_agrees(name: str) -> None:
+    result = found(name, SUM)
+    assert result.agrees
+    assert str(result).startswith(f"agrees with the original on {name} ")
+
+
+@pytest.mark.parametrize("name", ["openvino", "tract"])
+def test_an_outcome_that_is_wrong(name: str) -> None:
+    result = found(name, SUM, SUM.replace("Add (s, e)", "Sub (s, e)"))
+    assert not result.agrees
+    assert str(result).startswith(f"does not agree with the original on {name} ")
+
+
+def test_what_a_runtime_answers_wrongly_is_found() -> None:
+    assert "does not agree with the original on tract" in str(found("tract", BACKWARDS))
+
+
+def test_what_a_runtime_does_not_take() -> None:
+    result = found("openvino", STRINGS)
+    assert str(result).startswith("was not compared on openvino ")
+
+
+def test_a_runtime_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NoRuntime, match="tract is not installed: pip install tract"):
+        runtime("tract")
+
+
+def test_check_runs_the_outcome() -> None:
+    pytest.importorskip("tract")
+    model = GOLDEN / "exported/torch/script_for_sum.opset9.onnx"
+    Path("m.onnx").write_bytes(model.read_bytes())
+    code, said, errors = run("check", "m.onnx", "--target", "tract", "--fix", "--run")
+    assert (code, errors) == (DONE, "")
+    assert said.splitlines()[-1].startswith("m.tract.onnx: agrees with the original on tract ")
+    onnx.save(as_model(BACKWARDS), "rnn.onnx")
+    assert run("check", "rnn.onnx", "--target", "tract", "--run")[0] == NOT_PRODUCED
+    _, _, errors = run("check", "rnn.onnx", "--target", "ort-web", "--run")
+    assert errors == "--run: there is no executor for ort-web\n"
