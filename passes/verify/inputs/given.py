@@ -89,14 +89,14 @@ def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
         with archive:
-            return {name: _as_declared(archive[name], types.get(name)) for name in archive.files}
+            return {name: as_declared(archive[name], types.get(name)) for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         junk = str(error).startswith("Cannot load file")  # numpy goes on about pickles
         reason = "it holds no arrays" if junk else str(error)
         raise BadInputs(f"{path}: it cannot be read as .npz: {reason}") from error
 
 
-def _as_declared(array: Array, type_: TypeProto | None) -> Value:
+def as_declared(array: Array, type_: TypeProto | None) -> Value:
     """numpy files lose the names of bfloat16, float8 and int4: raw bytes become them again."""
     if array.dtype.kind == "U":
         return array.astype(object)
