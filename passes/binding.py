@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
-from passes.dims import dims_of_inputs, fix, refuse_unknown
+from passes.dims import declare_sizes, dims_of_inputs, fix, refuse_unknown, write_sizes
+from passes.engine.finish import drop_unread
+from passes.engine.full_check import full_objection
 from passes.errors import WrongUsage, nearest
+from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.repeated import replace_all
 from passes.ir.versions import FREE_INITIALIZERS
@@ -17,6 +20,8 @@ from passes.values import Stored, as_array, told
 from passes.verify import signature
 
 _T = TypeVar("_T")
+#: The most characters of a value in a report.
+_LONG = 60
 #: A shape that is given for an input: None leaves a dim as it is.
 Shape = tuple[int | None, ...]
 
@@ -86,20 +91,23 @@ class Binding:
                 raise UnknownInput(f"the model has no input {name!r}; {near}")
         for name, shape in self.shapes.items():
             _declare(inputs[name], shape, sizes)
-        for name, value in self.values.items():
-            _replace(graph, _constant(inputs[name], value, sizes))
+        constants = [_constant(inputs[name], one, sizes) for name, one in self.values.items()]
         if proto.ir_version >= FREE_INITIALIZERS:
             replace_all(graph.input, [one for one in graph.input if one.name not in self.values])
+        for constant in constants:
+            _replace(graph, constant)
+        unread = set(self.values) - scoping.all_reads(graph.node)
+        drop_unread(graph, unread, proto.ir_version < FREE_INITIALIZERS)
         fix(model, proto, sizes)
         return Model(proto, model.path)
 
     def said(self, original: Model, bound: Model) -> Iterator[str]:
         """A sentence on each input and output that is not what it was."""
         graph, other = original.proto.graph, bound.proto.graph
-        for mine, others in ((graph.input, other.input), (graph.output, other.output)):
-            types = {value.name: signature.describe_type(value.type) for value in others}
-            types |= {name: f"the constant {told(value)}" for name, value in self.values.items()}
-            for value in mine:
+        constants = {name: _constant_told(value) for name, value in self.values.items()}
+        inputs = (graph.input, {**_types(other.input), **constants})
+        for values, types in (inputs, (graph.output, _types(other.output))):
+            for value in values:
                 before = signature.describe_type(value.type)
                 after = types.get(value.name, before)
                 if after != before:
@@ -121,6 +129,30 @@ def as_given(original: Model, bound: Model) -> Model:
         if tensor.name in inputs:
             _replace(proto.graph, tensor)
     return Model(proto, original.path)
+
+
+def with_sizes(proto: ModelProto, given: Model) -> tuple[ModelProto, Model]:
+    """An outcome with the sizes that inference finds declared, and the original as it is given
+    with those of the outputs; both as they are where there is nothing to find."""
+    sized = ModelProto()
+    sized.CopyFrom(proto)
+    outputs = declare_sizes(sized)
+    if sized == proto or (full_objection(sized) and not full_objection(proto)):
+        return proto, given
+    original = ModelProto()
+    original.CopyFrom(given.proto)
+    for value in original.graph.output:
+        write_sizes(value.type, outputs.get(value.name))
+    return sized, Model(original, given.path)
+
+
+def _types(values: Iterable[ValueInfoProto]) -> dict[str, str]:
+    return {value.name: signature.describe_type(value.type) for value in values}
+
+
+def _constant_told(value: Stored) -> str:
+    text = f"the constant {told(value)}"
+    return text if len(text) <= _LONG else f"{text[:_LONG]}..."
 
 
 def _joined(what: str, left: Mapping[str, _T], right: Mapping[str, _T]) -> dict[str, _T]:

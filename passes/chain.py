@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from passes.binding import Binding, as_given
+from passes.binding import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Verifying
 from passes.collector import collector_held_back
@@ -72,6 +72,9 @@ class Chain:
         while True:
             with self._undisturbed():
                 outcomes = self._outcomes(original, model, found, left_out)
+                if binding:
+                    proto, fed = with_sizes(outcomes[-1].proto, fed)
+                    outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
             report = replace(report, bound=tuple(binding.said(original, fed)))
             if proto is original.proto or first.verifying is None:

@@ -23,7 +23,7 @@ from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
 from passes.types.type_tables import every_scope
-from passes.types.value_types import Dim, dims_of, shapes_below
+from passes.types.value_types import Dim, Dims, dims_of, shapes_below
 
 
 class UnknownDim(WrongUsage):
@@ -92,6 +92,43 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:
         if hint.agrees(found, sizes, known) and hint.agrees(hint.initial(types), sizes, known)
     ]
     _write_sizes(proto, likely, sizes, objections)
+
+
+def declare_sizes(proto: ModelProto) -> dict[str, Dims | None]:
+    """Declare the sizes that inference finds of what is declared without, in place; returns what
+    it found of the outputs. What it does not find itself is not taken for known."""
+    plain = ModelProto()
+    plain.CopyFrom(proto)
+    for _, values in _declarations(plain):
+        for value in values:
+            for shape in shapes_below(value.type):
+                for dim in shape.dim:
+                    dim.Clear()
+    types = ValueTypes(plain)
+    outputs: dict[str, Dims | None] = {}
+    for scope, values in _declarations(proto):
+        if scope.owner is proto.graph:
+            outputs = {
+                value.name: dims_of(types.within(scope, value.name)) for value in proto.graph.output
+            }
+            values = [*values, *proto.graph.output]
+        for value in values:
+            write_sizes(value.type, dims_of(types.within(scope, value.name)))
+    return outputs
+
+
+def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
+    """Declare those of the dims of a tensor that are sizes, where none is declared."""
+    if dims is None or not kind.HasField("tensor_type"):
+        return
+    shape = kind.tensor_type.shape
+    if not kind.tensor_type.HasField("shape") and all(isinstance(dim, int) for dim in dims):
+        shape.SetInParent()
+        for _ in dims:
+            shape.dim.add()
+    for own, known in zip(shape.dim, dims, strict=False):
+        if isinstance(known, int) and not own.HasField("dim_value"):
+            own.dim_value = known
 
 
 def _infer_again(proto: ModelProto) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TypeProto, ValueInfoProto, numpy_helper
 
 from passes.errors import PassesError
 from passes.verify import signature
@@ -41,6 +41,11 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
     if not exists:
         raise BadInputs(f"{path}: there is no such file or folder")
     values = _from_folder(path, allowed) if is_folder else _from_npz(path, types)
+    for tensor in model.graph.initializer:  # what is constant may be given as it is
+        if tensor.name in values and tensor.name not in types:
+            known, given = numpy_helper.to_array(tensor), values[tensor.name]
+            if isinstance(given, np.ndarray) and np.array_equal(known, given):
+                del values[tensor.name]
     if missing := [value.name for value in required if value.name not in values]:
         raise BadInputs(f"{path}: no value for input {', '.join(missing)}; it has {_names(values)}")
     if unknown := [name for name in values if name not in types]:
