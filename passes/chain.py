@@ -15,7 +15,7 @@ from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.ir.model import Model
-from passes.not_produced import Mismatch, NotVerified
+from passes.not_produced import Mismatch, NotProduced, NotVerified
 from passes.report import Checked, Report
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
@@ -66,14 +66,19 @@ class Chain:
             original, found = first.loaded(source)
             binding = self._binding(original)
             model = binding.of(original) if binding else original
-        fed = as_given(original, model) if binding else original
+        given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], str] = {}
         known: Known = {}
         while True:
             with self._undisturbed():
-                outcomes = self._outcomes(original, model, found, left_out)
+                try:
+                    outcomes = self._outcomes(original, model, found, left_out)
+                except NotProduced as error:
+                    bound = tuple(binding.said(original, given))
+                    error.report = replace(error.report, bound=bound)
+                    raise
                 if binding:
-                    proto, fed = with_sizes(outcomes[-1].proto, fed)
+                    proto, fed = with_sizes(outcomes[-1].proto, given)
                     outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
             report = replace(report, bound=tuple(binding.said(original, fed)))

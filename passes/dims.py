@@ -126,7 +126,9 @@ def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
         shape.SetInParent()
         for _ in dims:
             shape.dim.add()
-    for own, known in zip(shape.dim, dims, strict=False):
+    if len(shape.dim) != len(dims):
+        return  # a rank that is mistaken
+    for own, known in zip(shape.dim, dims, strict=True):
         if isinstance(known, int) and not own.HasField("dim_value"):
             own.dim_value = known
 

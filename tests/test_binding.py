@@ -144,8 +144,10 @@ def test_what_bodies_and_values_declare_otherwise_is_inferred_again() -> None:
 
 def test_an_output_that_declares_another_size_is_refused() -> None:
     model = text("g (float[?,3] x) => (float[7,3] y) { y = Neg (x) }")
-    with pytest.raises(passes.NotProduced, match="with its inputs bound, the outcome is no valid"):
+    wrong = "with its inputs bound, the outcome is no valid"
+    with pytest.raises(passes.NotProduced, match=wrong) as raised:
         passes.lower(model, shapes={"x": (2, 3)})
+    assert raised.value.report.bound == ("x: float[?,3] -> float[2,3]",)
 
 
 def test_sizes_on_which_the_original_fails_are_not_verified() -> None:
