@@ -7,14 +7,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from passes.binding import Binding, as_given, with_sizes
 from passes.check import Survey, check
 from passes.choices import Verifying
 from passes.collector import collector_held_back
-from passes.dims import as_given, dims_of_inputs, with_fixed_dims
+from passes.dims import dims_of_inputs
 from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.ir.model import Model
-from passes.not_produced import Mismatch, NotVerified
+from passes.not_produced import Mismatch, NotProduced, NotVerified
 from passes.report import Checked, Report
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
@@ -35,7 +36,7 @@ class _LeaveOut(Exception):
 @dataclass(frozen=True)
 class Chain:
     """Sessions, each on the outcome of the one before. How to verify, and whom to tell of progress,
-    is that of the first; `dims`, and those that any of them fixes, are fixed from the
+    is that of the first; `dims`, and what any of them binds, are bound from the
     start; `lenient`: of `dims` those that the model has."""
 
     sessions: Sequence[Session]
@@ -51,6 +52,8 @@ class Chain:
             UnknownRule: a rule was named that there is not, or skipped that would not run.
             NothingMatches: a pattern of `only` matches no node.
             UnknownDim: a dim is to be fixed that no input has.
+            UnknownInput: an input is to be bound that there is not.
+            CannotBind: an input is to be bound to what it cannot be.
             UnknownFunction: a function is to be inlined that the model does not have.
             NameTaken: the output that is to be added has the name of another value.
             NotProduced: the model is newer than the target, or a rule that the result depends on
@@ -61,19 +64,30 @@ class Chain:
         first = self.sessions[0]
         with self._undisturbed():
             original, found = first.loaded(source)
-            sizes = self._sizes(original)
-            model = with_fixed_dims(original, sizes) if sizes else original
-        fed = as_given(original, model) if sizes else original
+            binding = self._binding(original)
+            model = binding.of(original) if binding else original
+        given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], str] = {}
         known: Known = {}
         while True:
             with self._undisturbed():
-                outcomes = self._outcomes(original, model, found, left_out)
+                try:
+                    outcomes = self._outcomes(original, model, found, left_out)
+                except NotProduced as error:
+                    bound = tuple(binding.said(original, given))
+                    error.report = replace(error.report, bound=bound)
+                    raise
+                if binding:
+                    proto, fed = with_sizes(outcomes[-1].proto, given)
+                    outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
+            report = replace(report, bound=tuple(binding.said(original, fed)))
             if proto is original.proto or first.verifying is None:
                 return Result(proto, report, model.base_dir)
             try:
-                report = self._verified(fed, outcomes, report, first.verifying, known, bool(sizes))
+                report = self._verified(
+                    fed, outcomes, report, first.verifying, known, bool(binding)
+                )
             except _LeaveOut as more:
                 left_out = {**left_out, **more.sites}
             else:
@@ -83,19 +97,18 @@ class Chain:
         """The garbage collector held back where all that is made is kept."""
         return collector_held_back() if self.sessions[0].converts else nullcontext()
 
-    def _sizes(self, model: Model) -> dict[str, int]:
-        """The dims that are fixed in a model, by name.
+    def _binding(self, model: Model) -> Binding:
+        """What is known of the inputs of a model.
 
         Raises:
-            ValueError: two sessions fix one to two sizes.
+            CannotBind: two sessions contradict one another.
         """
         known = dims_of_inputs(model) if self.lenient else self.dims
-        sizes = {name: size for name, size in self.dims.items() if name in known}
+        binding = Binding({name: size for name, size in self.dims.items() if name in known})
         for session in self.sessions:
-            for name, size in session.options.dims.items():
-                if sizes.setdefault(name, size) != size:
-                    raise ValueError(f"the dim {name!r} is fixed to {sizes[name]} and to {size}")
-        return sizes
+            own = session.options
+            binding = binding.and_(Binding(own.dims, own.shapes, own.values))
+        return binding
 
     def _outcomes(
         self,

@@ -81,6 +81,8 @@ class RuleOptions:
     rules: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     dims: Mapping[str, int] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     batch: str = Batch.auto
     robust: bool = False
     max_trips: int | None = None

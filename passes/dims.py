@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import (
@@ -23,7 +23,7 @@ from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
 from passes.types.type_tables import every_scope
-from passes.types.value_types import Dim, dims_of, shapes_below
+from passes.types.value_types import Dim, Dims, dims_of, shapes_below
 
 
 class UnknownDim(WrongUsage):
@@ -53,32 +53,38 @@ def dims_of_inputs(model: Model) -> Mapping[str, None]:
     )
 
 
-def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
-    """A model with these symbolic dims fixed everywhere, in bodies and functions too.
-
-    What the inputs declare holds. All other declarations are hints, for exporters mistake dims in
-    bodies: those of a graph in which one contradicts the sizes are inferred anew, or left open.
+def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
+    """See that inputs have dims of these names.
 
     Raises:
-        UnknownDim: no input of the model has a dim of that name; those that there are are named.
+        UnknownDim: one has none; those that there are are named.
     """
-    known = dims_of_inputs(model)
-    for name in sizes:
+    for name in names:
         if name not in known:
             there = ", ".join(known) or "none"
             raise UnknownDim(f"no input has a dim called {name!r}; there are: {there}")
-    proto = ModelProto()
-    proto.CopyFrom(model.proto)
+
+
+def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:
+    """Fix these symbolic dims everywhere, in bodies and functions too, in place: `proto` is a copy
+    of the model, whose inputs may have been changed.
+
+    What the inputs declare holds. All other declarations are hints, for exporters mistake dims in
+    bodies: those of a graph in which one contradicts the sizes are inferred anew, or left open.
+    """
+    known = dims_of_inputs(model)
     for named in _named(proto.graph.input, sizes):
         named.dim.dim_value = sizes[named.name]
     hints = [hint for hint in _hints(proto, sizes) if hint.dims]
     for hint in hints:
         hint.write([None] * len(hint.dims))
+    objections = _Objections(model)
+    if objections.new(proto):
+        _infer_again(proto)
     types = ValueTypes(proto)
     inferred = [hint.inferred(types) for hint in hints]
     for hint, found in zip(hints, inferred, strict=True):
         hint.write(found)
-    objections = _Objections(model)
     objections.known.add(objections.of(proto))  # no hint is to blame for that
     likely = [
         (hint, found)
@@ -86,7 +92,66 @@ def with_fixed_dims(model: Model, sizes: Mapping[str, int]) -> Model:
         if hint.agrees(found, sizes, known) and hint.agrees(hint.initial(types), sizes, known)
     ]
     _write_sizes(proto, likely, sizes, objections)
-    return Model(proto, model.path)
+
+
+def declare_sizes(proto: ModelProto) -> dict[str, Dims | None]:
+    """Declare the sizes that inference finds of what is declared without, in place; returns what
+    it found of the outputs. What it does not find itself is not taken for known."""
+    plain = ModelProto()
+    plain.CopyFrom(proto)
+    for _, values in _declarations(plain):
+        for value in values:
+            for shape in shapes_below(value.type):
+                for dim in shape.dim:
+                    dim.Clear()
+    types = ValueTypes(plain)
+    outputs: dict[str, Dims | None] = {}
+    for scope, values in _declarations(proto):
+        if scope.owner is proto.graph:
+            outputs = {
+                value.name: dims_of(types.within(scope, value.name)) for value in proto.graph.output
+            }
+            values = [*values, *proto.graph.output]
+        for value in values:
+            write_sizes(value.type, dims_of(types.within(scope, value.name)))
+    return outputs
+
+
+def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
+    """Declare those of the dims of a tensor that are sizes, where none is declared."""
+    if dims is None or not kind.HasField("tensor_type"):
+        return
+    shape = kind.tensor_type.shape
+    if not kind.tensor_type.HasField("shape") and all(isinstance(dim, int) for dim in dims):
+        shape.SetInParent()
+        for _ in dims:
+            shape.dim.add()
+    if len(shape.dim) != len(dims):
+        return  # a rank that is mistaken
+    for own, known in zip(shape.dim, dims, strict=True):
+        if isinstance(known, int) and not own.HasField("dim_value"):
+            own.dim_value = known
+
+
+def _infer_again(proto: ModelProto) -> None:
+    """Declare the sizes that inference finds, in place, instead of those that are declared, but
+    for the signature."""
+    sized = [
+        (scope, _NamedDim(dim, "", value.name, position))
+        for scope, values in _declarations(proto)
+        for value in values
+        if value.type.HasField("tensor_type")
+        for position, dim in enumerate(value.type.tensor_type.shape.dim)
+        if dim.HasField("dim_value")
+    ]
+    for _, named in sized:
+        named.dim.Clear()
+    types = ValueTypes(proto)
+    for (_, named), found in [
+        (one, one[1].of(types.within(one[0], one[1].value))) for one in sized
+    ]:
+        if isinstance(found, int):
+            named.dim.dim_value = found
 
 
 def _write_sizes(
@@ -107,19 +172,6 @@ def _write_sizes(
         hint.write([sizes[dim.name] for dim in hint.dims])
         if objections.new(proto):
             hint.write(found)
-
-
-def as_given(original: Model, fixed: Model) -> Model:
-    """The original model, but for the sizes in its signature, which are those of `fixed`."""
-    proto = ModelProto()
-    proto.CopyFrom(original.proto)
-    for mine, other in (
-        (proto.graph.input, fixed.proto.graph.input),
-        (proto.graph.output, fixed.proto.graph.output),
-    ):
-        del mine[:]
-        mine.extend(other)
-    return Model(proto, original.path)
 
 
 @dataclass(frozen=True)
@@ -187,17 +239,23 @@ def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
         for place in scoping.walk_model(proto)
         if op_of(place.node) == "Loop"
     }
+    for scope, values in _declarations(proto):
+        if scope.owner is proto.graph:
+            yield _Hints(scope, _named(proto.graph.output, sizes), signature=True)
+        loop = fed.get(scope.key)
+        initial = {} if loop is None else _initial_values(loop)
+        yield _Hints(scope, _named(values, sizes), fed=initial)
+
+
+def _declarations(proto: ModelProto) -> Iterator[tuple[Scope, list[ValueInfoProto]]]:
+    """What each graph and function declares of its values, but for the signature of the model."""
     for top in scoping.scopes(proto):
         for scope in every_scope(top):
             owner = scope.owner
             values = list(owner.value_info)
-            if owner is proto.graph:
-                yield _Hints(scope, _named(proto.graph.output, sizes), signature=True)
-            elif not isinstance(owner, FunctionProto):
+            if owner is not proto.graph and not isinstance(owner, FunctionProto):
                 values += [*owner.input, *owner.output]
-            loop = fed.get(scope.key)
-            initial = {} if loop is None else _initial_values(loop)
-            yield _Hints(scope, _named(values, sizes), fed=initial)
+            yield scope, values
 
 
 def _initial_values(loop: NodeProto) -> dict[str, str]:

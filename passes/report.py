@@ -164,7 +164,7 @@ class Report:
     they are. `checked` is the verdict on the whole
     model, None where verification was off. `failure`: why there is no outcome, where no record
     says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
-    read.
+    read; `bound`: how its signature is another one, a sentence for each input and output.
     """
 
     command: str
@@ -177,6 +177,7 @@ class Report:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     ir_versions: tuple[int, int] = (0, 0)
+    bound: Sequence[str] = ()
 
     @property
     def refusals(self) -> list[Record]:
@@ -196,7 +197,8 @@ class Report:
         """Whether the model was left as it is."""
         versions = (self.opsets, self.ir_versions)
         same = all(before == after for before, after in versions)
-        return same and self.sizes[0] == self.sizes[1] and not self.records and not self.failure
+        same = same and self.sizes[0] == self.sizes[1] and not self.bound
+        return same and not self.records and not self.failure
 
     def to_json(self) -> str:
         """The report as JSON; the same model and options give the same text."""
@@ -205,6 +207,7 @@ class Report:
     def to_text(self, *, verbose: bool = False) -> str:
         """The report for people: a line a rule and loop, or, where it is `verbose`, a rewrite."""
         lines = [self._headline(), *(f"  note: {note}" for note in self.notes)]
+        lines += [f"  bound: {one}" for one in self.bound]
         lines += _rewrite_lines(self.records) if verbose else _summary_lines(self.records)
         lines += _step_lines(self.records)
         lines += _refusal_lines(self.refusals, verbose)

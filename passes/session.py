@@ -121,7 +121,7 @@ class Session:
     ) -> Outcome:
         """What becomes of a model without the rewrites that are left out, by rule and path.
 
-        `original` is the model before its dims were fixed. Raises what `Chain.run` raises, but
+        `original` is the model before its inputs were bound. Raises what `Chain.run` raises, but
         for what verification finds.
         """
         rounds, proto = replace(self, options=replace(self.options, left_out=left_out))._rewritten(

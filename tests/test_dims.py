@@ -159,5 +159,5 @@ def test_sizes_that_the_model_does_not_take_are_refused() -> None:
        y = Add (x, w)
     }"""
     assert passes.unroll(as_model(text), dims={"N": 4}, verify=False)
-    with pytest.raises(passes.NotProduced, match="with its dims fixed, the outcome is no valid"):
+    with pytest.raises(passes.NotProduced, match="with its inputs bound, the outcome is no valid"):
         passes.unroll(as_model(text), dims={"N": 3}, verify=False)

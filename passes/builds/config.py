@@ -308,11 +308,22 @@ class _Reader:
             declared = command_named(name).options
         except UnknownCommand as error:
             raise self.wrong(where, f"{error}") from error
+        if isinstance(own.get("values"), dict):
+            own["values"] = self.read_files(own["values"])
         values = self.values(declared, own, where, ("command",))
         if "inputs" in values:
             values["inputs"] = os.path.normpath(self.path.parent / values["inputs"])
         self.made(declared, values, where)
         return name, values
+
+    def read_files(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of inputs, with the content of the files that they name."""
+        from passes.values import read
+
+        return {
+            name: read(value, self.path.parent) if f"{value}".startswith("@") else value
+            for name, value in values.items()
+        }
 
     def table(
         self,

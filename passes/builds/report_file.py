@@ -34,7 +34,7 @@ class Ran:
     def of(cls, options: Options) -> Ran:
         """The command that these are the options of."""
         said = {
-            name: getattr(options, name)
+            name: option.told(getattr(options, name))
             for name, option in options_of(type(options)).items()
             if "file" in option.says.shown
         }
@@ -69,6 +69,7 @@ class ReportFile:
     warnings: Sequence[str] = ()
     notes: Sequence[str] = ()
     ir_versions: tuple[int, int] = (0, 0)
+    bound: Sequence[str] = ()
 
     @classmethod
     def of(cls, task: Task, done: Done) -> ReportFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -15,6 +16,12 @@ from passes.commands.declaring import Option, WrongType, WrongValue, options_of
 _PATH = str | os.PathLike[str]
 #: Short forms, by name.
 _SHORT = {"output": ["-o"], "verbose": ["-v"], "quiet": ["-q"], "jobs": ["-j"]}
+#: What reads the entries of options that are mappings; it is imported when there are any.
+_ENTRIES: Mapping[Any, tuple[str, str]] = {
+    Mapping[str, int]: ("passes.dims", "parsed"),
+    Mapping[str, Sequence[int | None]]: ("passes.binding", "parsed_shape"),
+    Mapping[str, Any]: ("passes.values", "parsed"),
+}
 _T = TypeVar("_T")
 
 
@@ -37,7 +44,7 @@ def parameter(option: Option) -> Parameter:
         flags[0] += f"/--no-{option.key}"
     told: Any = typer.Option(*flags, help=says.help, metavar=says.metavar, min=says.least)
     kind, default = _typer_kind(option), option.default
-    if option.annotation in (Sequence[str], Mapping[str, int]):
+    if option.annotation in (Sequence[str], *_ENTRIES):
         kind, default = list[kind] | None, None  # type: ignore[valid-type]
     elif option.optional:
         kind = kind | None
@@ -65,8 +72,8 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
         if name not in given:
             continue
         value = given.pop(name)
-        if option.annotation == Mapping[str, int]:
-            value = _sizes(value, f"--{option.key}") or None
+        if option.annotation in _ENTRIES:
+            value = _entries(option, value or ()) or None
         values[name] = value if value is not None or option.optional else option.default
     try:
         return declared(**values)
@@ -77,14 +84,20 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
         raise typer.BadParameter(f"{error}") from error
 
 
-def _sizes(dims: Iterable[str] | None, flag: str) -> dict[str, int]:
-    """The sizes that entries of the form NAME=SIZE fix."""
-    from passes.dims import parsed
-
+def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
+    """What entries of the form NAME=... say, by name."""
+    module, function = _ENTRIES[option.annotation]
+    read = getattr(import_module(module), function)
+    found: dict[str, Any] = {}
     try:
-        return dict(parsed(text) for text in dims or ())
+        for text in texts:
+            name, value = read(text)
+            if name in found:
+                raise ValueError(f"{name!r} is given twice")
+            found[name] = value
     except ValueError as error:
-        raise typer.BadParameter(f"{error}", param_hint=flag) from error
+        raise typer.BadParameter(f"{error}", param_hint=f"--{option.key}") from error
+    return found
 
 
 def give_parameters(function: Callable[..., None], parameters: Sequence[Parameter]) -> None:

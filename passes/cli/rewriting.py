@@ -17,8 +17,9 @@ from passes.cli.many import engine_of, limits_of, models_of
 from passes.cli.many import run as run_many
 from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, fail, rewrite, tell, write
+from passes.commands.declaring import options_of
 from passes.commands.delivery import Delivery, Many
-from passes.commands.options import Options
+from passes.commands.options import Binding, Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import Command, load_commands
 from passes.errors import PassesError, WrongUsage
@@ -127,6 +128,7 @@ def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:
         "--for": given["for_"],
         "--ir-version": given["ir_version"],
         "--output": delivery.output,
+        **{f"--{option.key}": given[name] for name, option in options_of(Binding).items()},
     }
     for option, value in named.items():
         if value is not None:

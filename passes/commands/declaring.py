@@ -50,12 +50,14 @@ class WrongType(TypeError):
 
 @dataclass(frozen=True)
 class Kind:
-    """A type that an option may have: how a value of it is recognized, stored and described."""
+    """A type that an option may have: how a value of it is recognized, stored, described, and
+    told in reports, where it tells it apart from all others."""
 
     sentence: str
     accepts: Callable[[Any], bool]
     schema: Mapping[str, Any]
     stored: Callable[[Any], Any] = lambda value: value
+    told: Callable[[Any], Any] = lambda value: value
 
 
 def _is_number(value: Any) -> bool:
@@ -78,7 +80,42 @@ def _is_sizes(value: Any) -> bool:
     return all(isinstance(name, str) and _is_integer(size) for name, size in value.items())
 
 
+def _is_shapes(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(
+        isinstance(name, str)
+        and isinstance(shape, Sequence)
+        and all(size in (None, "?") or (_is_integer(size) and size >= 0) for size in shape)
+        for name, shape in value.items()
+    )
+
+
+def _stored_shapes(value: Mapping[str, Sequence[Any]]) -> dict[str, tuple[int | None, ...]]:
+    return {
+        name: tuple(None if size == "?" else size for size in shape)
+        for name, shape in value.items()
+    }
+
+
+def _stored_values(value: Mapping[str, Any]) -> dict[str, Any]:
+    from passes.values import held
+
+    return {name: held(one) for name, one in value.items()}
+
+
+def _told_values(value: Mapping[str, Any]) -> dict[str, Any]:
+    from passes.values import told
+
+    return {name: told(one) for name, one in value.items()}
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
 _STRING = {"type": "string"}
+_SIZE = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "?"}]}
 #: The kinds of options, by what is written in the declaration (without `| None`).
 KINDS: Mapping[Any, Kind] = {
     bool: Kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
@@ -99,6 +136,19 @@ KINDS: Mapping[Any, Kind] = {
         _is_sizes,
         {"type": "object", "additionalProperties": {"type": "integer"}},
         dict,
+    ),
+    Mapping[str, Sequence[int | None]]: Kind(
+        "a mapping from names to shapes",
+        _is_shapes,
+        {"type": "object", "additionalProperties": {"type": "array", "items": _SIZE}},
+        _stored_shapes,
+    ),
+    Mapping[str, Any]: Kind(
+        "a mapping from names to values",
+        _is_named,
+        {"type": "object"},
+        _stored_values,
+        _told_values,
     ),
     Callable[[str], None]: Kind("a function of a string", callable, {}),
 }
@@ -141,7 +191,10 @@ class Option:
             return None
         if not self.kind.accepts(value):
             raise WrongType(self.name, f"is {value!r}, not {self.kind.sentence}")
-        value = self.kind.stored(value)
+        try:
+            value = self.kind.stored(value)
+        except TypeError as error:
+            raise WrongType(self.name, f"is wrong: {error}") from error
         among, least = self.says.among, self.says.least
         if among is not None:
             words = (value,) if isinstance(value, str) else value
@@ -152,6 +205,10 @@ class Option:
         if least is not None and value < least:
             raise WrongValue(self.name, f"is {value}, it must be {least} or more")
         return value
+
+    def told(self, value: Any) -> Any:
+        """The value for reports."""
+        return None if value is None else self.kind.told(value)
 
     def schema(self) -> dict[str, Any]:
         """The JSON schema of its values."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from passes.choices import (
     DEFAULT_OPSET,
@@ -82,7 +82,38 @@ class Executing(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Executing, Converting):
+class Binding(Declared):
+    """What is known of the inputs of a model."""
+
+    dims: Annotated[
+        Mapping[str, int] | None,
+        Says(
+            "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
+            flag="dim",
+            metavar="NAME=SIZE",
+        ),
+    ] = None
+    shapes: Annotated[
+        Mapping[str, Sequence[int | None]] | None,
+        Says(
+            "Fix the shape of an input, as `input=1,576`; `?` leaves a dim as it is; repeatable.",
+            flag="shape",
+            metavar="INPUT=SIZE,...",
+        ),
+    ] = None
+    values: Annotated[
+        Mapping[str, Any] | None,
+        Says(
+            "Make an input a constant: a number, bool, string or list, as `sr=16000` or "
+            "`sizes=[1,2]`, or the array in a file, as `x=@file.npy`; repeatable.",
+            flag="set",
+            metavar="INPUT=VALUE",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Executing, Binding, Converting):
     """The options of every command that rewrites. A command is a subclass: its own fields, its
     docstring, which is the help, and the `schedule` of phases that it runs."""
 
@@ -159,14 +190,6 @@ class Choosing(Selecting):
     skip: Annotated[Sequence[str], Says("Do not run this rule; repeatable.", metavar="NAME")] = ()
 
 
-Dims = Annotated[
-    Mapping[str, int] | None,
-    Says(
-        "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
-        flag="dim",
-        metavar="NAME=SIZE",
-    ),
-]
 MaxNodes = Annotated[
     int, Says("The most nodes that all loops together unroll to.", least=1, metavar="N")
 ]

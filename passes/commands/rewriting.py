@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Peel, RuleOptions, Target
 from passes.commands.declaring import Says, WrongValue
-from passes.commands.options import Choosing, Dims, MaxBytes, MaxNodes, Options, Selecting
+from passes.commands.options import Choosing, MaxBytes, MaxNodes, Options, Selecting
 from passes.commands.registry import command
 
 if TYPE_CHECKING:
@@ -137,7 +137,6 @@ class Unroll(Selecting):
     """
 
     max_nodes: MaxNodes = MOST_NODES
-    dims: Dims = None
     factor: Annotated[
         int | None,
         Says(
@@ -237,7 +236,6 @@ class Optimize(Choosing):
             Target,
         ),
     ] = Target.onnxruntime
-    dims: Dims = None
     max_nodes: MaxNodes = MOST_NODES
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[

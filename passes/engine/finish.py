@@ -60,7 +60,7 @@ class Cleaner:
         if isinstance(owner, GraphProto):
             unread = scoping.initializer_names(owner) - read
             if unread:
-                _drop_unread(owner, unread - self._unread, listed)
+                drop_unread(owner, unread - self._unread, listed)
 
     def _kept(self, owner: Owner, nodes: Sequence[NodeProto]) -> list[NodeProto]:
         """The nodes that are read, may be read, or may fail."""
@@ -99,7 +99,7 @@ def ends(owner: Owner) -> set[str]:
     return read
 
 
-def _drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
+def drop_unread(graph: GraphProto, names: set[str], listed: bool) -> None:
     """Drop those of the named initializers, which no node reads, that nothing else reads and no
     caller can feed.
 

@@ -40,4 +40,4 @@ def _culprit(rounds: Sequence[Round]) -> str:
                 return f"{rewritten.place.path}: after the rule {rewritten.rule.name} "
         rules = dict.fromkeys(rewritten.rule.name for rewritten in round_.rewritten)
         return f"after the rule {', '.join(rules)} "
-    return "with its dims fixed, "  # nothing else happens before the rules
+    return "with its inputs bound, "  # nothing else happens before the rules

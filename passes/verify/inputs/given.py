@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, numpy_helper
 
 from passes.errors import PassesError
 from passes.verify import signature
@@ -28,8 +28,8 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
 
     An `.npz` holds arrays named like the inputs. A folder holds `input_N.pb`; a file belongs
     to the input whose name it bears, or else to the N-th. Overridable defaults may be left
-    out. Raises BadInputs for what is missing, unknown, unreadable or of another dtype, rank or
-    size than declared.
+    out; constants may be given as they are. Raises BadInputs for what is missing, unknown,
+    unreadable or of another dtype, rank or size than declared.
     """
     required = signature.inputs(model.graph)
     allowed = signature.feedable(model)
@@ -41,6 +41,9 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
     if not exists:
         raise BadInputs(f"{path}: there is no such file or folder")
     values = _from_folder(path, allowed) if is_folder else _from_npz(path, types)
+    for tensor in model.graph.initializer:
+        if tensor.name not in types and _is_constant(values.get(tensor.name), tensor):
+            del values[tensor.name]
     if missing := [value.name for value in required if value.name not in values]:
         raise BadInputs(f"{path}: no value for input {', '.join(missing)}; it has {_names(values)}")
     if unknown := [name for name in values if name not in types]:
@@ -49,6 +52,14 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
         if sentence := misfit(name, value, types[name]):
             raise BadInputs(f"{path}: {sentence}")
     return {name: values[name] for name in types if name in values}
+
+
+def _is_constant(value: Value, tensor: TensorProto) -> bool:
+    """Whether a value that is given for a constant is the one that it has."""
+    inside = tensor.data_location != TensorProto.EXTERNAL
+    if not inside or not isinstance(value, np.ndarray):
+        return False
+    return np.array_equal(numpy_helper.to_array(tensor), value)
 
 
 def misfit(name: str, value: Value, type_: TypeProto) -> str | None:
@@ -89,14 +100,14 @@ def _from_npz(path: Path, types: Mapping[str, TypeProto]) -> dict[str, Value]:
         if not isinstance(archive, np.lib.npyio.NpzFile):
             raise BadInputs(f"{path}: an .npz file is wanted, with one array per input")
         with archive:
-            return {name: _as_declared(archive[name], types.get(name)) for name in archive.files}
+            return {name: as_declared(archive[name], types.get(name)) for name in archive.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         junk = str(error).startswith("Cannot load file")  # numpy goes on about pickles
         reason = "it holds no arrays" if junk else str(error)
         raise BadInputs(f"{path}: it cannot be read as .npz: {reason}") from error
 
 
-def _as_declared(array: Array, type_: TypeProto | None) -> Value:
+def as_declared(array: Array, type_: TypeProto | None) -> Value:
     """numpy files lose the names of bfloat16, float8 and int4: raw bytes become them again."""
     if array.dtype.kind == "U":
         return array.astype(object)
