@@ -16,7 +16,7 @@ from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, complain, fail, progress, tell, write
 from passes.commands.declaring import Says
 from passes.commands.delivery import Reporting
-from passes.commands.options import Dims, Executing
+from passes.commands.options import Binding, Executing
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _CLI = frozenset({"cli"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Executing, Reporting):
+class Check(Executing, Binding, Reporting):
     """The options of `check`."""
 
     target: Annotated[
@@ -39,7 +39,6 @@ class Check(Executing, Reporting):
     all_targets: Annotated[
         bool, Says("Show what is in the way of the model at every target.", shown=_CLI)
     ] = False
-    dims: Dims = None
     fix: Annotated[
         bool, Says("Run what clears most, verified, and write the outcome.", shown=_CLI)
     ] = False
@@ -79,6 +78,7 @@ def _check(model: Path, **given: Any) -> None:
 
 def _one(model: Path, options: Check) -> bool:
     """Check a model at one target, and whether it, or what was made of it, fits."""
+    from passes.binding import Binding as BoundInputs
     from passes.check import load_checked
     from passes.targets.findings import check
     from passes.targets.profile import load
@@ -87,8 +87,9 @@ def _one(model: Path, options: Check) -> bool:
     profile = load(options.target or "")
     loaded, found = load_checked(model)
     checked = check(loaded, found, profile)
-    dims = options.dims or {}
-    made = None if checked.fits else plan(loaded, checked, profile, dims)
+    shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
+    bound = BoundInputs(options.dims or {}, shapes, options.values or {})
+    made = None if checked.fits and not bound else plan(loaded, profile, bound)
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
@@ -107,7 +108,7 @@ def _fixed(model: Path, made: Plan, options: Check) -> bool:
 
     pipeline = fixing(
         made,
-        options.dims or {},
+        {name: getattr(options, name) for name in ("dims", "shapes", "values")},
         executor=options.executor,
         inputs=options.inputs,
         verify_budget=options.verify_budget,
@@ -173,17 +174,28 @@ def _lines(
     for remedy in made.offered:
         more = sum(remedy.cleared.values())
         lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
-    if made.missing:
-        lines.append(f"may clear more, if you know it: {' '.join(made.missing)}")
-    if not made.taken:
+    lines += [f"may clear more, if you know it: {option}" for option in made.missing]
+    if not made.taken and not _bound(options):
         return [*lines, "nothing known clears any of it"]
     after = f"after this: {_verdict(made.left)}"
     if options.fix:
         return [*lines, after]
     command = ["passes", "check", str(model), "--target", options.target or "", "--fix"]
-    for name, size in (options.dims or {}).items():
-        command += ["--dim", f"{name}={size}"]
+    command += _bound(options)
     return [*lines, f"run: {shlex.join(command)}  ({after})"]
+
+
+def _bound(options: Check) -> list[str]:
+    """The options that bind inputs, as they were given."""
+    said: list[str] = []
+    for name, size in (options.dims or {}).items():
+        said += ["--dim", f"{name}={size}"]
+    for name, shape in (options.shapes or {}).items():
+        sizes = ",".join("?" if size is None else f"{size}" for size in shape)
+        said += ["--shape", f"{name}={sizes}"]
+    for name, value in (options.values or {}).items():
+        said += ["--set", f"{name}={value}"]
+    return said
 
 
 def _verdict(checked: Checked) -> str:

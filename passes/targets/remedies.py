@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from passes.binding import Binding
 from passes.check import check as check_valid
 from passes.choices import Target
 from passes.commands.pipeline import Pipeline
+from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
+from passes.targets.deciding import deciding
 from passes.targets.findings import Checked, check
 from passes.targets.profile import Profile
+from passes.types.value_types import dims_of
 
 #: The codes of findings that a change of control flow may clear.
 _CONTROL_FLOW = frozenset(
@@ -78,14 +82,17 @@ class _State:
     checked: Checked
 
 
-def plan(model: Model, checked: Checked, profile: Profile, dims: Mapping[str, int]) -> Plan:
-    """What clears the findings of a valid model; `dims` are fixed first."""
-    state = _State(model, checked)
-    if dims:
-        state = _after(state, ("simplify", {"rules": ("prune-loop",)}), profile, dims) or state
+def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
+    """What clears the findings of a valid model whose inputs are bound first.
+
+    Raises:
+        WrongUsage: its inputs cannot be bound so.
+    """
+    given = bound.of(model) if bound else model
+    state = _State(given, check(given, check_valid(given), profile))
     taken: list[Remedy] = []
     for command, options in _candidates(state, profile):
-        following = _after(state, (command, options), profile, {})
+        following = _after(state, (command, options), profile)
         if following is None:
             continue
         cleared = _cleared(state.checked, following.checked)
@@ -97,7 +104,7 @@ def plan(model: Model, checked: Checked, profile: Profile, dims: Mapping[str, in
         if state.checked.fits:
             break
     for command, options in _opsets(state, profile):
-        following = _after(state, (command, options), profile, {})
+        following = _after(state, (command, options), profile)
         if following is not None and len(following.checked.findings) < len(state.checked.findings):
             cleared = _cleared(state.checked, following.checked)
             taken.append(Remedy(command, options, Kind.EXACT, cleared))
@@ -142,7 +149,7 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
     for opset in opsets:
         for more, options in enumerate(({"opset": opset}, {"opset": opset, **older})):
             step: tuple[str, dict[str, Any]] = ("convert", options)
-            following = _after(state, step, profile, {})
+            following = _after(state, step, profile)
             if following is not None:
                 counted.append(((len(following.checked.findings), more, -opset), step))
     if counted:
@@ -158,28 +165,35 @@ def _offered(state: _State, profile: Profile) -> Iterator[Remedy]:
         (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}),
     ):
         step = ("optimize", {"target": str(Target.no_control_flow), **options})
-        following = _after(state, step, profile, {})
+        following = _after(state, step, profile)
         if following is not None and len(following.checked.findings) < len(state.checked.findings):
             cleared = _cleared(state.checked, following.checked)
             yield Remedy(*step, kind, cleared)
 
 
 def _missing(state: _State) -> list[str]:
-    """Options that fix what the model leaves open, if loops or dims are in the way."""
+    """Options that fix what the model leaves open, if Ifs, loops or dims are in the way."""
     codes = {finding.code for finding in state.checked.findings}
-    if not codes & {"dynamic-dim", "loop", "scan", "trip-count", "collected"}:
-        return []
-    from passes.dims import dims_of_inputs
+    found = [f"{one}" for one in deciding(state.model)] if codes & {"if", "if-branches"} else []
+    if codes & {"dynamic-dim", "if", "if-branches", "loop", "scan", "trip-count", "collected"}:
+        found += [f"--dim {name}=SIZE" for name in dims_of_inputs(state.model)]
+        found += [f"--shape {shape}" for shape in _open_shapes(state.model)]
+    return found
 
-    return [f"--dim {name}=SIZE" for name in dims_of_inputs(state.model)]
+
+def _open_shapes(model: Model) -> Iterator[str]:
+    """Shapes of inputs that have dims without a name."""
+    for value in model.proto.graph.input:
+        dims = dims_of(value.type)
+        if dims is not None and None in dims:
+            sizes = ",".join("SIZE" if dim is None else "?" for dim in dims)
+            yield f"{value.name}={sizes}"
 
 
-def _after(
-    state: _State, step: tuple[str, dict[str, Any]], profile: Profile, dims: Mapping[str, int]
-) -> _State | None:
+def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) -> _State | None:
     """The model after a command, unverified; None where that is refused."""
     command, options = step
-    pipeline = Pipeline([(command, {**options, "verify": False})], dims, lenient=True)
+    pipeline = Pipeline([(command, {**options, "verify": False})])
     try:
         result = pipeline.run(state.model.proto)
         model = Model(result.model, state.model.path)
@@ -202,7 +216,9 @@ def _codes(checked: Checked) -> list[str]:
     return list(dict.fromkeys(finding.code for finding in checked.findings))
 
 
-def fixing(plan_: Plan, dims: Mapping[str, int], **common: Any) -> Pipeline:
-    """The pipeline that takes the remedies of a plan, verified as a whole."""
+def fixing(plan_: Plan, bound: Mapping[str, Any], **common: Any) -> Pipeline:
+    """The pipeline that takes the remedies of a plan, verified as a whole; the inputs are `bound`
+    by the options of its first command."""
     steps = [(one.command, {**one.options, **common}) for one in plan_.taken]
-    return replace(Pipeline(steps or [("simplify", common)]), dims=dims, lenient=True)
+    command, options = steps[0] if steps else ("simplify", common)
+    return Pipeline([(command, {**options, **bound}), *steps[1:]])

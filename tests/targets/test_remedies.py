@@ -1,0 +1,69 @@
+"""What clears what is in the way: by commands that were tried, and by what only the user knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from passes.binding import Binding
+from passes.check import load_checked
+from passes.targets.deciding import deciding
+from passes.targets.profile import load, parsed
+from passes.targets.remedies import Kind, fixing, plan
+from passes.testing import as_model
+from tests.targets.test_findings import CALLED, SCANNED
+
+DECIDED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (int64 sr, int64 other, float[2] x) => (float[2] y, float[2] z) {
+      fast = Constant <value_int = 16000> ()
+      c = Equal (sr, fast)
+      y = If (c) <
+        then_branch = a () => (float[2] p) {
+          d = Less (sr, fast)
+          p = If (d) <
+            then_branch = e () => (float[2] r) { r = Neg (x) },
+            else_branch = f () => (float[2] s) { s = Abs (x) }>
+        },
+        else_branch = b () => (float[2] q) { q = Exp (x) }>
+      both = Equal (sr, other)
+      z = If (both) <
+        then_branch = h () => (float[2] u) { u = Neg (x) },
+        else_branch = k () => (float[2] v) { v = Abs (x) }>
+    }
+"""
+
+
+def test_inputs_that_decide_by_themselves() -> None:
+    (found,) = deciding(load_checked(as_model(DECIDED))[0])
+    assert (found.name, found.count, found.values) == ("sr", 2, ("16000",))
+    assert str(found) == "--set sr=16000 (decides 2 Ifs)"
+
+
+def test_sizes_and_what_iterations_change_decide_nothing() -> None:
+    sized = DECIDED.replace("c = Equal (sr, fast)", "n = Size (x)\n c = Equal (n, fast)")
+    (found,) = deciding(load_checked(as_model(sized))[0])
+    assert found.count == 1, "the inner one alone"
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "commands"),
+    [
+        (CALLED, "openvino-2026", ["convert --inline all"]),
+        (SCANNED, "loop-only", ["optimize --target loop-only"]),
+        (SCANNED, "migraphx", ["convert --opset 19"]),
+    ],
+)
+def test_commands_that_clear(model: str, target: str, commands: list[str]) -> None:
+    found = plan(load_checked(as_model(model))[0], load(target), Binding())
+    assert [str(one) for one in found.taken] == commands
+    assert {one.kind for one in found.taken} == {Kind.EXACT}
+    assert [str(step) for step in fixing(found, {}).commands] != []
+
+
+def test_what_only_the_user_knows() -> None:
+    found = plan(load_checked(as_model(DECIDED))[0], load("no-control-flow"), Binding())
+    assert "--set sr=16000 (decides 2 Ifs)" in found.missing or found.left.fits
+    open_ = parsed('name = "n"\nsummary = "N"\ndynamic-dims = false\n', "n.toml")
+    found = plan(load_checked(as_model(SCANNED))[0], open_, Binding())
+    assert list(found.missing) == ["--dim T=SIZE"]
+    assert plan(load_checked(as_model(SCANNED))[0], open_, Binding({"T": 3})).left.fits
