@@ -50,6 +50,14 @@ class Check(Executing, Binding, Reporting):
             shown=_CLI,
         ),
     ] = False
+    save_culprits: Annotated[
+        str | os.PathLike[str] | None,
+        Says(
+            "Write a small model of the first node of each kind that is in the way to this folder.",
+            metavar="DIR",
+            shown=_CLI,
+        ),
+    ] = None
     output: Annotated[
         str | os.PathLike[str] | None,
         Says("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
@@ -93,6 +101,11 @@ def _one(model: Path, options: Check) -> bool:
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
+    if options.save_culprits is not None:
+        from passes.targets.culprits import save
+
+        for path in save(loaded, checked, Path(options.save_culprits)):
+            tell(f"wrote {path}")
     if made is not None and options.fix:
         return _fixed(model, made, options)
     return made is None and (not options.run or _ran(model, model, options))

@@ -1,0 +1,97 @@
+"""What is in the way of a model, as small models: one for each kind of finding at a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+
+from passes.errors import PassesError
+from passes.ir import scope as scoping
+from passes.ir.constants import Constants
+from passes.ir.model import Model
+from passes.ir.scope import Place
+from passes.targets.findings import Checked
+
+#: Bytes of a constant that is kept as one; a larger one becomes an input.
+_SMALL = 1 << 16
+
+
+class CannotWriteCulprits(PassesError):
+    """The folder of culprits cannot be written."""
+
+
+def culprits(model: Model, checked: Checked) -> Iterator[tuple[str, ModelProto]]:
+    """For the first node of each kind of finding, a file name and a model of that node alone: what
+    it reads are inputs, or constants where they are small. One whose values have unknown types is
+    left out."""
+    first: dict[tuple[str, ...], str] = {}
+    for finding in checked.findings:
+        first.setdefault(finding.kind, finding.path)
+    wanted = {path: kind for kind, path in first.items()}
+    number = 0
+    for place in scoping.walk_model(model.proto):
+        if place.path in wanted:
+            kind = wanted.pop(place.path)
+            found = _alone(model, place)
+            if found is not None:
+                name = "-".join(re.sub(r"\W+", "-", part) for part in (kind[0], kind[1]) if part)
+                number += 1
+                yield f"{name}-{number}.onnx", found
+
+
+def save(model: Model, checked: Checked, folder: Path) -> list[Path]:
+    """Write them to a folder, which is made.
+
+    Raises:
+        CannotWriteCulprits: that cannot be.
+    """
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, found in culprits(model, checked):
+            (folder / name).write_bytes(found.SerializeToString())
+            written.append(folder / name)
+    except OSError as error:
+        raise CannotWriteCulprits(f"{folder}: cannot be written ({error.strerror})") from error
+    return written
+
+
+def _alone(model: Model, place: Place) -> ModelProto | None:
+    """A model of a node, which onnx's checker takes; None where there is none."""
+    node = NodeProto()
+    node.CopyFrom(place.node)
+    graph = GraphProto(name="culprit", node=[node])
+    constants = Constants(model, place.scope)
+    for name in scoping.free_names(node):
+        tensor = constants.tensor(name)
+        if tensor is not None and tensor.ByteSize() <= _SMALL and not tensor.external_data:
+            graph.initializer.add().CopyFrom(tensor)
+            graph.initializer[-1].name = name
+        elif not _declared(model, place, name, graph.input.add(name=name)):
+            return None
+    for name in filter(None, node.output):
+        if not _declared(model, place, name, graph.output.add(name=name)):
+            return None
+    *_, top = place.scope.chain()
+    owner = model.proto if top.owner is model.proto.graph else top.owner
+    alone = ModelProto(ir_version=model.proto.ir_version, graph=graph, producer_name="passes")
+    alone.opset_import.extend(owner.opset_import)  # type: ignore[union-attr]
+    alone.functions.extend(model.proto.functions)
+    try:
+        onnx.checker.check_model(alone)
+    except onnx.checker.ValidationError:
+        return None
+    return alone
+
+
+def _declared(model: Model, place: Place, name: str, value: ValueInfoProto) -> bool:
+    """Declare a value as it is known; whether it is."""
+    kind = model.types.of(place.scope, name)
+    if kind is None:
+        return False
+    value.type.CopyFrom(kind)
+    return True
