@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
 
 #: The integer types that are followed.
 WHOLE = tuple(LIMITS)
+_MOST_ITEMS = 64  # a shape, not data
 
 
 @dataclass(frozen=True)
@@ -23,17 +26,16 @@ class Reading:
     """What is known about the inputs of a node.
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
-    wrap; `size` the size of an axis, `constant` the value of a constant, `guard` the guard
-    that a node is, and `length` how many slices of size 1 a sequence holds.
+    wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
+    of size 1 a sequence holds.
     """
 
     ints: Callable[[str], Ints | None]
     wrapping: Callable[[str], Ints | None]
     size: Callable[[str, int], Affine | None]
     dims: Callable[[str], Dims | None]
-    constant: Callable[[str], npt.NDArray[Any] | None]
-    guard: Callable[[NodeProto], Guard | None]
-    length: Callable[[str], Affine | None]
+    guard: Callable[[NodeProto], Guard | None] = lambda node: None
+    length: Callable[[str], Affine | None] = lambda name: None
 
     def rank(self, name: str) -> int | None:
         """The rank of a value."""
@@ -60,16 +62,19 @@ class Reading:
     def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
         """Constants that an input holds, or the attribute of older opsets."""
         if position >= len(node.input) or not node.input[position]:
-            return next((list(entry.ints) for entry in node.attribute if entry.name == name), None)
+            return attributes(node, name)
         found = self.operand(node, position)
         values = [item.number for item in found.items] if found else []
         fixed = [value for value in values if value is not None]
         return fixed if found is not None and len(fixed) == len(values) else None
 
 
-def attribute(node: NodeProto, name: str, default: int | None = None) -> int | None:
-    """An integer attribute."""
-    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
+def ints_of(array: npt.NDArray[Any]) -> Ints | None:
+    """The numbers of a constant, unless it is data."""
+    if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
+        return None
+    elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim, elem_type)
 
 
 def is_settled(node: NodeProto) -> bool:
@@ -83,7 +88,7 @@ def _same(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _cast(read: Reading, node: NodeProto) -> Ints | None:
-    data, to = read.operand(node, 0), attribute(node, "to")
+    data, to = read.operand(node, 0), attribute(node, "to", None)
     return None if data is None or to is None or to not in LIMITS else data.cast(to)
 
 
@@ -91,7 +96,7 @@ def _shape(read: Reading, node: NodeProto) -> Ints | None:
     sizes = read.shape(node.input[0])
     if sizes is None:
         return None
-    return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end")], 1)
+    return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end", None)], 1)
 
 
 def _size(read: Reading, node: NodeProto) -> Ints | None:
@@ -192,6 +197,14 @@ def _product(number: Affine, other: Affine) -> Affine | None:
     return None if other.number is None else number.times(other.number)
 
 
+def _quotient(number: Affine, other: Affine) -> Affine | None:
+    """The quotient of constants, where it is not rounded up."""
+    dividend, divisor = number.number, other.number
+    if dividend is None or divisor is None or dividend < 0 or divisor <= 0:
+        return None
+    return Affine(dividend // divisor)
+
+
 def _maximum(number: Affine, other: Affine) -> Affine | None:
     if number.at_least(other):
         return number
@@ -228,6 +241,7 @@ FOLLOWED: dict[str, _Follow] = {
     "Add": _pairwise(lambda a, b: a + b),
     "Sub": _pairwise(lambda a, b: a - b),
     "Mul": _pairwise(_product),
+    "Div": _pairwise(_quotient, ordered=True),
     "Max": _pairwise(_maximum, ordered=True),
     "Min": _pairwise(_minimum, ordered=True),
     "Neg": _negative,
