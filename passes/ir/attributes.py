@@ -37,8 +37,8 @@ def has(node: NodeProto, name: str) -> bool:
 
 def numbers(
     node: NodeProto,
-    name: str,
     position: int,
+    name: str,
     constant: Callable[[str], npt.NDArray[Any] | None],
 ) -> list[int] | None:
     """Whole numbers, an attribute in old opsets, later a constant input; None where there is

@@ -161,7 +161,7 @@ def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -
         return None
     if attribute(node, "axis", 0):
         return None
-    axes = numbers(rows, "axes", 1, constant)
+    axes = numbers(rows, 1, "axes", constant)
     condition, there, beyond = choice.input
     fits = axes == [0] and _is(constant(there), 0) and _is(constant(beyond), 1)
     return Guard(rows.input[0], condition) if fits else None
@@ -206,7 +206,7 @@ def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) 
     rows = producer(node.input[0])
     if rows is None or op_of(rows) != "Unsqueeze":
         return None
-    first = numbers(rows, "axes", 1, constant) == [0]
+    first = numbers(rows, 1, "axes", constant) == [0]
     compares = _Compares([rows.input[0], old], producer, constant)
     return rows.input[0] if first and compares.counts(node.input[1]) else None
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import is_onnx_domain
 from passes.types.value_types import Dims
@@ -124,18 +125,11 @@ def _gather(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _slice(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    rest = [read.numbers(node, position) for position in range(1, len(node.input))]
-    fixed = [numbers for numbers in rest if numbers is not None]
-    if data is None or data.rank != 1 or len(fixed) != len(rest):
+    data, cuts = read.operand(node, 0), cuts_of(node, read.numbers)
+    if data is None or data.rank != 1 or cuts is None or len(cuts) != 1:
         return None
-    known = {entry.name: list(entry.ints) for entry in node.attribute}  # below opset 10
-    fixed = fixed or [known.get(name, [0]) for name in ("starts", "ends", "axes")]
-    (starts, ends), axes = fixed[:2], fixed[2] if len(fixed) > 2 else [0]
-    steps = fixed[3] if len(fixed) > 3 else [1]
-    if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
-        return None
-    return replace(data, items=data.items[starts[0] : ends[0]])
+    part = cuts[0].part
+    return None if part is None else replace(data, items=data.items[part])
 
 
 def _concat(read: Reading, node: NodeProto) -> Ints | None:

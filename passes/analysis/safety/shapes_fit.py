@@ -16,6 +16,7 @@ from onnx import NodeProto, TypeProto
 
 from passes.analysis.integers.folding import Array
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operator_traits import Shape, Work, traits_of
@@ -72,9 +73,9 @@ class Known:
             result.append(sizes[0] if sizes else 1)
         return tuple(reversed(result))
 
-    def ints(self, node: NodeProto, name: str, position: int) -> list[int] | None:
+    def ints(self, node: NodeProto, position: int, name: str) -> list[int] | None:
         """Integers from an attribute or a constant input; None where there is neither."""
-        return numbers(node, name, position, self.constant)
+        return numbers(node, position, name, self.constant)
 
 
 def _axis(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
@@ -115,7 +116,7 @@ def _concat(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _transpose(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    order = known.ints(node, "perm", 1)
+    order = known.ints(node, 1, "perm")
     return order is None or sorted(order) == list(range(len(dims[0])))
 
 
@@ -130,7 +131,7 @@ def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _view(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    given = known.ints(node, RESHAPING[op_of(node)], 1)
+    given = known.ints(node, 1, RESHAPING[op_of(node)])
     if op_of(node) != "Reshape" and not given:  # Squeeze takes every axis of size 1
         every = given is not None or (len(node.input) < 2 and None not in dims[0])
         return op_of(node) == "Squeeze" and every
@@ -138,7 +139,7 @@ def _view(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _reduce(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axes, rank = known.ints(node, "axes", 1), len(dims[0])
+    axes, rank = known.ints(node, 1, "axes"), len(dims[0])
     if axes is None:
         return len(node.input) < 2 or not node.input[1]
     return all(-rank <= axis < rank for axis in axes)
@@ -149,26 +150,20 @@ def _pooled(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _expand(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    shape = known.ints(node, "shape", 1)
+    shape = known.ints(node, 1, "shape")
     return shape is not None and known.broadcast([dims[0], tuple(shape)]) is not None
 
 
 def _tile(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    repeats = known.ints(node, "repeats", 1)
+    repeats = known.ints(node, 1, "repeats")
     return repeats is not None and len(repeats) == len(dims[0]) and min(repeats, default=0) >= 0
 
 
 def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    starts, ends = known.ints(node, "starts", 1), known.ints(node, "ends", 2)
-    axes, steps = known.ints(node, "axes", 3), known.ints(node, "steps", 4)
-    names = [name for name in node.input[1:] if name]
-    if starts is None or ends is None or any(known.constant(name) is None for name in names):
+    cuts, rank = cuts_of(node, known.ints), len(dims[0])
+    if cuts is None or any(known.constant(name) is None for name in node.input[1:] if name):
         return False
-    axes = list(range(len(starts))) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
-    rank = len(dims[0])
-    inside = all(-rank <= axis < rank for axis in axes) and 0 not in steps
-    return inside and len(starts) == len(ends) == len(axes) == len(steps)
+    return all(-rank <= cut.axis < rank and cut.step for cut in cuts)
 
 
 Check = Callable[[NodeProto, Sequence[Dims], Known], bool]

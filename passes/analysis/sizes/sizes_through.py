@@ -9,8 +9,8 @@ from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integer_ops import Reading
-from passes.analysis.sizes.whole_axes import cut_axes
-from passes.ir.attributes import attribute, attributes, has
+from passes.analysis.sizes.whole_axes import cuts_of
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
 
@@ -121,22 +121,11 @@ def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size of an axis that is not cut."""
-    rank, count = read.rank(node.input[0]), len(node.input)
-    starts, ends = read.numbers(node, 1, "starts"), read.numbers(node, 2, "ends")
-    named = count > 3 or has(node, "axes")
-    every = None if starts is None else list(range(len(starts)))
-    axes = read.numbers(node, 3, "axes") if named else every
-    if rank is None or axes is None:
+    rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
+    if rank is None or cuts is None:
         return None
-    steps = read.numbers(node, 4, "steps") if count > 4 else [1] * len(axes)
-    cut: Sequence[int] = range(len(axes))
-    if starts is not None and ends is not None and steps is not None:
-        cut = cut_axes(starts, ends, steps)
-    return (
-        None
-        if axis in {axes[position] % rank for position in cut}
-        else read.size(node.input[0], axis)
-    )
+    changes = axis in {cut.axis % rank for cut in cuts if not cut.is_whole}
+    return None if changes else read.size(node.input[0], axis)
 
 
 def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:

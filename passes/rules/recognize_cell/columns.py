@@ -10,7 +10,7 @@ from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine, Ints, size_atom
 from passes.analysis.integers.integer_ops import FOLLOWED, Reading, ints_of
-from passes.analysis.sizes.whole_axes import cut_axes
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import called_key, op_of
 from passes.rule import Refused
@@ -48,9 +48,10 @@ class BodyNumbers:
         chosen = any(attribute.ref_attr_name for attribute in node.attribute)
         return None if chosen or called_key(node) in self.body.functions else node
 
-    def known(self, node: NodeProto, position: int) -> list[int] | None:
-        """The integers of an input of a node; None where it is omitted or they are unknown."""
-        return self._reading(0).numbers(node, position)
+    def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
+        """The integers of an input of a node, or of the attribute of older opsets; None where it
+        is omitted or they are unknown."""
+        return self._reading(0).numbers(node, position, name)
 
     def _of(self, name: str, depth: int) -> Ints | None:
         """The integers of a scalar or vector; None where they are not followed."""
@@ -151,7 +152,7 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
     if width is None or not read.along_columns(attribute(node, "axis", 0), node.input[0]):
         return None
     if len(node.input) > 1 and node.input[1]:
-        sizes = read.known(node, 1)
+        sizes = read.numbers(node, 1)
     else:
         size = -(-width // len(node.output))
         sizes = [min(size, width - size * index) for index in range(len(node.output))]
@@ -163,17 +164,13 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
 
 
 def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
-    width = read.width(node.input[0])
-    starts, ends, axes = (read.known(node, position) for position in (1, 2, 3))
-    if width is None or starts is None or ends is None or axes is None:
+    width, cuts = read.width(node.input[0]), cuts_of(node, read.numbers)
+    cut = [cut for cut in cuts or () if not cut.is_whole]
+    part = cut[0].part if len(cut) == 1 else None
+    if width is None or part is None:
         return None
-    steps = read.known(node, 4) if len(node.input) > 4 and node.input[4] else [1] * len(axes)
-    cut = [] if steps is None else cut_axes(starts, ends, steps)
-    if steps is None or len(cut) != 1 or steps[cut[0]] != 1:
-        return None
-    first, last, axis = (numbers[cut[0]] for numbers in (starts, ends, axes))
-    start, stop, _ = slice(first, last).indices(width)
-    if not read.along_columns(axis, node.input[0]) or stop - start != columns.width:
+    start, stop, _ = part.indices(width)
+    if not read.along_columns(cut[0].axis, node.input[0]) or stop - start != columns.width:
         return None
     return Columns(node.input[0], width, start + columns.start, start + columns.stop)
 

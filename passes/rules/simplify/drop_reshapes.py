@@ -71,7 +71,7 @@ def _comes_back(site: Site, source: str, chain: list[NodeProto]) -> bool:
         return False
     sizes = first = sizes_of(dims)
     for node in chain:
-        given = numbers(node, RESHAPING[op_of(node)], 1, site.constant)
+        given = numbers(node, 1, RESHAPING[op_of(node)], site.constant)
         found = None if given is None else reshaped(node, sizes, given)
         if found is None:
             return False
