@@ -260,11 +260,7 @@ class _Finder:
             )
 
     def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
-        if op_of(node) != "Squeeze":
-            return False
-        if len(node.input) > 1:
-            return number_of(self.integers.inside(node.input[1])) == axis
-        return attributes(node, "axes") == [axis]
+        return op_of(node) == "Squeeze" and self.integers.numbers(node, 1, "axes") == [axis]
 
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""
@@ -305,11 +301,8 @@ class _Finder:
 
     def _even(self, split: NodeProto) -> bool:
         """Whether a Split into as many parts as there are elements makes parts of one each."""
-        parts = attributes(split, "split") or []
-        if len(split.input) > 1 and split.input[1]:
-            found = self.integers.inside(split.input[1])
-            parts = [item.number or 0 for item in found.items] if found else [0]
-        return set(parts) <= {1}
+        parts = self.integers.numbers(split, 1, "split")
+        return set(parts or ()) <= {1} and (parts is not None or not "".join(split.input[1:]))
 
     def _is_one(self, name: str) -> bool:
         """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""

@@ -137,6 +137,10 @@ class Integers:
         """The same, but numbers of 32 bits may wrap: they are equal modulo 2**32."""
         return self._modular(self._inmost, name, 0)
 
+    def numbers(self, node: NodeProto, position: int, name: str) -> list[int] | None:
+        """The constants that an input, or the attribute of older opsets, holds in the body."""
+        return self._reading(0, self._inmost).numbers(node, position, name)
+
     def _at(self, scope: Scope, name: str, depth: int) -> Ints | None:
         found = self._modular(scope, name, depth)
         if found is None or found.elem_type == TensorProto.INT64 or found.exact:
