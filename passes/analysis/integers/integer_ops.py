@@ -11,9 +11,10 @@ import numpy.typing as npt
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
+from passes.analysis.integers.folding import computed
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, attributes
-from passes.ir.operators import is_onnx_domain
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
 
@@ -74,8 +75,7 @@ def ints_of(array: npt.NDArray[Any]) -> Ints | None:
     """The numbers of a constant, unless it is data."""
     if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
         return None
-    elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim, elem_type)
+    return Ints.of(array, helper.np_dtype_to_tensor_dtype(array.dtype))
 
 
 def is_settled(node: NodeProto) -> bool:
@@ -110,20 +110,6 @@ def _length(read: Reading, node: NodeProto) -> Ints | None:
     return None if length is None else Ints((length,), 0)
 
 
-def _gather(read: Reading, node: NodeProto) -> Ints | None:
-    guard = read.guard(node)
-    if guard is not None:
-        return read.wrapping(guard.value)
-    data, indices = read.operand(node, 0), read.operand(node, 1)
-    positions = read.numbers(node, 1)
-    if data is None or data.rank != 1 or indices is None or positions is None:
-        return None
-    count = len(data.items)
-    if not all(-count <= index < count for index in positions):
-        return None
-    return replace(data, items=tuple(data.items[index] for index in positions), rank=indices.rank)
-
-
 def _slice(read: Reading, node: NodeProto) -> Ints | None:
     data, cuts = read.operand(node, 0), cuts_of(node, read.numbers)
     if data is None or data.rank != 1 or cuts is None or len(cuts) != 1:
@@ -132,92 +118,23 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
     return None if part is None else replace(data, items=data.items[part])
 
 
-def _concat(read: Reading, node: NodeProto) -> Ints | None:
-    read_parts = [read.operand(node, position) for position in range(len(node.input))]
-    parts = [part for part in read_parts if part is not None and part.rank == 1]
-    if len(parts) != len(read_parts):
+def _computed(read: Reading, node: NodeProto) -> Ints | None:
+    """What an op computes of sums as it does of numbers, or what a guard lets through."""
+    guard = read.guard(node)
+    if guard is not None:
+        return read.wrapping(guard.value)
+    found = [read.wrapping(name) for name in node.input if name]
+    known = [ints for ints in found if ints is not None]
+    if len(known) < len(found) or (op_of(node) in _ORDERED and not all(i.exact for i in known)):
         return None
-    return replace(parts[0], items=tuple(item for part in parts for item in part.items))
-
-
-def _squeeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    return replace(data, rank=0) if data is not None and len(data.items) == 1 else None
-
-
-def _unsqueeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    return replace(data, rank=1) if data is not None and data.rank == 0 else None
-
-
-def _reshape(read: Reading, node: NodeProto) -> Ints | None:
-    data, shape = read.operand(node, 0), read.numbers(node, 1)
-    if read.guard(node) is not None:
-        return data
-    if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
+    result = computed(node, [ints.array for ints in known])
+    if result is None or result.ndim > 1:
         return None
-    return replace(data, rank=len(shape))
+    return Ints.of(result, known[0].elem_type).wrapped
 
 
-def _pairwise(
-    combine: Callable[[Affine, Affine], Affine | None], *, ordered: bool = False
-) -> _Follow:
-    def follow(read: Reading, node: NodeProto) -> Ints | None:
-        left, right = read.operand(node, 0), read.operand(node, 1)
-        if len(node.input) != 2 or left is None or right is None:
-            return None
-        if left.elem_type != right.elem_type or (ordered and not (left.exact and right.exact)):
-            return None
-        count = max(len(left.items), len(right.items))
-        if not {len(left.items), len(right.items)} <= {1, count}:
-            return None
-        pairs = zip(_spread(left, count), _spread(right, count), strict=True)
-        items = [combine(*pair) for pair in pairs]
-        known = tuple(item for item in items if item is not None)
-        if len(known) != count:
-            return None
-        return replace(left, items=known, rank=max(left.rank, right.rank)).wrapped
-
-    return follow
-
-
-def _spread(ints: Ints, count: int) -> tuple[Affine, ...]:
-    return ints.items if len(ints.items) == count else ints.items * count
-
-
-def _product(number: Affine, other: Affine) -> Affine | None:
-    if number.number is not None:
-        return other.times(number.number)
-    return None if other.number is None else number.times(other.number)
-
-
-def _quotient(number: Affine, other: Affine) -> Affine | None:
-    """The quotient of constants, where it is not rounded up."""
-    dividend, divisor = number.number, other.number
-    if dividend is None or divisor is None or dividend < 0 or divisor <= 0:
-        return None
-    return Affine(dividend // divisor)
-
-
-def _maximum(number: Affine, other: Affine) -> Affine | None:
-    if number.at_least(other):
-        return number
-    return other if other.at_least(number) else None
-
-
-def _minimum(number: Affine, other: Affine) -> Affine | None:
-    if number.at_least(other):
-        return other
-    return number if other.at_least(number) else None
-
-
-def _negative(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    if data is None:
-        return None
-    return replace(data, items=tuple(item.times(-1) for item in data.items)).wrapped
-
-
+#: Ops that need the numbers themselves, not what is equal to them modulo their type.
+_ORDERED = ("Div", "Max", "Min")
 _Follow = Callable[[Reading, NodeProto], Ints | None]
 #: How numbers go through each op.
 FOLLOWED: dict[str, _Follow] = {
@@ -225,18 +142,8 @@ FOLLOWED: dict[str, _Follow] = {
     "Cast": _cast,
     "Shape": _shape,
     "Size": _size,
-    "Gather": _gather,
     "SequenceLength": _length,
     "Slice": _slice,
-    "Concat": _concat,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Reshape": _reshape,
-    "Add": _pairwise(lambda a, b: a + b),
-    "Sub": _pairwise(lambda a, b: a - b),
-    "Mul": _pairwise(_product),
-    "Div": _pairwise(_quotient, ordered=True),
-    "Max": _pairwise(_maximum, ordered=True),
-    "Min": _pairwise(_minimum, ordered=True),
-    "Neg": _negative,
+    **dict.fromkeys(("Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape"), _computed),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Neg"), _computed),
 }
