@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from passes.analysis.integers.affine import Ints, symbol_atom
-from passes.analysis.integers.folding import computed, folded
+from passes.analysis.integers.folding import folded, result_of
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -63,7 +63,7 @@ def test_sums_of_sizes_are_computed_as_numbers_are(
 ) -> None:
     """The sum T + 1 is an object of an array, beside constants."""
     sums = [sums_of(value).array for value in inputs]
-    result = computed(onnx.parser.parse_node(f"y = {node}"), sums)
+    result = result_of(onnx.parser.parse_node(f"y = {node}"), sums)
     assert result is not None
     assert Ints.of(result, TensorProto.INT64) == sums_of(expected)
 
@@ -86,7 +86,7 @@ def test_sums_of_sizes_are_computed_as_numbers_are(
 )
 def test_what_is_no_sum_of_sizes_is_unknown(node: str, inputs: list[object]) -> None:
     sums = [sums_of(value).array for value in inputs]
-    assert computed(onnx.parser.parse_node(f"y = {node}"), sums) is None
+    assert result_of(onnx.parser.parse_node(f"y = {node}"), sums) is None
 
 
 def sums_of(value: object) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from passes.types.value_types import Dim
 
@@ -200,6 +200,13 @@ class Ints:
     def array(self) -> npt.NDArray[Any]:
         """The sums, as objects."""
         return np.array(self.items, object).reshape([-1] * self.rank)
+
+    @property
+    def constant(self) -> npt.NDArray[Any] | None:
+        """The numbers, where all are constants."""
+        if any(item.terms for item in self.items):
+            return None
+        return self.array.astype(helper.tensor_dtype_to_np_dtype(self.elem_type))
 
     @property
     def exact(self) -> bool:

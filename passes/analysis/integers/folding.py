@@ -69,11 +69,11 @@ def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Arr
         if operand is None or operand.dtype not in _WHOLE:
             return None
         inputs.append(operand)
-    result = computed(node, inputs)
+    result = result_of(node, inputs)
     return result if result is not None and result.size <= MOST_ELEMENTS else None
 
 
-def computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
+def result_of(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
     """What a node computes of integers, or of sums, as objects; None where it fails, or is known
     only at run time."""
     try:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
-from passes.analysis.integers.folding import computed
+from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
@@ -63,12 +63,11 @@ class Reading:
 
     def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
         """Constants that an input holds, or the attribute of older opsets."""
-        if position >= len(node.input) or not node.input[position]:
-            return attributes(node, name)
-        found = self.operand(node, position)
-        values = [item.number for item in found.items] if found else []
-        fixed = [value for value in values if value is not None]
-        return fixed if found is not None and len(fixed) == len(values) else None
+        return numbers(node, position, name, self._constant)
+
+    def _constant(self, name: str) -> npt.NDArray[Any] | None:
+        found = self.wrapping(name)
+        return None if found is None else found.constant
 
 
 def ints_of(array: npt.NDArray[Any]) -> Ints | None:
@@ -127,7 +126,7 @@ def _computed(read: Reading, node: NodeProto) -> Ints | None:
     known = [ints for ints in found if ints is not None]
     if len(known) < len(found) or (op_of(node) in _ORDERED and not all(i.exact for i in known)):
         return None
-    result = computed(node, [ints.array for ints in known])
+    result = result_of(node, [ints.array for ints in known])
     if result is None or result.ndim > 1:
         return None
     return Ints.of(result, known[0].elem_type).wrapped
