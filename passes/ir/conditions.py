@@ -8,6 +8,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import op_of
 
@@ -40,6 +41,5 @@ def is_true(value: npt.NDArray[Any] | None) -> bool:
 
 
 def _keeps_truth(node: NodeProto) -> bool:
-    to = next((attribute for attribute in node.attribute if attribute.name == "to"), None)
-    to_bool = op_of(node) == "Cast" and to is not None and to.i == TensorProto.BOOL
+    to_bool = op_of(node) == "Cast" and attribute(node, "to", 0) == TensorProto.BOOL
     return to_bool or traits_of(node).hands_on

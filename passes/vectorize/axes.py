@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import helper
 
 from passes.vectorize.vectorizer import Vectorizer
 
@@ -23,30 +23,6 @@ def reduced(ctx: Vectorizer, name: str, axis: int) -> int:
     if axis >= 0 or ctx.axis.nonempty:
         return shifted(axis)
     return axis + ctx.rank(name) + 1
-
-
-def attribute(node: NodeProto, name: str, default: int) -> int:
-    """An int attribute."""
-    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
-
-
-def attributes(node: NodeProto, name: str) -> list[int] | None:
-    """An attribute of ints, None where it is left out."""
-    return next(
-        (list(attribute.ints) for attribute in node.attribute if attribute.name == name), None
-    )
-
-
-def text(node: NodeProto, name: str, default: str) -> str:
-    """A string attribute."""
-    return next(
-        (attribute.s.decode() for attribute in node.attribute if attribute.name == name), default
-    )
-
-
-def has(node: NodeProto, name: str) -> bool:
-    """Whether an attribute is given."""
-    return any(attribute.name == name for attribute in node.attribute)
 
 
 def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
+from passes.ir.attributes import attribute, numbers
 from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
@@ -159,26 +159,16 @@ def _impossible_index(node: NodeProto, producer: Producer, constant: Constant) -
     rows, choice = producer(node.input[0]), producer(node.input[1])
     if rows is None or op_of(rows) != "Unsqueeze" or choice is None or op_of(choice) != "Where":
         return None
-    if _axis(node):
+    if attribute(node, "axis", 0):
         return None
-    axes = constant(rows.input[1]) if len(rows.input) > 1 else _attribute(rows, "axes")
+    axes = numbers(rows, 1, "axes", constant)
     condition, there, beyond = choice.input
-    fits = _is(axes, 0) and _is(constant(there), 0) and _is(constant(beyond), 1)
+    fits = axes == [0] and _is(constant(there), 0) and _is(constant(beyond), 1)
     return Guard(rows.input[0], condition) if fits else None
-
-
-def _attribute(node: NodeProto, name: str) -> npt.NDArray[Any] | None:
-    return next(
-        (np.array(attribute.ints) for attribute in node.attribute if attribute.name == name), None
-    )
 
 
 def _is(value: npt.NDArray[Any] | None, number: int) -> bool:
     return value is not None and value.size == 1 and bool(value.item() == number)
-
-
-def _axis(node: NodeProto) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
 
 
 def state_of(
@@ -211,17 +201,14 @@ def state_of(
 
 def _counted(node: NodeProto, producer: Producer, constant: Constant, old: str) -> str | None:
     """The value that `same_sizes` guards; None for another node."""
-    if op_of(node) != "Gather" or _axis(node):
+    if op_of(node) != "Gather" or attribute(node, "axis", 0):
         return None
     rows = producer(node.input[0])
     if rows is None or op_of(rows) != "Unsqueeze":
         return None
-    axes = constant(rows.input[1]) if len(rows.input) > 1 else None
-    first = [0] if axes is None else axes.tolist()
-    if axes is None and any(list(attribute.ints) != [0] for attribute in rows.attribute):
-        return None
+    first = numbers(rows, 1, "axes", constant) == [0]
     compares = _Compares([rows.input[0], old], producer, constant)
-    return rows.input[0] if first == [0] and compares.counts(node.input[1]) else None
+    return rows.input[0] if first and compares.counts(node.input[1]) else None
 
 
 @dataclass(frozen=True)

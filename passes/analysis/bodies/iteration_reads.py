@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy.typing as npt
 from onnx import NodeProto, numpy_helper
 
 from passes.analysis.integers.affine import ITERATION, Affine, Ints
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.integers.intervals import Intervals
 from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
@@ -98,9 +99,7 @@ def string_row(node: NodeProto, producer: Producer, constant: Constant) -> Strin
     moved = producer(rows)
     if moved is None or op_of(moved) != "Transpose":
         return StringRow(rows, 0, index, helpers)
-    perm = next(
-        (list(attribute.ints) for attribute in moved.attribute if attribute.name == "perm"), []
-    )
+    perm = attributes(moved, "perm")
     if not perm or perm[1:] != sorted(perm[1:]):
         return None
     return StringRow(moved.input[0], perm[0], index, (*helpers, rows))
@@ -178,7 +177,7 @@ class _Finder:
         if not is_settled(node):
             return None
         if op_of(node) == "Gather":
-            axis = attribute(node, "axis", 0) or 0
+            axis = attribute(node, "axis", 0)
             return self._read(index, node, node.input[0], axis, node.input[1])
         if op_of(node) == "Slice" and len(node.input) >= 3:
             return self._slice(index, node)
@@ -261,14 +260,7 @@ class _Finder:
             )
 
     def _squeezes_axis(self, node: NodeProto, axis: int) -> bool:
-        if op_of(node) != "Squeeze":
-            return False
-        if len(node.input) > 1:
-            return number_of(self.integers.inside(node.input[1])) == axis
-        axes: Sequence[int] = next(
-            (attribute.ints for attribute in node.attribute if attribute.name == "axes"), ()
-        )
-        return list(axes) == [axis]
+        return op_of(node) == "Squeeze" and self.integers.numbers(node, 1, "axes") == [axis]
 
     def _sequence_at(self, index: int, node: NodeProto) -> Read | None:
         """A read of a sequence that holds the slices of a tensor."""
@@ -283,7 +275,7 @@ class _Finder:
         if self.integers.is_outer(outer) and not self.integers.same_meaning(producer, outer):
             return None
         if op_of(producer) == "SplitToSequence":
-            axis = attribute(producer, "axis", 0) or 0
+            axis = attribute(producer, "axis", 0)
             parts = producer.input[1] if len(producer.input) > 1 else ""
             if parts and not self._is_one(parts):
                 return None
@@ -300,7 +292,7 @@ class _Finder:
             return None
         if not is_settled(split):
             return None
-        axis = attribute(split, "axis", 0) or 0
+        axis = attribute(split, "axis", 0)
         tensor = self.outer(split.input[0])
         size = self.integers.size(tensor, axis) if tensor else None
         if size is None or size.number != len(split.output) or not self._even(split):
@@ -309,13 +301,8 @@ class _Finder:
 
     def _even(self, split: NodeProto) -> bool:
         """Whether a Split into as many parts as there are elements makes parts of one each."""
-        parts: Sequence[int] = next(
-            (attribute.ints for attribute in split.attribute if attribute.name == "split"), ()
-        )
-        if len(split.input) > 1 and split.input[1]:
-            found = self.integers.inside(split.input[1])
-            parts = [item.number or 0 for item in found.items] if found else [0]
-        return set(parts) <= {1}
+        parts = self.integers.numbers(split, 1, "split")
+        return set(parts or ()) <= {1} and (parts is not None or not "".join(split.input[1:]))
 
     def _is_one(self, name: str) -> bool:
         """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""

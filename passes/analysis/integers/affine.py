@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from onnx import TensorProto
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto, helper
 
 from passes.types.value_types import Dim
 
@@ -68,6 +71,27 @@ class Affine:
 
     def __sub__(self, other: Affine | int) -> Affine:
         return self + (-other if isinstance(other, int) else other.times(-1))
+
+    def __neg__(self) -> Affine:
+        return self.times(-1)
+
+    def __mul__(self, other: Affine) -> Affine:
+        """The product, of which one factor must be a constant."""
+        return self.times(int(other)) if self.terms else other.times(self.constant)
+
+    def __int__(self) -> int:
+        if self.terms:
+            raise ValueError(f"{self} is known only at run time")
+        return self.constant
+
+    def __ge__(self, other: Affine) -> bool:
+        """The order, which must be the same in every run."""
+        if not self.at_least(other) and not other.at_least(self):
+            raise ValueError(f"whether {self} is at least {other} is known only at run time")
+        return self.at_least(other)
+
+    def __le__(self, other: Affine) -> bool:
+        return other >= self
 
     def times(self, factor: int) -> Affine:
         """The multiple by a constant."""
@@ -165,6 +189,24 @@ class Ints:
     items: tuple[Affine, ...]
     rank: int
     elem_type: int = TensorProto.INT64
+
+    @classmethod
+    def of(cls, array: npt.NDArray[Any], elem_type: int) -> Ints:
+        """The numbers or sums in an array."""
+        items = (item if isinstance(item, Affine) else Affine(int(item)) for item in array.ravel())
+        return cls(tuple(items), array.ndim, elem_type)
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """The sums, as objects."""
+        return np.array(self.items, object).reshape([-1] * self.rank)
+
+    @property
+    def constant(self) -> npt.NDArray[Any] | None:
+        """The numbers, where all are constants."""
+        if any(item.terms for item in self.items):
+            return None
+        return self.array.astype(helper.tensor_dtype_to_np_dtype(self.elem_type))
 
     @property
     def exact(self) -> bool:

@@ -1,4 +1,7 @@
-"""Values of nodes whose inputs are small constants: indices, shapes and conditions."""
+"""What nodes compute of small constants, indices, shapes and conditions, and of sums of sizes.
+
+One table for both: of sums, it computes with arrays of `Affine`, as objects.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,17 @@ def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Arr
         if operand is None or operand.dtype not in _WHOLE:
             return None
         inputs.append(operand)
-    try:
-        result = _computed(node, inputs)
-    except (ValueError, IndexError, TypeError):
-        return None  # what fails here fails at run time, too
+    result = result_of(node, inputs)
     return result if result is not None and result.size <= MOST_ELEMENTS else None
+
+
+def result_of(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
+    """What a node computes of integers, or of sums, as objects; None where it fails, or is known
+    only at run time."""
+    try:
+        return _computed(node, inputs)
+    except (ValueError, IndexError, TypeError):
+        return None
 
 
 def _computed(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
@@ -97,6 +106,8 @@ def _divided(op_type: str, attributes: Mapping[str, Any], number: Array, by: Arr
     onnxruntime replaces a product with 1 / x by a quotient by x, of integers too, so no quotient
     whose numerator is a constant should be left.
     """
+    if number.dtype == np.object_:
+        number, by = number.astype(np.int64), by.astype(np.int64)
     if number.dtype == np.bool_ or np.any(by == 0) or np.any(by == -1):
         return None
     if op_type == "Mod":
@@ -111,17 +122,12 @@ def _moved(op_type: str, attributes: Mapping[str, Any], inputs: Sequence[Array])
         return np.asarray(np.take(inputs[0], inputs[1].astype(np.int64), axis, mode="raise"))
     if op_type == "Concat":
         return np.concatenate(inputs, axis)
+    given = inputs[1].astype(np.int64) if len(inputs) > 1 else None
     if op_type == "Reshape":  # 0 copies a size
-        known = len(inputs) == 2 and not attributes and bool(inputs[1].all())
-        return np.reshape(inputs[0], inputs[1].tolist()) if known else None
-    axes = (
-        attributes.get("axes")
-        if "axes" in attributes
-        else inputs[1].tolist()
-        if len(inputs) > 1
-        else None
-    )
-    if axes is None:
-        return np.squeeze(inputs[0]) if op_type == "Squeeze" else None
+        known = given is not None and given.all()
+        return np.reshape(inputs[0], given.tolist()) if given is not None and known else None
+    axes = attributes.get("axes", None if given is None else given.tolist())
+    if not axes:  # an empty list means every axis of size 1 to onnxruntime, and none elsewhere
+        return np.squeeze(inputs[0]) if op_type == "Squeeze" and axes is None else None
     change = np.squeeze if op_type == "Squeeze" else np.expand_dims
     return np.asarray(change(inputs[0], tuple(axes)))

@@ -6,16 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 from passes.analysis.integers.affine import LIMITS, Affine, Ints
-from passes.ir.operators import is_onnx_domain
+from passes.analysis.integers.folding import result_of
+from passes.analysis.sizes.whole_axes import cuts_of
+from passes.ir.attributes import attribute, numbers
+from passes.ir.operators import is_onnx_domain, op_of
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
 
 #: The integer types that are followed.
 WHOLE = tuple(LIMITS)
+_MOST_ITEMS = 64  # a shape, not data
 
 
 @dataclass(frozen=True)
@@ -23,17 +28,16 @@ class Reading:
     """What is known about the inputs of a node.
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
-    wrap; `size` the size of an axis, `constant` the value of a constant, `guard` the guard
-    that a node is, and `length` how many slices of size 1 a sequence holds.
+    wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
+    of size 1 a sequence holds.
     """
 
     ints: Callable[[str], Ints | None]
     wrapping: Callable[[str], Ints | None]
     size: Callable[[str, int], Affine | None]
     dims: Callable[[str], Dims | None]
-    constant: Callable[[str], npt.NDArray[Any] | None]
-    guard: Callable[[NodeProto], Guard | None]
-    length: Callable[[str], Affine | None]
+    guard: Callable[[NodeProto], Guard | None] = lambda node: None
+    length: Callable[[str], Affine | None] = lambda name: None
 
     def rank(self, name: str) -> int | None:
         """The rank of a value."""
@@ -59,17 +63,18 @@ class Reading:
 
     def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
         """Constants that an input holds, or the attribute of older opsets."""
-        if position >= len(node.input) or not node.input[position]:
-            return next((list(entry.ints) for entry in node.attribute if entry.name == name), None)
-        found = self.operand(node, position)
-        values = [item.number for item in found.items] if found else []
-        fixed = [value for value in values if value is not None]
-        return fixed if found is not None and len(fixed) == len(values) else None
+        return numbers(node, position, name, self._constant)
+
+    def _constant(self, name: str) -> npt.NDArray[Any] | None:
+        found = self.wrapping(name)
+        return None if found is None else found.constant
 
 
-def attribute(node: NodeProto, name: str, default: int | None = None) -> int | None:
-    """An integer attribute."""
-    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
+def ints_of(array: npt.NDArray[Any]) -> Ints | None:
+    """The numbers of a constant, unless it is data."""
+    if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
+        return None
+    return Ints.of(array, helper.np_dtype_to_tensor_dtype(array.dtype))
 
 
 def is_settled(node: NodeProto) -> bool:
@@ -83,7 +88,7 @@ def _same(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _cast(read: Reading, node: NodeProto) -> Ints | None:
-    data, to = read.operand(node, 0), attribute(node, "to")
+    data, to = read.operand(node, 0), attribute(node, "to", None)
     return None if data is None or to is None or to not in LIMITS else data.cast(to)
 
 
@@ -91,7 +96,7 @@ def _shape(read: Reading, node: NodeProto) -> Ints | None:
     sizes = read.shape(node.input[0])
     if sizes is None:
         return None
-    return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end")], 1)
+    return Ints(sizes[attribute(node, "start", 0) : attribute(node, "end", None)], 1)
 
 
 def _size(read: Reading, node: NodeProto) -> Ints | None:
@@ -104,113 +109,31 @@ def _length(read: Reading, node: NodeProto) -> Ints | None:
     return None if length is None else Ints((length,), 0)
 
 
-def _gather(read: Reading, node: NodeProto) -> Ints | None:
+def _slice(read: Reading, node: NodeProto) -> Ints | None:
+    data, cuts = read.operand(node, 0), cuts_of(node, read.numbers)
+    if data is None or data.rank != 1 or cuts is None or len(cuts) != 1:
+        return None
+    part = cuts[0].part
+    return None if part is None else replace(data, items=data.items[part])
+
+
+def _computed(read: Reading, node: NodeProto) -> Ints | None:
+    """What an op computes of sums as it does of numbers, or what a guard lets through."""
     guard = read.guard(node)
     if guard is not None:
         return read.wrapping(guard.value)
-    data, indices = read.operand(node, 0), read.operand(node, 1)
-    positions = read.numbers(node, 1)
-    if data is None or data.rank != 1 or indices is None or positions is None:
+    found = [read.wrapping(name) for name in node.input if name]
+    known = [ints for ints in found if ints is not None]
+    if len(known) < len(found) or (op_of(node) in _ORDERED and not all(i.exact for i in known)):
         return None
-    count = len(data.items)
-    if not all(-count <= index < count for index in positions):
+    result = result_of(node, [ints.array for ints in known])
+    if result is None or result.ndim > 1:
         return None
-    return replace(data, items=tuple(data.items[index] for index in positions), rank=indices.rank)
+    return Ints.of(result, known[0].elem_type).wrapped
 
 
-def _slice(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    rest = [read.numbers(node, position) for position in range(1, len(node.input))]
-    fixed = [numbers for numbers in rest if numbers is not None]
-    if data is None or data.rank != 1 or len(fixed) != len(rest):
-        return None
-    known = {entry.name: list(entry.ints) for entry in node.attribute}  # below opset 10
-    fixed = fixed or [known.get(name, [0]) for name in ("starts", "ends", "axes")]
-    (starts, ends), axes = fixed[:2], fixed[2] if len(fixed) > 2 else [0]
-    steps = fixed[3] if len(fixed) > 3 else [1]
-    if axes not in ([0], [-1]) or len(starts) != 1 or len(ends) != 1 or steps != [1]:
-        return None
-    return replace(data, items=data.items[starts[0] : ends[0]])
-
-
-def _concat(read: Reading, node: NodeProto) -> Ints | None:
-    read_parts = [read.operand(node, position) for position in range(len(node.input))]
-    parts = [part for part in read_parts if part is not None and part.rank == 1]
-    if len(parts) != len(read_parts):
-        return None
-    return replace(parts[0], items=tuple(item for part in parts for item in part.items))
-
-
-def _squeeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    return replace(data, rank=0) if data is not None and len(data.items) == 1 else None
-
-
-def _unsqueeze(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    return replace(data, rank=1) if data is not None and data.rank == 0 else None
-
-
-def _reshape(read: Reading, node: NodeProto) -> Ints | None:
-    data, shape = read.operand(node, 0), read.numbers(node, 1)
-    if read.guard(node) is not None:
-        return data
-    if data is None or len(data.items) != 1 or shape not in ([], [1], [-1]):
-        return None
-    return replace(data, rank=len(shape))
-
-
-def _pairwise(
-    combine: Callable[[Affine, Affine], Affine | None], *, ordered: bool = False
-) -> _Follow:
-    def follow(read: Reading, node: NodeProto) -> Ints | None:
-        left, right = read.operand(node, 0), read.operand(node, 1)
-        if len(node.input) != 2 or left is None or right is None:
-            return None
-        if left.elem_type != right.elem_type or (ordered and not (left.exact and right.exact)):
-            return None
-        count = max(len(left.items), len(right.items))
-        if not {len(left.items), len(right.items)} <= {1, count}:
-            return None
-        pairs = zip(_spread(left, count), _spread(right, count), strict=True)
-        items = [combine(*pair) for pair in pairs]
-        known = tuple(item for item in items if item is not None)
-        if len(known) != count:
-            return None
-        return replace(left, items=known, rank=max(left.rank, right.rank)).wrapped
-
-    return follow
-
-
-def _spread(ints: Ints, count: int) -> tuple[Affine, ...]:
-    return ints.items if len(ints.items) == count else ints.items * count
-
-
-def _product(number: Affine, other: Affine) -> Affine | None:
-    if number.number is not None:
-        return other.times(number.number)
-    return None if other.number is None else number.times(other.number)
-
-
-def _maximum(number: Affine, other: Affine) -> Affine | None:
-    if number.at_least(other):
-        return number
-    return other if other.at_least(number) else None
-
-
-def _minimum(number: Affine, other: Affine) -> Affine | None:
-    if number.at_least(other):
-        return other
-    return number if other.at_least(number) else None
-
-
-def _negative(read: Reading, node: NodeProto) -> Ints | None:
-    data = read.operand(node, 0)
-    if data is None:
-        return None
-    return replace(data, items=tuple(item.times(-1) for item in data.items)).wrapped
-
-
+#: Ops that need the numbers themselves, not what is equal to them modulo their type.
+_ORDERED = ("Div", "Max", "Min")
 _Follow = Callable[[Reading, NodeProto], Ints | None]
 #: How numbers go through each op.
 FOLLOWED: dict[str, _Follow] = {
@@ -218,17 +141,8 @@ FOLLOWED: dict[str, _Follow] = {
     "Cast": _cast,
     "Shape": _shape,
     "Size": _size,
-    "Gather": _gather,
     "SequenceLength": _length,
     "Slice": _slice,
-    "Concat": _concat,
-    "Squeeze": _squeeze,
-    "Unsqueeze": _unsqueeze,
-    "Reshape": _reshape,
-    "Add": _pairwise(lambda a, b: a + b),
-    "Sub": _pairwise(lambda a, b: a - b),
-    "Mul": _pairwise(_product),
-    "Max": _pairwise(_maximum, ordered=True),
-    "Min": _pairwise(_minimum, ordered=True),
-    "Neg": _negative,
+    **dict.fromkeys(("Gather", "Concat", "Squeeze", "Unsqueeze", "Reshape"), _computed),
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Neg"), _computed),
 }

@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.integers.affine import LIMITS, Affine, Atom, Ints, size_atom, symbol_atom
-from passes.analysis.integers.integer_ops import FOLLOWED, WHOLE, Reading, attribute, is_settled
+from passes.analysis.integers.integer_ops import FOLLOWED, WHOLE, Reading, ints_of, is_settled
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.analysis.sizes.sizes_across import Across
 from passes.analysis.sizes.sizes_through import size_through
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
@@ -31,7 +31,6 @@ from passes.types.value_types import Dims, dims_of, elem_type_of
 from passes.writing.guards import Guard, guard_of
 
 _DEEPEST = 100
-_MOST_ITEMS = 64  # a shape, not data
 
 
 @dataclass
@@ -138,6 +137,10 @@ class Integers:
         """The same, but numbers of 32 bits may wrap: they are equal modulo 2**32."""
         return self._modular(self._inmost, name, 0)
 
+    def numbers(self, node: NodeProto, position: int, name: str) -> list[int] | None:
+        """The constants that an input, or the attribute of older opsets, holds in the body."""
+        return self._reading(0, self._inmost).numbers(node, position, name)
+
     def _at(self, scope: Scope, name: str, depth: int) -> Ints | None:
         found = self._modular(scope, name, depth)
         if found is None or found.elem_type == TensorProto.INT64 or found.exact:
@@ -164,7 +167,7 @@ class Integers:
     def _computed(self, home: Scope, name: str, depth: int) -> Ints | None:
         array = self._constant(home, name)
         if array is not None:
-            return _ints_of(array)
+            return ints_of(array)
         node = self.site.model.producer(home.owner, name)
         if node is not None and is_settled(node):
             if depth >= _DEEPEST:
@@ -182,7 +185,6 @@ class Integers:
             wrapping=lambda name: self._modular(scope, name, depth),
             size=lambda name, axis: self._size(scope, name, axis, depth),
             dims=partial(self._dims, scope),
-            constant=partial(self._constant, scope),
             guard=partial(self._guard, scope),
             length=lambda name: self._length(scope, name, depth),
         )
@@ -198,7 +200,7 @@ class Integers:
             single = parts.single if parts is not None and parts.rank == 0 else None
             if single is None or single.number != 1:
                 return None
-        return self._size(home, node.input[0], attribute(node, "axis", 0) or 0, depth)
+        return self._size(home, node.input[0], attribute(node, "axis", 0), depth)
 
     def _leaf(self, home: Scope, name: str) -> Ints | None:
         """A single number known only at run time; in the body, None."""
@@ -321,10 +323,3 @@ class Integers:
     def _dims(self, scope: Scope, name: str) -> Dims | None:
         home = self.site.model.home(scope, name)
         return None if home is None else dims_of(self.site.types.of(home, name))
-
-
-def _ints_of(array: npt.NDArray[Any]) -> Ints | None:
-    if array.dtype not in (np.int64, np.int32) or array.ndim > 1 or array.size > _MOST_ITEMS:
-        return None
-    elem_type = helper.np_dtype_to_tensor_dtype(array.dtype)
-    return Ints(tuple(Affine(int(item)) for item in array.ravel()), array.ndim, elem_type)

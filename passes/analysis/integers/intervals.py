@@ -9,8 +9,8 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.integer_ops import attribute
 from passes.analysis.integers.integers import Integers
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 
 #: The least and the largest value; of a condition, 0 if it may be false and 1 if it may be true.

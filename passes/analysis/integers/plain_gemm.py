@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.analysis.integers.integer_ops import attribute
+from passes.ir.attributes import attribute
 
 
 def is_plain(node: NodeProto) -> bool:

@@ -15,7 +15,10 @@ import numpy as np
 from onnx import NodeProto, TypeProto
 
 from passes.analysis.integers.folding import Array
+from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute, numbers
 from passes.ir.operator_traits import Shape, Work, traits_of
 from passes.ir.operators import op_of
 from passes.types.value_types import Dim, Dims, dims_of
@@ -70,25 +73,15 @@ class Known:
             result.append(sizes[0] if sizes else 1)
         return tuple(reversed(result))
 
-    def ints(self, node: NodeProto, attribute: str, position: int) -> list[int] | None:
+    def ints(self, node: NodeProto, position: int, name: str) -> list[int] | None:
         """Integers from an attribute or a constant input; None where there is neither."""
-        declared = next((entry for entry in node.attribute if entry.name == attribute), None)
-        if declared is not None:
-            return list(declared.ints)
-        if position >= len(node.input) or not node.input[position]:
-            return None
-        value = self.constant(node.input[position])
-        return None if value is None else [int(number) for number in value.reshape(-1)]
-
-
-def _int(node: NodeProto, name: str, default: int) -> int:
-    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
+        return numbers(node, position, name, self.constant)
 
 
 def _axis(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     default = -1 if known.opset >= 13 and op_of(node) != "Flatten" else 1
     rank = len(dims[0])
-    return -rank <= _int(node, "axis", default) < rank
+    return -rank <= attribute(node, "axis", default) < rank
 
 
 def _clip(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
@@ -105,15 +98,15 @@ def _matmul(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 def _gemm(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     if len(dims[0]) != 2 or len(dims[1]) != 2:
         return False
-    left = dims[0][:: -1 if _int(node, "transA", 0) else 1]
-    right = dims[1][:: -1 if _int(node, "transB", 0) else 1]
+    left = dims[0][:: -1 if attribute(node, "transA", 0) else 1]
+    right = dims[1][:: -1 if attribute(node, "transB", 0) else 1]
     product = (left[0], right[1])
     added = len(dims) < 3 or known.broadcast([product, dims[2]]) == product
     return added and known.same([left[1], right[0]])
 
 
 def _concat(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    rank, axis = len(dims[0]), _int(node, "axis", 1)
+    rank, axis = len(dims[0]), attribute(node, "axis", 1)
     if not -rank <= axis < rank or any(len(dim) != rank for dim in dims):
         return False
     return all(
@@ -123,12 +116,12 @@ def _concat(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _transpose(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    order = known.ints(node, "perm", 1)
+    order = known.ints(node, 1, "perm")
     return order is None or sorted(order) == list(range(len(dims[0])))
 
 
 def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axis, index = _int(node, "axis", 0), known.constant(node.input[1])
+    axis, index = attribute(node, "axis", 0), known.constant(node.input[1])
     if index is None or not -len(dims[0]) <= axis < len(dims[0]):
         return False
     size, least = dims[0][axis], 0 if known.opset < 11 else -1
@@ -137,41 +130,19 @@ def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return bool(np.all(index >= least * size) and np.all(index < size))
 
 
-def _squeeze(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axes, rank = known.ints(node, "axes", 1), len(dims[0])
-    if axes is None:
-        return len(node.input) < 2 and None not in dims[0]
-    return all(-rank <= axis < rank and dims[0][axis] == 1 for axis in axes)
-
-
-def _unsqueeze(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axes = known.ints(node, "axes", 1) or []
-    rank = len(dims[0]) + len(axes)
-    inside = all(-rank <= axis < rank for axis in axes)
-    return inside and 0 < len(axes) == len({axis % rank for axis in axes})
+def _view(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    given = known.ints(node, 1, RESHAPING[op_of(node)])
+    if op_of(node) != "Reshape" and not given:  # Squeeze takes every axis of size 1
+        every = given is not None or (len(node.input) < 2 and None not in dims[0])
+        return op_of(node) == "Squeeze" and every
+    return given is not None and reshaped(node, sizes_of(dims[0]), given) is not None
 
 
 def _reduce(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    axes, rank = known.ints(node, "axes", 1), len(dims[0])
+    axes, rank = known.ints(node, 1, "axes"), len(dims[0])
     if axes is None:
         return len(node.input) < 2 or not node.input[1]
     return all(-rank <= axis < rank for axis in axes)
-
-
-def _reshape(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    """A 0 copies a dim; a -1 is the rest, for which copied sizes must not be 0."""
-    shape, row = known.ints(node, "shape", 1), dims[0]
-    if shape is None or _int(node, "allowzero", 0) or min(shape, default=1) < -1:
-        return False
-    if shape.count(-1) > 1 or 0 in shape[len(row) :]:
-        return False
-    copied = [size for size, target in zip(row, shape, strict=False) if target == 0]
-    left = [size for position, size in enumerate(row) if shape[position : position + 1] != [0]]
-    elements = int(np.prod([size for size in left if isinstance(size, int)], dtype=np.int64))
-    target = int(np.prod([size for size in shape if size > 0], dtype=np.int64))
-    if -1 in shape:
-        return elements % target == 0 and all(isinstance(size, int) and size for size in copied)
-    return elements == target and all(isinstance(size, int) for size in left)
 
 
 def _pooled(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
@@ -179,26 +150,20 @@ def _pooled(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
 
 
 def _expand(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    shape = known.ints(node, "shape", 1)
+    shape = known.ints(node, 1, "shape")
     return shape is not None and known.broadcast([dims[0], tuple(shape)]) is not None
 
 
 def _tile(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    repeats = known.ints(node, "repeats", 1)
+    repeats = known.ints(node, 1, "repeats")
     return repeats is not None and len(repeats) == len(dims[0]) and min(repeats, default=0) >= 0
 
 
 def _slice(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    starts, ends = known.ints(node, "starts", 1), known.ints(node, "ends", 2)
-    axes, steps = known.ints(node, "axes", 3), known.ints(node, "steps", 4)
-    names = [name for name in node.input[1:] if name]
-    if starts is None or ends is None or any(known.constant(name) is None for name in names):
+    cuts, rank = cuts_of(node, known.ints), len(dims[0])
+    if cuts is None or any(known.constant(name) is None for name in node.input[1:] if name):
         return False
-    axes = list(range(len(starts))) if axes is None else axes
-    steps = [1] * len(starts) if steps is None else steps
-    rank = len(dims[0])
-    inside = all(-rank <= axis < rank for axis in axes) and 0 not in steps
-    return inside and len(starts) == len(ends) == len(axes) == len(steps)
+    return all(-rank <= cut.axis < rank and cut.step for cut in cuts)
 
 
 Check = Callable[[NodeProto, Sequence[Dims], Known], bool]
@@ -218,13 +183,11 @@ _CHECKS: Mapping[str, Check] = {
     "Hardmax": _axis,
     "LogSoftmax": _axis,
     "MatMul": _matmul,
-    "Reshape": _reshape,
+    **dict.fromkeys(RESHAPING, _view),
     "Slice": _slice,
     "Softmax": _axis,
-    "Squeeze": _squeeze,
     "Tile": _tile,
     "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
 }
 
 _BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}

@@ -8,8 +8,9 @@ from functools import reduce
 from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
-from passes.analysis.integers.integer_ops import Reading, attribute
-from passes.analysis.sizes.whole_axes import cut_axes
+from passes.analysis.integers.integer_ops import Reading
+from passes.analysis.sizes.whole_axes import cuts_of
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
 
@@ -64,15 +65,6 @@ def _counted(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     return limit.single - start.single if counts else None
 
 
-#: Ops whose output shape is given by an input.
-SHAPED_BY_INPUT: dict[str, SizeRule] = {
-    "ConstantOfShape": _filled,
-    "Expand": _expanded,
-    "Range": _counted,
-    "Reshape": _reshaped,
-}
-
-
 def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size of an axis, counted from the front, of a node's output; None if it is unknown.
 
@@ -80,20 +72,17 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """
     if len(node.output) > 1 and op_of(node) != "Split":
         return None
-    shape = traits_of(node).shape
-    if shape in (Shape.ELEMENTWISE, Shape.KEPT):
-        return read.size(node.input[0], axis)
-    if shape is Shape.BROADCAST:
-        return _broadcast(read, node, axis)
-    if shape is Shape.REDUCED:
-        return _reduced(read, node, axis)
-    follow = _SIZES.get(op_of(node))
+    follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node))
     return None if follow is None else follow(read, node, axis)
 
 
 def has_size(node: NodeProto) -> bool:
     """Whether the output size of a node may be known."""
-    return traits_of(node).shape is not Shape.OTHER or op_of(node) in _SIZES
+    return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES
+
+
+def _same(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    return read.size(node.input[0], axis)
 
 
 def _broadcast(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -111,18 +100,8 @@ def _reduced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     if rank is None or not axes:
         return None
     gone = {number % rank for number in axes}
-    if attribute(node, "keepdims", 1):
+    if op_of(node) != "Squeeze" and attribute(node, "keepdims", 1):
         return Affine(1) if axis in gone else read.size(node.input[0], axis)
-    return read.size(
-        node.input[0], [position for position in range(rank) if position not in gone][axis]
-    )
-
-
-def _squeezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    rank, axes = read.rank(node.input[0]), read.numbers(node, 1, "axes")
-    if rank is None or not axes:
-        return None
-    gone = {number % rank for number in axes}
     return read.size(
         node.input[0], [position for position in range(rank) if position not in gone][axis]
     )
@@ -142,22 +121,11 @@ def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size of an axis that is not cut."""
-    rank, count = read.rank(node.input[0]), len(node.input)
-    starts, ends = read.numbers(node, 1, "starts"), read.numbers(node, 2, "ends")
-    named = count > 3 or any(entry.name == "axes" for entry in node.attribute)
-    every = None if starts is None else list(range(len(starts)))
-    axes = read.numbers(node, 3, "axes") if named else every
-    if rank is None or axes is None:
+    rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
+    if rank is None or cuts is None:
         return None
-    steps = read.numbers(node, 4, "steps") if count > 4 else [1] * len(axes)
-    cut: Sequence[int] = range(len(axes))
-    if starts is not None and ends is not None and steps is not None:
-        cut = cut_axes(starts, ends, steps)
-    return (
-        None
-        if axis in {axes[position] % rank for position in cut}
-        else read.size(node.input[0], axis)
-    )
+    changes = axis in {cut.axis % rank for cut in cuts if not cut.is_whole}
+    return None if changes else read.size(node.input[0], axis)
 
 
 def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -171,7 +139,7 @@ def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 def _split(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size of an axis that is not split."""
     rank = read.rank(node.input[0])
-    if rank is None or axis == (attribute(node, "axis", 0) or 0) % rank:
+    if rank is None or axis == attribute(node, "axis", 0) % rank:
         return None
     return read.size(node.input[0], axis)
 
@@ -181,7 +149,7 @@ def _gathered(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     rank, picked = (read.rank(name) for name in node.input)
     if not rank or picked is None:
         return None
-    along = (attribute(node, "axis", 0) or 0) % rank
+    along = attribute(node, "axis", 0) % rank
     if along <= axis < along + picked:
         return read.size(node.input[1], axis - along)
     return read.size(node.input[0], axis if axis < along else axis - picked + 1)
@@ -193,24 +161,33 @@ def _joined(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     known = [size for size in sizes if size is not None]
     if rank is None or len(known) != len(sizes):
         return None
-    if axis != (attribute(node, "axis", 1) or 0) % rank:
+    if axis != attribute(node, "axis", 1) % rank:
         return known[0]
     return reduce(Affine.__add__, known)
 
 
 def _transposed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    perm = next((list(entry.ints) for entry in node.attribute if entry.name == "perm"), None)
+    perm = attributes(node, "perm")
     return None if perm is None else read.size(node.input[0], perm[axis])
 
 
+_BY_SHAPE: dict[Shape, SizeRule] = {
+    Shape.ELEMENTWISE: _same,
+    Shape.KEPT: _same,
+    Shape.BROADCAST: _broadcast,
+    Shape.REDUCED: _reduced,
+}
 _SIZES: dict[str, SizeRule] = {
     "Concat": _joined,
+    "ConstantOfShape": _filled,
+    "Expand": _expanded,
     "Gather": _gathered,
     "MatMul": _product,
+    "Range": _counted,
+    "Reshape": _reshaped,
     "Slice": _sliced,
     "Split": _split,
-    "Squeeze": _squeezed,
+    "Squeeze": _reduced,
     "Transpose": _transposed,
     "Unsqueeze": _unsqueezed,
-    **SHAPED_BY_INPUT,
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
@@ -35,10 +34,9 @@ def static_sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]] | None:
     if asking is None or home is None or stands_in_loop(home):
         return None
     found = Integers(site).outside(site.node.output[0])
-    numbers = [] if found is None else [item.number for item in found.items]
-    if found is None or None in numbers:
+    sizes = None if found is None else found.constant
+    if sizes is None:
         return None
-    sizes = np.array(numbers if found.rank else numbers[0], np.int64)
     declared = dims_of(site.type_of(asking.input[0])) or (None,)
     if all(isinstance(dim, int) for dim in declared):
         return sizes, () if asking is site.node else (asking,)

@@ -1,19 +1,22 @@
-"""Slices that leave an axis as it is, from 0 to the largest int32, as some exporters write them."""
+"""What a Slice cuts: exporters let it name axes that it keeps, from 0 to the largest int32."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
+from passes.ir.attributes import attributes
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
 
 Array = npt.NDArray[Any]
 _END = (1 << 31) - 1  # no axis is longer
+_BOUNDS = ("starts", "ends", "axes", "steps")
 
 
 def forget_whole_axes(graph: GraphProto) -> None:
@@ -35,19 +38,55 @@ def forget_whole_axes(graph: GraphProto) -> None:
 def _forget_in_attributes(node: NodeProto) -> None:
     """For Slices below opset 10."""
     known = {attribute.name: attribute for attribute in node.attribute}
-    if {"starts", "ends", "axes"} <= set(known):
-        starts, ends = known["starts"].ints, known["ends"].ints
-        cut = cut_axes(starts, ends, [1] * len(starts))
-        for name in ("starts", "ends", "axes"):
-            known[name].ints[:] = [known[name].ints[position] for position in cut]
+    cuts = cuts_of(node, lambda node, at, name: attributes(node, name))
+    for name in _BOUNDS[:3] if cuts is not None and "axes" in known else ():
+        known[name].ints[:] = [known[name].ints[position] for position in _not_whole(cuts or ())]
 
 
-def cut_axes(starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]) -> list[int]:
-    """The positions of the axes that a Slice with these bounds may cut."""
-    bounds = enumerate(zip(starts, ends, steps, strict=True))
-    return [
-        position for position, (start, end, step) in bounds if (start, step) != (0, 1) or end < _END
-    ]
+@dataclass(frozen=True)
+class Cut:
+    """An axis that a Slice names, with its bounds; None where they are unknown."""
+
+    axis: int
+    start: int | None
+    end: int | None
+    step: int | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the axis stays as it is."""
+        return (self.start, self.step) == (0, 1) and self.end is not None and self.end >= _END
+
+    @property
+    def part(self) -> slice | None:
+        """What is left of the axis; None where that is unknown, or not every element of a part."""
+        known = self.start is not None and self.end is not None and self.step == 1
+        return slice(self.start, self.end) if known else None
+
+
+def cuts_of(
+    node: NodeProto, numbers: Callable[[NodeProto, int, str], Sequence[int] | None]
+) -> list[Cut] | None:
+    """The axes that a Slice names; None where they are unknown, or do not fit the bounds.
+
+    `numbers` returns those of an input, or of the attribute that it was in older opsets.
+    """
+    starts, ends, axes, steps = (numbers(node, at, name) for at, name in enumerate(_BOUNDS, 1))
+    given = [at < len(node.input) and bool(node.input[at]) for at in range(5)]
+    if axes is None and starts is not None and not given[3]:
+        axes = range(len(starts))
+    if axes is None:
+        return None
+    if steps is None and not given[4]:
+        steps = [1] * len(axes)
+    bounds = [[None] * len(axes) if found is None else found for found in (starts, ends, steps)]
+    if any(len(found) != len(axes) for found in bounds):
+        return None
+    return [Cut(axis, *found) for axis, *found in zip(axes, *bounds, strict=True)]
+
+
+def _not_whole(cuts: Sequence[Cut]) -> list[int]:
+    return [position for position, cut in enumerate(cuts) if not cut.is_whole]
 
 
 def _cuts(node: NodeProto, fixed: Mapping[str, TensorProto | None]) -> list[Array] | None:
@@ -60,7 +99,8 @@ def _cuts(node: NodeProto, fixed: Mapping[str, TensorProto | None]) -> list[Arra
         return None
     starts, ends, axes, *steps = known
     step = steps[0] if steps else np.ones_like(starts)
-    cut = cut_axes(starts.tolist(), ends.tolist(), step.tolist())
+    arrays = (axes, starts, ends, step)
+    cut = _not_whole([Cut(*row) for row in zip(*(array.tolist() for array in arrays), strict=True)])
     return None if len(cut) == len(axes) else [array[cut] for array in (starts, ends, axes, step)]
 
 

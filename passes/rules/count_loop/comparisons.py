@@ -10,9 +10,10 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.analysis.integers.affine import ITERATION, Affine
-from passes.analysis.integers.integer_ops import WHOLE, attribute
+from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import integers_of
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
@@ -65,7 +66,7 @@ class Operands:
         node = self.integers.producer(name) if self.outside else self.integers.source(name)
         if node is None or op_of(node) != "Cast":
             return None
-        limit = _LIMITS.get(attribute(node, "to") or 0, 0)
+        limit = _LIMITS.get(attribute(node, "to", 0), 0)
         captured = not self.outside and self.integers.is_outer(name)
         if captured and not self.integers.same_meaning(node, name):
             return None

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.analysis.bodies.body_types import BodyTypes
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
@@ -123,7 +124,7 @@ class _Finder:
     def _concat(self, carried: Carried, position: int, node: NodeProto) -> Accumulator | None:
         if carried.body_input not in node.input or len(node.input) != 2 or not is_settled(node):
             return None
-        axis = attribute(node, "axis")
+        axis = attribute(node, "axis", None)
         if self.types.changes.get(carried.body_input) is None:
             return None  # what is added has no elements: an ordinary carried value
         self._only(carried, position, node)
@@ -178,7 +179,7 @@ class _Finder:
                     "ConcatFromSequence, and a Scan collects tensors",
                     [self.site.path, carried.final],
                 )
-            axis, stacks = attribute(node, "axis", 0) or 0, attribute(node, "new_axis", 0) == 1
+            axis, stacks = attribute(node, "axis", 0), attribute(node, "new_axis", 0) == 1
             joins.append(Joined(position, node.output[0], axis, stacks))
         return tuple(joins)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from onnx import NodeProto
 
+from passes.ir.attributes import attributes
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.versions import SLICE_HAS_INPUTS
@@ -46,13 +47,11 @@ def _moved(site: Site, layout: OutputLayout, node: NodeProto) -> OutputLayout | 
     if node.input[:1] != [layout.name]:
         return None
     if op_of(node) == "Transpose":
-        perm: Sequence[int] = next(
-            (attribute.ints for attribute in node.attribute if attribute.name == "perm"), ()
-        )
+        perm = attributes(node, "perm") or []
         others = [axis for axis in perm if axis != layout.axis]
         if len(others) == len(perm) or others != sorted(others):
             return None
-        return replace(layout, axis=list(perm).index(layout.axis))
+        return replace(layout, axis=perm.index(layout.axis))
     is_slice = op_of(node) == "Slice" and site.opset >= SLICE_HAS_INPUTS
     if is_slice and len(node.input) == 5 and _reverses(site, node, layout.axis):
         return replace(layout, reversed=not layout.reversed)

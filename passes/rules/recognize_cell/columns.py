@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-import numpy as np
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import LIMITS
-from passes.analysis.sizes.whole_axes import cut_axes
+from passes.analysis.integers.affine import Affine, Ints, size_atom
+from passes.analysis.integers.integer_ops import FOLLOWED, Reading, ints_of
+from passes.analysis.sizes.whole_axes import cuts_of
+from passes.ir.attributes import attribute
 from passes.ir.operators import called_key, op_of
 from passes.rule import Refused
 from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import Dims, dims_of, elem_type_of
-from passes.vectorize.axes import attribute
+from passes.types.value_types import Dims, dims_of
 
-#: A whole number, or None where it is known only at run time.
-Number = int | None
-_MOST = 64  # a shape, not data
 _DEEPEST = 32
-#: Ops that hand numbers on; of Casts, only those to integers.
-_SAME = ("Identity", "Cast", "Squeeze", "Unsqueeze")
 
 
 @dataclass(frozen=True)
@@ -32,7 +28,7 @@ class BodyNumbers:
     """
 
     body: TimeBody
-    _memo: dict[str, list[Number] | None] = field(default_factory=dict)
+    _memo: dict[str, Ints | None] = field(default_factory=dict)
 
     def dims(self, name: str) -> Dims | None:
         """The dims of a value as the body sees it."""
@@ -52,93 +48,31 @@ class BodyNumbers:
         chosen = any(attribute.ref_attr_name for attribute in node.attribute)
         return None if chosen or called_key(node) in self.body.functions else node
 
-    def known(self, node: NodeProto, position: int) -> list[int] | None:
-        """The integers of an input of a node; None where it is omitted or they are unknown."""
-        if position >= len(node.input) or not node.input[position]:
-            return None
-        found = self.of(node.input[position])
-        known = [number for number in found or () if number is not None]
-        return known if found is not None and len(known) == len(found) else None
+    def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:
+        """The integers of an input of a node, or of the attribute of older opsets; None where it
+        is omitted or they are unknown."""
+        return self._reading(0).numbers(node, position, name)
 
-    def of(self, name: str, depth: int = 0) -> list[Number] | None:
+    def _of(self, name: str, depth: int) -> Ints | None:
         """The integers of a scalar or vector; None where they are not followed."""
         if name not in self._memo:
             self._memo[name] = None if depth > _DEEPEST else self._computed(name, depth)
         return self._memo[name]
 
-    def _computed(self, name: str, depth: int) -> list[Number] | None:
+    def _computed(self, name: str, depth: int) -> Ints | None:
         fixed = self.body.rows.constants.get(name)
         if fixed is not None:
-            small = fixed.dtype in (np.int64, np.int32) and fixed.size <= _MOST and fixed.ndim < 2
-            return [int(number) for number in fixed.ravel()] if small else None
+            return ints_of(fixed)
         node = self.node(name)
-        if node is None:
-            return None
-        if op_of(node) == "Shape":
-            dims = self.dims(node.input[0])
-            part = slice(attribute(node, "start", 0), attribute(node, "end", _MOST))
-            return None if dims is None else [_size(dim) for dim in dims[part]]
-        if op_of(node) in _SAME:
-            is_float = op_of(node) == "Cast" and attribute(node, "to", 0) not in LIMITS
-            return None if is_float else self._held(name, self.of(node.input[0], depth + 1))
-        follow = _FOLLOWED.get(op_of(node))
-        inputs = [self.of(operand, depth + 1) for operand in node.input]
-        known = [numbers for numbers in inputs if numbers is not None]
-        if follow is None or len(known) != len(inputs):
-            return None
-        return self._held(name, follow(known))
+        follow = None if node is None else FOLLOWED.get(op_of(node))
+        return None if node is None or follow is None else follow(self._reading(depth + 1), node)
 
-    def _held(self, name: str, numbers: list[Number] | None) -> list[Number] | None:
-        """The numbers that fit their type; one that wraps is unknown."""
-        limits = LIMITS.get(elem_type_of(self.body.rows.types.get(name)))
-        if numbers is None or limits is None:
-            return None
-        return [
-            number if number is not None and limits[0] <= number <= limits[1] else None
-            for number in numbers
-        ]
+    def _reading(self, depth: int) -> Reading:
+        numbers = partial(self._of, depth=depth)
+        return Reading(numbers, numbers, self._size, self.dims)
 
-
-def _size(dim: int | str | None) -> Number:
-    return dim if isinstance(dim, int) else None
-
-
-def _gathered(inputs: Sequence[list[Number]]) -> list[Number] | None:
-    data, places = inputs
-    inside = [index for index in places if index is not None and -len(data) <= index < len(data)]
-    return [data[index] for index in inside] if len(inside) == len(places) else None
-
-
-def _joined(inputs: Sequence[list[Number]]) -> list[Number] | None:
-    return [number for part in inputs for number in part]
-
-
-def _pairwise(
-    combine: Callable[[int, int], Number],
-) -> Callable[[Sequence[list[Number]]], list[Number] | None]:
-    def follow(inputs: Sequence[list[Number]]) -> list[Number] | None:
-        left, right = inputs
-        count = max(len(left), len(right))
-        if not left or not right or not {len(left), len(right)} <= {1, count}:
-            return None
-        pairs = zip(left * (count // len(left)), right * (count // len(right)), strict=True)
-        return [None if a is None or b is None else combine(a, b) for a, b in pairs]
-
-    return follow
-
-
-def _quotient(dividend: int, divisor: int) -> Number:
-    return dividend // divisor if dividend >= 0 and divisor > 0 else None
-
-
-_FOLLOWED: dict[str, Callable[[Sequence[list[Number]]], list[Number] | None]] = {
-    "Gather": _gathered,
-    "Concat": _joined,
-    "Add": _pairwise(lambda a, b: a + b),
-    "Sub": _pairwise(lambda a, b: a - b),
-    "Mul": _pairwise(lambda a, b: a * b),
-    "Div": _pairwise(_quotient),
-}
+    def _size(self, name: str, axis: int) -> Affine:
+        return size_atom((), name, axis, (self.dims(name) or ())[axis])
 
 
 @dataclass(frozen=True)
@@ -218,7 +152,7 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
     if width is None or not read.along_columns(attribute(node, "axis", 0), node.input[0]):
         return None
     if len(node.input) > 1 and node.input[1]:
-        sizes = read.known(node, 1)
+        sizes = read.numbers(node, 1)
     else:
         size = -(-width // len(node.output))
         sizes = [min(size, width - size * index) for index in range(len(node.output))]
@@ -230,17 +164,13 @@ def _through_split(read: Reader, node: NodeProto, columns: Columns) -> Columns |
 
 
 def _through_slice(read: Reader, node: NodeProto, columns: Columns) -> Columns | None:
-    width = read.width(node.input[0])
-    starts, ends, axes = (read.known(node, position) for position in (1, 2, 3))
-    if width is None or starts is None or ends is None or axes is None:
+    width, cuts = read.width(node.input[0]), cuts_of(node, read.numbers)
+    cut = [cut for cut in cuts or () if not cut.is_whole]
+    part = cut[0].part if len(cut) == 1 else None
+    if width is None or part is None:
         return None
-    steps = read.known(node, 4) if len(node.input) > 4 and node.input[4] else [1] * len(axes)
-    cut = [] if steps is None else cut_axes(starts, ends, steps)
-    if steps is None or len(cut) != 1 or steps[cut[0]] != 1:
-        return None
-    first, last, axis = (numbers[cut[0]] for numbers in (starts, ends, axes))
-    start, stop, _ = slice(first, last).indices(width)
-    if not read.along_columns(axis, node.input[0]) or stop - start != columns.width:
+    start, stop, _ = part.indices(width)
+    if not read.along_columns(cut[0].axis, node.input[0]) or stop - start != columns.width:
         return None
     return Columns(node.input[0], width, start + columns.start, start + columns.stop)
 

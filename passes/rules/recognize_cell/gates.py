@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.analysis.integers.plain_gemm import is_plain
+from passes.ir.attributes import attribute, attributes
 from passes.ir.operators import op_of
 from passes.rule import Refused
 from passes.rules.recognize_cell.columns import Columns, Reader, parts
-from passes.vectorize.axes import attribute, attributes
 
 _MOST_STEPS = 200  # a sum of sums of the same values would take forever
 

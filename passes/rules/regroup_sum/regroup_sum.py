@@ -10,6 +10,7 @@ from functools import partial, reduce
 from onnx import NodeProto, TensorProto, TypeProto
 
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
 from passes.loops.form import LoopForm
@@ -17,7 +18,6 @@ from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
 from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
 from passes.types.value_types import dims_of, elem_type_of
-from passes.vectorize.axes import attribute
 from passes.writing.author import Author
 
 

@@ -11,10 +11,10 @@ from onnx import NodeProto
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.plain_gemm import addend, is_plain
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.vectorize.axes import attribute
 
 _SUMS = ("Add", "Sum")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
@@ -140,11 +139,8 @@ class _Inference:
         ints = self.integers.outside(name) if elem_type_of(known) in WHOLE else None
         if ints is None:
             return None
-        numbers = [self._where_empty(item).wrapped(ints.elem_type).number for item in ints.items]
-        if None in numbers:
-            return None
-        dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
-        return numpy_helper.from_array(np.array(numbers if ints.rank else numbers[0], dtype), name)
+        fixed = replace(ints, items=tuple(map(self._where_empty, ints.items))).wrapped.constant
+        return None if fixed is None else numpy_helper.from_array(fixed, name)
 
     def _known(self, name: str) -> TypeProto | None:
         known = self.site.type_of(name)

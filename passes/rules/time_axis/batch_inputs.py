@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
@@ -67,9 +68,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 def _reads_scanned_alone(node: NodeProto, body: scoping.Owner) -> bool:
     """Whether some work in the body depends on scanned inputs, and on no carried value."""
-    scanned = next(
-        (attribute.i for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0
-    )
+    scanned = attribute(node, "num_scan_inputs", 0)
     inputs = scoping.input_names(body)[: len(node.input)]
     first = len(inputs) - scanned
     carried, rows = set(inputs[:first]), set(inputs[first:])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto
 
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Refused, Site, register
@@ -161,9 +162,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:
     """Whether some work in the body depends on a carried value, and only outputs depend on it."""
-    scanned = next(
-        (attribute.i for attribute in node.attribute if attribute.name == "num_scan_inputs"), 0
-    )
+    scanned = attribute(node, "num_scan_inputs", 0)
     inputs, outputs = scoping.input_names(body), scoping.output_names(body)
     carried = len(node.input) - (scanned if op_of(node) == "Scan" else 1)
     varies = set(inputs[: len(node.input) - scanned])

@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.analysis.safety.may_fail import may_run_on_nothing, may_run_unreached
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
 from passes.rules.time_axis.time_body import TimeBody
@@ -60,7 +61,7 @@ def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -
     if op_of(node) in ("MatMul", "Gemm"):
         return list(node.input[:1]) == list(sees) and _fits_matrix(node, rows[0], others)
     if op_of(node) in ("Softmax", "LogSoftmax"):
-        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), -1)
+        axis = attribute(node, "axis", -1)
         return bool(rows[0]) and isinstance((rows[0] or ())[axis], int)
     if not traits_of(node).by_element:
         return False
@@ -77,7 +78,7 @@ def _is_static(dims: Dims | None) -> bool:
 
 def _fits_matrix(node: NodeProto, row: Dims | None, others: Sequence[Dims | None]) -> bool:
     """Whether a product with a matrix needs no unknown size of the row."""
-    if any(attribute.name == "transA" and attribute.i for attribute in node.attribute):
+    if attribute(node, "transA", 0):
         return False
     if not row or not isinstance(row[-1], int) or not all(map(_is_static, others)):
         return False

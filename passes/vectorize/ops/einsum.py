@@ -6,7 +6,7 @@ from string import ascii_letters
 
 from onnx import NodeProto
 
-from passes.vectorize.axes import text
+from passes.ir.attributes import text
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto
 
-from passes.vectorize.axes import attribute
+from passes.ir.attributes import attribute
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling

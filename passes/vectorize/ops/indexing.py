@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from passes.vectorize.axes import attribute, shifted
+from passes.ir.attributes import attribute
+from passes.vectorize.axes import shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -121,7 +122,7 @@ def compress(node: NodeProto, ctx: Vectorizer) -> None:
     """The condition must be shared; without an axis the elements of a row are one list."""
     ctx.only_rows(node, 1)
     x, condition = node.input
-    axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), None)
+    axis = attribute(node, "axis", None)
     if axis is None:
         ctx.again(node, [ctx.op("Flatten", x, axis=1), condition], axis=1)
     else:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes.vectorize.axes import all_axes, attribute, shifted, shifted_input, text
+from passes.ir.attributes import attribute, text
+from passes.vectorize.axes import all_axes, shifted, shifted_input
 from passes.vectorize.ops.indexing import taken
 from passes.vectorize.reshaping import exactly, row_shape, row_size
 from passes.vectorize.vectorizer import Vectorizer, batched

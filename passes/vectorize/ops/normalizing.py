@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.vectorize.axes import attribute, shifted
+from passes.ir.attributes import attribute
+from passes.vectorize.axes import shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.vectorize.axes import attribute
+from passes.ir.attributes import attribute
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 

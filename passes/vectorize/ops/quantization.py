@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from passes.vectorize.axes import all_axes, attribute, shifted
+from passes.ir.attributes import attribute
+from passes.vectorize.axes import all_axes, shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
-from passes.vectorize.axes import attribute
 from passes.vectorize.merging import Merging
 from passes.vectorize.vectorizer import Vectorizer, batched
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
+from passes.ir.attributes import attribute, attributes, has
 from passes.ir.operators import op_of
-from passes.vectorize.axes import (
-    all_axes,
-    attribute,
-    attributes,
-    has,
-    reduced,
-    shifted,
-    shifted_input,
-)
+from passes.vectorize.axes import all_axes, reduced, shifted, shifted_input
 from passes.vectorize.vectorizer import Vectorizer, batched
 
 _AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18

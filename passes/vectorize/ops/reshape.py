@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto
 
+from passes.ir.attributes import attribute
 from passes.ir.versions import ZERO_IS_A_SIZE
-from passes.vectorize.axes import attribute
 from passes.vectorize.reshaping import row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import NodeProto
 
-from passes.vectorize.axes import attributes, text
+from passes.ir.attributes import attributes, text
 from passes.vectorize.merging import Merging
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling

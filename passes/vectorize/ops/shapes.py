@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
-from passes.vectorize.axes import attribute, attributes, shifted_input
+from passes.ir.attributes import attribute, attributes
+from passes.vectorize.axes import shifted_input
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.reshaping import grouped, row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
@@ -89,7 +90,7 @@ def tile(node: NodeProto, ctx: Vectorizer) -> None:
 def shape(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """The shape of one row, the same for all."""
     x = node.input[0]
-    start, end = attribute(node, "start", 0), _end(node)
+    start, end = attribute(node, "start", 0), attribute(node, "end", None)
     if ctx.author.opset < _SHAPE_HAS_BOUNDS:
         ctx.name_as(row_shape(ctx, x), node.output[0])
     elif start >= 0 and (end is None or end >= 0):
@@ -99,10 +100,6 @@ def shape(node: NodeProto, ctx: Vectorizer) -> set[str]:
         start, end, _ = slice(start, end).indices(rank)
         ctx.again(node, start=start + 1, end=max(start, end) + 1)
     return set(node.output)
-
-
-def _end(node: NodeProto) -> int | None:
-    return next((attribute.i for attribute in node.attribute if attribute.name == "end"), None)
 
 
 @batched("Size")

@@ -12,6 +12,7 @@ from typing import Literal
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from passes.ir import scope
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import UNKNOWN, Fails, Values, traits_of
 from passes.ir.operators import op_of
 from passes.verify.run_cost import constants_of, goes_on
@@ -42,7 +43,7 @@ def uses_of(model: ModelProto) -> Uses:
         for position, name in enumerate(node.input):
             for origin, floats in inputs.get(name, ()):
                 use = _use(node, position, model.graph)
-                if op_of(node) == "Cast" and floats and _cast_to(node) not in _FLOATS:
+                if op_of(node) == "Cast" and floats and attribute(node, "to", 0) not in _FLOATS:
                     use = "other"
                 uses[origin].add(use)
         for name in set(scope.free_names(node)) - set(node.input):
@@ -50,7 +51,7 @@ def uses_of(model: ModelProto) -> Uses:
                 uses[origin].add("other")
         if traits_of(node).values is not Values.SIZES:
             made = frozenset(origin for origins in inputs.values() for origin in origins)
-            if op_of(node) == "Cast" and _cast_to(node) not in _NUMBERS:
+            if op_of(node) == "Cast" and attribute(node, "to", 0) not in _NUMBERS:
                 made = frozenset((origin, True) for origin, _ in made)
             held.update(dict.fromkeys(filter(None, node.output), made))
     return {name: frozenset(found) for name, found in uses.items()}
@@ -71,10 +72,6 @@ def _use(node: NodeProto, position: int, graph: GraphProto) -> Use:
         return "data"
     safe = traits != UNKNOWN and traits.fails not in (Fails.OPEN, Fails.INDICES)
     return "data" if safe and op not in _DELICATE else "other"
-
-
-def _cast_to(node: NodeProto) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == "to"), 0)
 
 
 def are_data(uses: frozenset[Use] | None) -> bool:

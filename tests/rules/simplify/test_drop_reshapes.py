@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from onnx import GraphProto
 
+import passes
 from passes.testing import as_model, assert_rewrite
 
 ALONE = {"rules": ("drop-reshapes",)}
@@ -98,3 +99,17 @@ def test_nodes_outside_of_bodies_and_in_loops_stay() -> None:
     model = as_model(text)
     result = assert_rewrite(model, pipeline="simplify", options=ALONE)
     assert result.model == model
+
+
+def test_a_caller_may_choose_that_a_zero_is_a_size() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21, "f" : 1]>
+    g (bool c, float[T,4] x) => (float[T,4] y) { y = f.same <z: int = 1> (c, x) }
+    <domain: "f", opset_import: ["" : 21]>
+    same <z> (c, x) => (y) {
+       y = If (c) <then_branch = a () => (float[T,4] p) {
+                     n = Neg (x) s = Constant <value_ints = [0, 4]> ()
+                     p = Reshape <allowzero: int = @z> (n, s)
+                   }, else_branch = b () => (float[T,4] q) { q = Abs (x) }>
+    }"""
+    model = as_model(text)
+    assert passes.simplify(model, rules=("drop-reshapes",)).model is model
