@@ -20,22 +20,37 @@ def inlined(site: Site, taken: str) -> Edit:
 
     Values of the branch get unique names. Outer values that it returns are copied by an Identity.
     """
-    branch = next(graph for part, graph in scoping.subgraphs(site.node) if part == taken)
-    author = Author(site.target, site.names, site.node.name or "if")
+    body = unpacked(site, taken, Author(site.target, site.names, site.node.name or "if"))
+    finals = _finals(site.node, scoping.output_names(body.graph))
+    return spliced(site, [body], [*body.graph.node, *finals], taken)
+
+
+def unpacked(site: Site, part: str, author: Author) -> SharedBody:
+    """A branch of the site's node, in which values have unique names."""
+    branch = next(graph for name, graph in scoping.subgraphs(site.node) if name == part)
     body = SharedBody.of(branch, author, site.is_visible)
-    graph, own = body.graph, scoping.defined(body.graph)
-    scoping.rename_all(graph, lambda name: site.fresh(name) if name in own else name)
-    finals = _finals(site.node, scoping.output_names(graph))
+    own = scoping.defined(body.graph)
+    scoping.rename_all(body.graph, lambda name: site.fresh(name) if name in own else name)
+    return body
+
+
+def spliced(site: Site, bodies: Sequence[SharedBody], written: list[NodeProto], note: str) -> Edit:
+    """The Edit that writes these nodes, which compute the outputs of the site's node from the
+    constants of the bodies."""
     outputs = frozenset(filter(None, site.node.output))
-    drafts = finals_renamed(drafts_of([*graph.node, *finals]), outputs)
-    nodes = [*body.nodes, *nodes_of(drafts)]
+    drafts = finals_renamed(drafts_of(written), outputs)
+    nodes = [*(node for body in bodies for node in body.nodes), *nodes_of(drafts)]
     kept = {name for node in nodes for name in node.output} - outputs
+    types = (value for body in bodies for value in body.graph.value_info)
+    annotations = [
+        annotation for body in bodies for annotation in (*body.annotations, *_own(body.graph, kept))
+    ]
     return Edit(
         tuple(nodes),
-        body.constants,
-        tuple(value for value in graph.value_info if value.name in kept),
-        note=taken,
-        annotations=(*body.annotations, *_annotations(graph, kept)),
+        tuple(tensor for body in bodies for tensor in body.constants),
+        tuple(value for value in types if value.name in kept),
+        note=note,
+        annotations=tuple(annotations),
     )
 
 
@@ -47,7 +62,7 @@ def _finals(node: NodeProto, returned: Sequence[str]) -> list[NodeProto]:
     ]
 
 
-def _annotations(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
+def _own(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
     return [
         annotation for annotation in graph.quantization_annotation if annotation.tensor_name in kept
     ]
