@@ -12,13 +12,14 @@ from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
+from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
 from passes.ir.scope import MAIN, Scope
 from passes.rule import Site
 from passes.types.inference import ValueTypes
-from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, tensor_type
 
 _IR_VERSION = 10
 _SMALL = 512  # bytes; a larger constant is not a shape
@@ -57,13 +58,12 @@ class InferredBranch(NestedGraph):
 
 
 class _Inference:
-    """Infers types from those at a site; symbols stand for unknown sizes."""
+    """Infers types from those at a site; one symbol stands for one size, in both branches."""
 
     def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
         self.site = site
         self.integers = Integers(site)
         self.zeros = frozenset(zeros)
-        self._symbols: dict[Affine, str] = {}
 
     def types(self, graph: GraphProto) -> dict[str, TypeProto]:
         model = ModelProto(ir_version=_IR_VERSION)
@@ -111,15 +111,8 @@ class _Inference:
         return tensor_type(elem_type_of(known), dims and self._dims(name, len(dims)))
 
     def _dims(self, name: str, rank: int) -> Dims:
-        return tuple(self._dim(self.integers.size(name, axis)) for axis in range(rank))
-
-    def _dim(self, size: Affine | None) -> Dim:
-        if size is None:
-            return None
-        size = self._where_empty(size)
-        if size.number is not None:
-            return size.number
-        return self._symbols.setdefault(size, f"size {len(self._symbols)}")
+        sizes = (self.integers.size(name, axis) for axis in range(rank))
+        return tuple(size_symbol(size and self._where_empty(size)) for size in sizes)
 
     def _where_empty(self, size: Affine) -> Affine:
         left = (term for term in size.terms if term[0] not in self.zeros)
