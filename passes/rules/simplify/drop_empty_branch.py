@@ -17,7 +17,7 @@ from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.simplify.guarded_by_if import exceeding
 from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inline_if import inlined
+from passes.rules.simplify.inlining import inlined
 from passes.types.value_types import elem_type_of
 
 #: Ops that only move data, of any size.

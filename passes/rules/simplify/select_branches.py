@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-
 from onnx import TensorProto
 
-from passes.analysis.bodies.body_types import body_types
-from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.value_numbers import Numbering
 from passes.analysis.safety.randomness import first_random
-from passes.engine.memory import Slot
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
-from passes.ir.live import live
 from passes.ir.operators import op_of
-from passes.ir.scope import Key, Place
-from passes.loops.form import LoopForm
 from passes.onnxruntime.element_types import runs
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inline_if import considers, spliced, unpacked
+from passes.rules.simplify.inferred_branch import InferredBranch, are_shapes_proven
+from passes.rules.simplify.inline_if import considers
+from passes.rules.simplify.inlining import chosen, unpacked
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -61,7 +53,7 @@ def select_branches(site: Site) -> Edit:
     - `not-a-tensor`: an output is a sequence or an optional, or of strings before opset 9
     - `shape-may-change`: a Loop around the If may change the shapes of what it carries
     """
-    if not all(_keeps_shapes(site, loop) for loop in _loops_around(site)):
+    if not are_shapes_proven(site):
         raise Refused(
             "shape-may-change",
             "the shapes that the branches read are not proven: a Loop around them may change them",
@@ -89,11 +81,7 @@ def select_branches(site: Site) -> Edit:
             author.op("Identity", new, outputs=[output])
         else:
             spelling.select(author, condition, new, old, elem_types[position], [output])
-    written = [*bodies[0].graph.node, *bodies[1].graph.node, *author.nodes]
-    nodes, _ = live(written, filter(None, site.node.output), scoping.free_names)
-    edit = spliced(site, bodies, nodes, "both branches")
-    constants = (*edit.initializers, *author.constants)
-    return replace(edit, initializers=constants, context=context_of(site))
+    return chosen(site, bodies, author, "both branches")
 
 
 def _check_nodes(branch: InferredBranch) -> None:
@@ -160,27 +148,3 @@ class _Choice:
 
     def _refused(self, code: str, sentence: str, name: str) -> Refused:
         return Refused(code, sentence, [self.site.path, name])
-
-
-_KEEPING: Slot[dict[tuple[Key, int], bool]] = Slot()
-
-
-def _loops_around(site: Site) -> Iterator[Place]:
-    """The Loops in whose bodies a site stands."""
-    for scope in site.scope.chain():
-        if scope.outer is not None:
-            index = int(scope.key[-2])
-            node = scope.outer.owner.node[index]
-            if op_of(node) == "Loop":
-                yield Place(node, index, scope.outer)
-
-
-def _keeps_shapes(site: Site, loop: Place) -> bool:
-    """Whether all sizes in the body of a Loop that are known hold whatever it declares."""
-    found = site.memory.once(_KEEPING, dict)
-    key = (loop.scope.key, loop.index)
-    if key not in found:
-        form = LoopForm.from_node(loop.node, site.opset)
-        types = body_types(replace(site, place=loop), form, ())
-        found[key] = not types.changes and types.certain is None
-    return found[key]
