@@ -232,7 +232,8 @@ class Optimize(Choosing):
         str,
         Says(
             "`onnxruntime` is for speed: Scans that do little; `scan-only` the same, for runtimes "
-            "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls and inlines.",
+            "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls, inlines and "
+            "selects.",
             Target,
         ),
     ] = Target.onnxruntime

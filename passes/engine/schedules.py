@@ -242,16 +242,19 @@ _ALL = (
     # what moves out of a loop may be the trip count of another; an If is no better than a loop
     Schedule(
         "optimize-no-control-flow",
-        (_FIRST, _CLEAN, _alone("recognize-cell"), _alone("unroll"), _HOIST, _CONSTANTS),
+        (
+            *(_FIRST, _CLEAN, _alone("recognize-cell"), _alone("unroll")),
+            *(_alone("select-branches"), _HOIST, _CONSTANTS),
+        ),
         flags=("no_branches",),
-        aims=("unroll", "inline-if"),
+        aims=("unroll", "inline-if", "select-branches"),
     ),
     Schedule("hoist-invariants", (_HOIST,)),
     *(
         Schedule(name, (_FIRST, _alone(name)))
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
-            *("recognize-cell", "regroup-sum"),
+            *("recognize-cell", "regroup-sum", "select-branches"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),
@@ -285,6 +288,7 @@ _ORDER = (
     ("fold-constants", "hoist-constants"),
     ("lower-scan", "hoist-constants"),
     ("unroll", "hoist-constants"),
+    ("unroll", "select-branches"),
     ("hoist-constants", "sink-weights"),
 )
 

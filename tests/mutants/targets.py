@@ -37,6 +37,7 @@ RULES = {
     "drop-empty-branch": "simplify",
     "drop-reshapes": "simplify",
     "inline-loop": "simplify",
+    "select-branches": "select-branches",
     "share-subexpressions": "simplify",
 }
 #: What rules are written in; what all of them stand on is not changed.

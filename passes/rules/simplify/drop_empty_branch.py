@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
-from passes.analysis.bodies.nested_graphs import NestedGraph
-from passes.analysis.integers.affine import Affine, Atom
-from passes.analysis.integers.integer_ops import WHOLE
+from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir import scope as scoping
-from passes.ir.constants import Constants
-from passes.ir.external_data import byte_size
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
-from passes.ir.scope import MAIN, Scope
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.simplify.guarded_by_if import exceeding
-from passes.rules.simplify.inline_if import inlined
-from passes.types.inference import ValueTypes
-from passes.types.value_types import INFERRED, Dim, Dims, dims_of, elem_type_of, tensor_type
+from passes.rules.simplify.inferred_branch import InferredBranch
+from passes.rules.simplify.inlining import inlined
+from passes.types.value_types import elem_type_of
 
 #: Ops that only move data, of any size.
 _MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 _ONE_AXIS = 13  # the opset from which Softmax works on one axis instead of flattening
 
 
-def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
+def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
     """Whether a node runs on the empty values of the branch, as its document says.
 
     onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
@@ -49,129 +43,19 @@ def runs_on_nothing(level: WhereEmpty, node: NodeProto) -> bool:
     return known and level.cannot_fail(node)
 
 
-def gives_nothing_anew(level: WhereEmpty, node: NodeProto) -> bool:
+def gives_nothing_anew(level: InferredBranch, node: NodeProto) -> bool:
     """Whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
     return level.may_go(node)
 
 
-def _multiplies(level: WhereEmpty, node: NodeProto) -> bool:
+def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
     """Whether a product is one with a matrix that is not empty."""
     left, right = (level.dims_of(name) for name in node.input[:2])
     if left is None or right is None or len(right) != 2 or len(left) < 2:
         return False
     return all(isinstance(size, int) and size for size in right)
-
-
-_IR_VERSION = 10
-_SMALL = 512  # bytes; a larger constant is not a shape
-
-
-@dataclass(frozen=True)
-class WhereEmpty(NestedGraph):
-    """A branch of an If at a site; `types` are those of its values where sizes are 0."""
-
-    types: Mapping[str, TypeProto] = field(default_factory=dict)
-
-    @classmethod
-    def seen(cls, site: Site, graph: GraphProto, part: str, zeros: Collection[Atom]) -> WhereEmpty:
-        """A branch that holds no bodies, where all of `zeros` are 0.
-
-        Its shapes are inferred from those of captured values, in which only sizes that are proven
-        to be equal have one symbol.
-        """
-        plain = NestedGraph.of(site, graph, part)
-        return cls(site, graph, plain.scope, types=_Inference(site, zeros).types(graph))
-
-    def type_of(self, name: str) -> TypeProto | None:
-        """The type of a value, None if it is unknown."""
-        return self.types.get(name)
-
-    def proven_dims(self, name: str) -> Dims | None:
-        """The dims of a value: here, only equal sizes have one symbol."""
-        return self.dims_of(name)
-
-    def has_sizes(self, name: str) -> bool:
-        """Whether all sizes of a value are known, or equal to that of another value."""
-        dims = self.dims_of(name)
-        return dims is not None and None not in dims
-
-
-class _Inference:
-    """Infers types from those at a site; symbols stand for unknown sizes."""
-
-    def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
-        self.site = site
-        self.integers = Integers(site)
-        self.zeros = frozenset(zeros)
-        self._symbols: dict[Affine, str] = {}
-
-    def types(self, graph: GraphProto) -> dict[str, TypeProto]:
-        model = ModelProto(ir_version=_IR_VERSION)
-        model.opset_import.append(helper.make_opsetid("", self.site.opset))
-        inner = model.graph
-        inner.node.extend(graph.node)
-        inner.initializer.extend(graph.initializer)
-        captured = scoping.captures(graph)
-        for name in captured:
-            fixed = self._fixed(name)
-            known = self._known(name)
-            if fixed is not None:
-                inner.initializer.append(fixed)
-            elif known is not None:
-                inner.input.append(helper.make_value_info(name, known))
-        inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
-        names = {*captured, *scoping.defined(graph)}
-        found = {name: inferred.of(scope, name) for name in names}
-        return {
-            name: _without_inferred_symbols(inferred_type)
-            for name, inferred_type in found.items()
-            if inferred_type is not None
-        }
-
-    def _fixed(self, name: str) -> TensorProto | None:
-        """A captured value that is constant, or follows from the sizes."""
-        tensor = Constants(self.site.model, self.site.scope).tensor(name)
-        if tensor is not None and byte_size(tensor) <= _SMALL:
-            return numpy_helper.from_array(self.site.model.read(tensor), name)
-        known = self.site.type_of(name)
-        ints = self.integers.outside(name) if elem_type_of(known) in WHOLE else None
-        if ints is None:
-            return None
-        fixed = replace(ints, items=tuple(map(self._where_empty, ints.items))).wrapped.constant
-        return None if fixed is None else numpy_helper.from_array(fixed, name)
-
-    def _known(self, name: str) -> TypeProto | None:
-        known = self.site.type_of(name)
-        dims = dims_of(known)
-        if not elem_type_of(known):
-            return None
-        return tensor_type(elem_type_of(known), dims and self._dims(name, len(dims)))
-
-    def _dims(self, name: str, rank: int) -> Dims:
-        return tuple(self._dim(self.integers.size(name, axis)) for axis in range(rank))
-
-    def _dim(self, size: Affine | None) -> Dim:
-        if size is None:
-            return None
-        size = self._where_empty(size)
-        if size.number is not None:
-            return size.number
-        return self._symbols.setdefault(size, f"size {len(self._symbols)}")
-
-    def _where_empty(self, size: Affine) -> Affine:
-        left = (term for term in size.terms if term[0] not in self.zeros)
-        return Affine(size.constant, frozenset(left))
-
-
-def _without_inferred_symbols(known: TypeProto) -> TypeProto:
-    """A type without the symbols that inference makes up."""
-    dims = dims_of(known)
-    if not elem_type_of(known) or dims is None:
-        return known
-    found = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
-    return tensor_type(elem_type_of(known), tuple(found))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -205,7 +89,8 @@ def drop_empty_branch(site: Site) -> Edit:
     """
     zeros = _zeros(site)
     levels = [
-        WhereEmpty.seen(site, graph, part, zeros) for part, graph in scoping.subgraphs(site.node)
+        InferredBranch.seen(site, graph, part, zeros)
+        for part, graph in scoping.subgraphs(site.node)
     ]
     some, none = sorted(levels, key=lambda level: level.scope.key[-1] != "then_branch")
     _check_same(site, some, none)
@@ -241,7 +126,7 @@ def _zeros(site: Site) -> list[Atom]:
     return [atom for atom, _ in count.terms]
 
 
-def _check_same(site: Site, some: WhereEmpty, none: WhereEmpty) -> None:
+def _check_same(site: Site, some: InferredBranch, none: InferredBranch) -> None:
     """Check that both branches return empty tensors of the same sizes.
 
     Raises:

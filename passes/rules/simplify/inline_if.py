@@ -2,55 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from onnx import NodeProto
 
-from onnx import GraphProto, NodeProto, TensorAnnotation
-
-from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.unroll.shared_body import SharedBody
-from passes.writing.author import Author
-from passes.writing.draft import drafts_of, nodes_of
-from passes.writing.finals import finals_renamed
-
-
-def inlined(site: Site, taken: str) -> Edit:
-    """The Edit that writes a branch of the site's node, `then_branch` or `else_branch`.
-
-    Values of the branch get unique names. Outer values that it returns are copied by an Identity.
-    """
-    branch = next(graph for part, graph in scoping.subgraphs(site.node) if part == taken)
-    author = Author(site.target, site.names, site.node.name or "if")
-    body = SharedBody.of(branch, author, site.is_visible)
-    graph, own = body.graph, scoping.defined(body.graph)
-    scoping.rename_all(graph, lambda name: site.fresh(name) if name in own else name)
-    finals = _finals(site.node, scoping.output_names(graph))
-    outputs = frozenset(filter(None, site.node.output))
-    drafts = finals_renamed(drafts_of([*graph.node, *finals]), outputs)
-    nodes = [*body.nodes, *nodes_of(drafts)]
-    kept = {name for node in nodes for name in node.output} - outputs
-    return Edit(
-        tuple(nodes),
-        body.constants,
-        tuple(value for value in graph.value_info if value.name in kept),
-        note=taken,
-        annotations=(*body.annotations, *_annotations(graph, kept)),
-    )
-
-
-def _finals(node: NodeProto, returned: Sequence[str]) -> list[NodeProto]:
-    """The nodes that define the outputs of the If."""
-    pairs = zip(returned, node.output, strict=True)
-    return [
-        NodeProto(op_type="Identity", input=[value], output=[name]) for value, name in pairs if name
-    ]
-
-
-def _annotations(graph: GraphProto, kept: set[str]) -> list[TensorAnnotation]:
-    return [
-        annotation for annotation in graph.quantization_annotation if annotation.tensor_name in kept
-    ]
+from passes.rules.simplify.inlining import inlined
+from passes.rules.simplify.short_circuit import short_circuit
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -74,11 +31,28 @@ def inline_if(site: Site) -> Edit:
 
     Values of the branch get unique names. Outer values that it returns are copied by an Identity.
 
+    An If that is itself a condition goes, too, as TorchScript writes `c and b` and `c or b`:
+
+        y = If (c) <then_branch = a () => (p) { p = Greater (n, m) },
+                    else_branch = b () => (q) { q = Identity (c) }>
+
+    becomes
+
+        p = Greater (n, m)
+        y = And (c, p)
+
+    One branch must return the condition, or a constant. What the other one returns must be proven
+    to have the shape of the condition, a single element, by a few nodes that take no work and
+    cannot fail.
+
     Refuses:
     - `condition-unknown`: `--target no-control-flow`: the branch is known only at run time
     """
     value = site.constant(site.node.input[0])
     if value is None or value.size != 1:
+        edit = short_circuit(site)
+        if edit is not None:
+            return edit
         if site.options.flat:
             name = site.node.input[0]
             what = f"the branch depends on {name!r}, which is known only at run time"

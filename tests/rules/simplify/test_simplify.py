@@ -305,9 +305,9 @@ def test_random_and_unknown_nodes_are_not_shared() -> None:
 def test_an_if_that_stays_is_told_where_no_control_flow_is_wanted() -> None:
     text = """
         <ir_version: 8, opset_import: ["" : 21]>
-        g (bool c, float[2] x) => (float[2] y) {
+        g (bool c, float r, float[2] x) => (float[2] y) {
            y = If (c) <then_branch = a () => (float[2] p) { p = Exp (x) },
-                       else_branch = b () => (float[2] q) { q = Neg (x) }>
+                       else_branch = b () => (float[2] q) { q = Dropout (x, r, c) }>
         }
     """
     (sentence,) = assert_refused(
