@@ -246,7 +246,7 @@ _ALL = (
         "optimize-no-control-flow",
         (
             *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _alone("unroll")),
-            *(_HOIST, _CONSTANTS),
+            *(_alone("collect-sequence"), _HOIST, _CONSTANTS),
         ),
         flags=("no_branches",),
         aims=("unroll", "inline-if", "drop-sequences"),
@@ -256,7 +256,7 @@ _ALL = (
         Schedule(name, (_FIRST, _alone(name)))
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
-            *("drop-sequences", "recognize-cell", "regroup-sum"),
+            *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -9,7 +9,7 @@ from onnx import NodeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.folding import Array
-from passes.analysis.integers.integer_ops import attribute
+from passes.analysis.integers.integer_ops import attribute, is_settled
 from passes.ir import scope as scoping
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
@@ -72,9 +72,13 @@ def drop_sequences(site: Site) -> Edit:
     - `type-unknown`: the element type of an empty sequence is unknown
     - `zero-size`: before opset 14, elements that are joined may have sizes of 0
     - `random`: the body of a SequenceMap draws random numbers
+    - `attribute-reference`: an attribute of the operator is one of the function around it
     - `too-many-nodes`: the elements would take more nodes than are allowed
     """
     node = site.node
+    if not is_settled(node):
+        what = f"callers of the function around choose an attribute of {op_of(node)}"
+        raise Refused("attribute-reference", what, [site.path])
     if not any(_uses(site, name) for name in node.output if name) and _may_go(site, node):
         return Edit((), note="unused", covered=_unused(site, ()), claim=Claim(proof=_PROOF))
     read = _READS.get(op_of(node))

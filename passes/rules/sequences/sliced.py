@@ -100,16 +100,16 @@ def _not_empty(site: Site, author: Author, slices: Slices) -> str:
 
 def _merged(site: Site, author: Author, value: str, dims: Dims, axis: int) -> str:
     """A value with an axis and the one after it merged."""
-    sizes_known = all(isinstance(dim, int) and dim > 0 for dim in (*dims[:axis], *dims[axis + 1 :]))
-    if author.opset < ZERO_IS_A_SIZE and not sizes_known:
+    sizes = [spelling.size_of_axis(author, value, position) for position in range(len(dims))]
+    if all(isinstance(dim, int) and dim > 0 for dim in (*dims[:axis], *dims[axis + 2 :])):
+        sizes[axis : axis + 2] = [author.ints(-1)]
+        return author.op("Reshape", value, author.op("Concat", *sizes, axis=0))
+    if author.opset < ZERO_IS_A_SIZE:
         raise Refused(
             "zero-size",
-            f"sizes of the elements may be 0, which Reshape cannot write at opset {author.opset}",
+            f"sizes of the elements may be 0, which Reshape cannot write at opset {author.opset}; "
+            f"opset {ZERO_IS_A_SIZE} can",
             [site.path, site.node.input[0]],
         )
-    sizes = [spelling.size_of_axis(author, value, position) for position in range(len(dims))]
     sizes[axis : axis + 2] = [author.op("Mul", *sizes[axis : axis + 2])]
-    shape = author.op("Concat", *sizes, axis=0)
-    if author.opset < ZERO_IS_A_SIZE:
-        return author.op("Reshape", value, shape)
-    return author.op("Reshape", value, shape, allowzero=1)
+    return author.op("Reshape", value, author.op("Concat", *sizes, axis=0), allowzero=1)

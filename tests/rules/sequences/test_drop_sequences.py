@@ -13,7 +13,7 @@ from onnx_cases import Case, all_cases
 
 from passes.ir.scope import walk_model
 from passes.rules.sequences.elements import OPERATORS
-from passes.testing import as_text, assert_rewrite
+from passes.testing import as_text, assert_refused, assert_rewrite
 
 FLAT = {"flat": True, "bounded": "select"}
 
@@ -186,3 +186,28 @@ def test_slices_are_joined_at_every_axis(opset: int, axis: int, joined: int, sta
         pipeline="drop-sequences",
     )
     assert not left(result.model)
+
+
+FUNCTION = """<ir_version: 8, opset_import: ["" : 17, "my" : 1]>
+g (float[2] a, float[2] b) => (float[4] y) { y = my.join <along = 0> (a, b) }
+<domain: "my", opset_import: ["" : 17]>
+join <along> (p, q) => (r) {
+    s = SequenceConstruct (p, q)
+    one = Constant <value_int = 1> ()
+    second = SequenceAt (s, one)
+    t = SequenceInsert (s, second)
+    u = SequenceErase (t, one)
+    r = ConcatFromSequence <axis AXIS> (u)
+}"""
+
+
+def test_functions_have_sequences_too() -> None:
+    result = assert_rewrite(FUNCTION.replace("AXIS", "= 0"), pipeline="drop-sequences")
+    ops = [node.op_type for node in result.model.functions[0].node]
+    assert set(ops) == {"Concat", "Identity"}
+
+
+def test_what_callers_choose_is_refused() -> None:
+    assert_refused(
+        FUNCTION.replace("AXIS", ": int = @along"), "attribute-reference", pipeline="drop-sequences"
+    )
