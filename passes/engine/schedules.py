@@ -205,6 +205,8 @@ _FORMS = Phase("choose forms", ("recognize-cell", "regroup-sum"))
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
+#: In front of `unroll`, for the length of a sequence may be a trip count.
+_SEQUENCES = _alone("drop-sequences")
 #: In front of the steps: what a call gives an attribute may be what they depend on.
 _INLINE = _Inlining("inline", ("inline-function",))
 
@@ -243,18 +245,19 @@ _ALL = (
     Schedule(
         "optimize-no-control-flow",
         (
-            *(_FIRST, _CLEAN, _alone("recognize-cell"), _alone("unroll")),
-            *(_alone("select-branches"), _HOIST, _CONSTANTS),
+            *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _alone("unroll")),
+            *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS),
         ),
         flags=("no_branches",),
-        aims=("unroll", "inline-if", "select-branches"),
+        aims=("unroll", "inline-if", "select-branches", "drop-sequences"),
     ),
     Schedule("hoist-invariants", (_HOIST,)),
     *(
         Schedule(name, (_FIRST, _alone(name)))
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
-            *("recognize-cell", "regroup-sum", "select-branches"),
+            *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
+            "select-branches",
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

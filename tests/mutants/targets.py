@@ -29,6 +29,8 @@ RULES = {
     "batch-outputs": "batch-outputs",
     "dissolve-map": "dissolve-map",
     "flatten-scan": "flatten-scan",
+    "collect-sequence": "collect-sequence",
+    "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
     "regroup-sum": "regroup-sum",
     "prune-loop": "simplify",

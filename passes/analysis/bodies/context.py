@@ -23,10 +23,11 @@ _MOST = 256
 _MOST_LOOPS = 8
 
 
-def context_of(site: Site) -> tuple[NodeProto, ...]:
-    """The nodes that determine the numbers, conditions and sequences that a loop reads."""
+def context_of(site: Site, names: Iterable[str] | None = None) -> tuple[NodeProto, ...]:
+    """The nodes that determine the numbers, conditions and sequences that a loop reads, or only
+    those `names`."""
     walk = _Walk(site)
-    for name in scoping.free_names(site.node):
+    for name in scoping.free_names(site.node) if names is None else names:
         walk.visit(name, 0)
     return tuple(walk.found.values())
 

@@ -1,0 +1,262 @@
+"""The rule `drop-sequences`: sequences and optionals of known content become plain tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+from onnx import NodeProto, helper, numpy_helper
+
+from passes.analysis.bodies.context import context_of
+from passes.analysis.integers.folding import Array
+from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.ir import scope as scoping
+from passes.ir.graph_index import OUTPUT
+from passes.ir.live import orphaned
+from passes.ir.operators import op_of
+from passes.ir.places import graphs_below
+from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
+from passes.rules.sequences import sliced
+from passes.rules.sequences.elements import (
+    OPERATORS,
+    element_at,
+    elements_of,
+    origin_of,
+    slices_of,
+    with_numbers,
+)
+from passes.rules.sequences.written_out import map_out, split_up
+from passes.writing import spelling
+from passes.writing.author import Author
+
+_PROOF = "nothing reads it, and it cannot fail"
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node reads or writes a sequence or an optional."""
+    return op_of(node) in OPERATORS
+
+
+@register("drop-sequences", considers=considers, optional=True)
+def drop_sequences(site: Site) -> Edit:
+    """Replace sequences and optionals by plain tensors, where it is known what they hold.
+
+    Before:
+
+        <int64 last = {-1}>
+        s = SequenceConstruct (a, b)
+        t = SequenceInsert (s, c)
+        y = SequenceAt (t, last)
+        z = ConcatFromSequence <axis = 0> (t)
+
+    After:
+
+        y = Identity (c)
+        z = Concat <axis = 0> (a, b, c)
+
+    A SplitToSequence becomes a Split, a SequenceMap its body, once for each element, with new
+    names. Of a tensor that is split into all its slices, the number may be unknown: a SequenceAt
+    becomes a Gather, a SequenceLength a size, a ConcatFromSequence the tensor with its axes in
+    another order. What fails on the sequence still fails.
+
+    Refuses:
+    - `length-unknown`: it is unknown how many elements a sequence has
+    - `position-unknown`: a position in a sequence is known only at run time
+    - `out-of-range`: a position is outside of the sequence, on which the model fails
+    - `empty`: an empty sequence is joined, or an empty optional read, on which the model fails
+    - `element-unknown`: whether an optional is empty is known only at run time
+    - `used-as-sequence`: an output of the model, a loop, an If or a function needs the sequence
+    - `hidden`: a body has another value of the name of an element
+    - `keepdims-unclear`: a SplitToSequence into parts of one size that says `keepdims = 0`
+    - `lengths-differ`: a SequenceMap reads sequences of different lengths
+    - `type-unknown`: the element type of an empty sequence is unknown
+    - `zero-size`: before opset 14, elements that are joined may have sizes of 0
+    - `random`: the body of a SequenceMap draws random numbers
+    - `attribute-reference`: an attribute of the operator is one of the function around it
+    - `too-many-nodes`: the elements would take more nodes than are allowed
+    """
+    node = site.node
+    if not is_settled(node):
+        what = f"callers of the function around choose an attribute of {op_of(node)}"
+        raise Refused("attribute-reference", what, [site.path])
+    if not any(_uses(site, name) for name in node.output if name) and _may_go(site, node):
+        return Edit((), note="unused", covered=_unused(site, ()), claim=Claim(proof=_PROOF))
+    read = _READS.get(op_of(node))
+    if read is not None:
+        return read(site)
+    for name in filter(None, node.output):
+        for user in _uses(site, name):
+            if isinstance(user, str) or op_of(user) not in OPERATORS:
+                user = user if isinstance(user, str) else op_of(user)
+                what = f"the sequence or optional {name!r} is needed as it is, by {user}"
+                raise Refused("used-as-sequence", what, [site.path, name])
+    if op_of(node) == "SequenceMap":
+        return map_out(site)
+    if op_of(node) == "SplitToSequence":
+        return _split(site)
+    if op_of(node) in ("SequenceErase", "SequenceInsert"):
+        elements_of(site, node.output[0])
+    raise NothingToDo
+
+
+def _split(site: Site) -> Edit:
+    slices = slices_of(site, site.node.output[0])
+    users = _uses(site, site.node.output[0])
+    if slices is not None and all(
+        not isinstance(user, str) and sliced.suits(site, slices, user) for user in users
+    ):
+        raise NothingToDo  # these read the tensor
+    return split_up(site)
+
+
+def _uses(site: Site, name: str) -> list[NodeProto | str]:
+    """What reads a value, at any depth: nodes, or the output of a graph."""
+    nodes, found = site.scope.owner.node, list[NodeProto | str]()
+    for position in site.graph.readers.get(name, ()):
+        if position == OUTPUT:
+            found.append(f"an output of the {'body' if site.scope.outer else 'graph'}")
+            continue
+        node = nodes[position]
+        if op_of(node) == "Identity":
+            found += _uses(site, node.output[0])
+        elif name in node.input:
+            found.append(node)
+        inner = [below for _, graph in scoping.subgraphs(node) for below in graphs_below(graph)]
+        for graph in inner:
+            found += ["an output of a body"] * (name in scoping.output_names(graph))
+            found += [user for user in graph.node if name in user.input]
+    return found
+
+
+def _may_go(site: Site, node: NodeProto) -> bool:
+    """Whether an unused node cannot fail."""
+    if op_of(node) in ("SequenceErase", "SequenceInsert"):
+        try:
+            elements_of(site, node.output[0])
+        except (Refused, NothingToDo):
+            return False
+        return True
+    if op_of(node) == "SplitToSequence":
+        return slices_of(site, node.output[0]) is not None
+    return op_of(node) in _NEVER_FAIL
+
+
+_NEVER_FAIL = {
+    "Identity",
+    "Optional",
+    "OptionalHasElement",
+    "SequenceConstruct",
+    "SequenceEmpty",
+    "SequenceLength",
+}
+
+
+def _unused(site: Site, written: Iterable[NodeProto]) -> tuple[int, ...]:
+    """The positions of the nodes that only wrote the sequence that the site's node reads."""
+    still = {name for node in written for name in scoping.free_names(node)}
+
+    def goes(node: NodeProto) -> bool:
+        return still.isdisjoint(node.output) and _may_go(site, node)
+
+    here = site.place.index
+    return tuple(sorted(orphaned(site.graph, site.node.input, {here}, goes) - {here}))
+
+
+def _edit(site: Site, author: Author, note: str, context: Iterable[NodeProto]) -> Edit:
+    nodes = tuple(author.nodes)
+    return Edit(
+        nodes,
+        tuple(author.constants),
+        note=note,
+        covered=_unused(site, nodes),
+        context=with_numbers(site, context),
+        extras=author.extras(nodes),
+    )
+
+
+def _author(site: Site) -> Author:
+    return Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+
+
+def _at(site: Site) -> Edit:
+    author, slices = _author(site), slices_of(site, site.node.input[0])
+    if slices is not None and sliced.suits(site, slices, site.node):
+        sliced.read(site, author, slices)
+        return _edit(site, author, "a slice", slices.nodes)
+    held = elements_of(site, site.node.input[0])
+    author.op("Identity", element_at(site, held), outputs=site.node.output)
+    positions = context_of(site, site.node.input[1:])
+    return _edit(site, author, "an element", (*held.nodes, *positions))
+
+
+def _length(site: Site) -> Edit:
+    author, slices = _author(site), slices_of(site, site.node.input[0])
+    if slices is not None:
+        sliced.measure(site, author, slices)
+        return _edit(site, author, "the size of an axis", slices.nodes)
+    held = elements_of(site, site.node.input[0])
+    return _known(site, np.array(len(held.names), np.int64), held.nodes)
+
+
+def _known(site: Site, value: Array, context: Iterable[NodeProto]) -> Edit:
+    author = _author(site)
+    tensor = numpy_helper.from_array(value)
+    author.adopt([helper.make_node("Constant", [], site.node.output, value=tensor)])
+    return _edit(site, author, "known", context)
+
+
+def _join(site: Site) -> Edit:
+    name, (output,) = site.node.input[0], site.node.output
+    author, slices = _author(site), slices_of(site, name)
+    if slices is not None and sliced.suits(site, slices, site.node):
+        sliced.join(site, author, slices)
+        return _edit(site, author, "the tensor", slices.nodes)
+    held = elements_of(site, name)
+    if not held.names:
+        what = f"ConcatFromSequence fails on {name!r}, which is empty, and so must the new model"
+        raise Refused("empty", what, [site.path, name])
+    axis, parts = attribute(site.node, "axis", 0) or 0, held.names
+    if attribute(site.node, "new_axis", 0) == 1:
+        parts = tuple(spelling.unsqueeze(author, part, axis) for part in parts)
+    author.op("Concat", *parts, outputs=[output], axis=axis)
+    return _edit(site, author, f"{len(parts)} elements", held.nodes)
+
+
+def _get(site: Site) -> Edit:
+    (name,), author = site.node.input, _author(site)
+    optional, nodes = _optional(site, name)
+    if optional is not None and not any(optional.input):
+        what = f"the optional {name!r} is empty, which fails, and so must the new model"
+        raise Refused("empty", what, [site.path, name])
+    element = name if optional is None else optional.input[0]
+    author.op("Identity", element, outputs=site.node.output)
+    return _edit(site, author, "the element", nodes)
+
+
+def _has(site: Site) -> Edit:
+    names = list(filter(None, site.node.input))
+    if not names:
+        return _known(site, np.array(False), ())
+    optional, nodes = _optional(site, names[0])
+    return _known(site, np.array(optional is None or any(optional.input)), nodes)
+
+
+def _optional(site: Site, name: str) -> tuple[NodeProto | None, list[NodeProto]]:
+    """The node that makes an optional, None for a tensor or sequence; with what is behind it."""
+    nodes = origin_of(site, name)
+    if nodes and op_of(nodes[0]) == "Optional":
+        return nodes[0], nodes
+    known = site.type_of(name)
+    if known is None or known.WhichOneof("value") not in ("tensor_type", "sequence_type"):
+        what = f"whether the optional {name!r} has an element is known only at run time"
+        raise Refused("element-unknown", what, [site.path, name])
+    return None, []
+
+
+_READS: Mapping[str, Callable[[Site], Edit]] = {
+    "SequenceAt": _at,
+    "SequenceLength": _length,
+    "ConcatFromSequence": _join,
+    "OptionalGetElement": _get,
+    "OptionalHasElement": _has,
+}
