@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.integer_ops import attribute
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
