@@ -8,9 +8,10 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 from passes.analysis.bodies.body_types import BodyTypes, body_types
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import keep_nodes
 from passes.ir.operators import op_of

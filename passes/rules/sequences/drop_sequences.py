@@ -9,8 +9,9 @@ from onnx import NodeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.folding import Array
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
 from passes.ir.operators import op_of

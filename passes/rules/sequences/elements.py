@@ -9,8 +9,9 @@ from onnx import NodeProto, TensorProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.iteration_reads import number_of
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
 from passes.rule import NothingToDo, Refused, Site, Slot

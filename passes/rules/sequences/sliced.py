@@ -5,8 +5,9 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.analysis.bodies.iteration_reads import number_of
-from passes.analysis.integers.integer_ops import attribute, is_settled
+from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.integers import Integers
+from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Refused, Site
