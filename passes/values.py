@@ -69,7 +69,10 @@ def held(value: Any) -> Stored:
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return tuple(held(one.item() if isinstance(one, np.generic) else one) for one in value)
+        inner = tuple(held(one.item() if isinstance(one, np.generic) else one) for one in value)
+        if any(isinstance(one, Held) for one in inner):
+            raise TypeError("a list of arrays is no value; one array is")
+        return inner
     raise TypeError(f"{value!r} is no number, bool, string or array")
 
 
@@ -139,15 +142,18 @@ def as_array(value: Stored, type_: TypeProto) -> npt.NDArray[Any]:
     for leaf in leaves:
         if not isinstance(leaf, kinds) or (isinstance(leaf, bool) and bool not in kinds):
             raise ValueError(f"is {name}, {leaf!r} is given")
+        if not _fits(leaf, wanted):
+            raise ValueError(f"is {name}, which cannot hold {leaf!r}")
+    return np.array(leaves, wanted).reshape(shape)
+
+
+def _fits(leaf: Any, wanted: np.dtype[Any]) -> bool:
+    """Whether a dtype holds a number as it is, or rounded."""
     try:
         with np.errstate(all="ignore"):
-            array = np.array(leaves, wanted)
-            kept = all(map(_kept, leaves, array.tolist()))
+            return _kept(leaf, np.array(leaf, wanted).item())
     except OverflowError:
-        kept = False
-    if not kept:
-        raise ValueError(f"is {name}, which cannot hold {told(value)!r}")
-    return array.reshape(shape)
+        return False
 
 
 def _kept(leaf: Any, stored: Any) -> bool:
@@ -172,8 +178,6 @@ def _leaves(value: Stored) -> Iterator[Any]:
     if isinstance(value, tuple):
         for one in value:
             yield from _leaves(one)
-    elif isinstance(value, Held):
-        yield value.array  # an array in a list has no dtype of its own
     else:
         yield value
 

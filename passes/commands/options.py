@@ -81,18 +81,21 @@ class Executing(Declared):
     seed: Annotated[int, Says("Seed of the drawn inputs.", metavar="N")] = 0
 
 
+Dims = Annotated[
+    Mapping[str, int] | None,
+    Says(
+        "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
+        flag="dim",
+        metavar="NAME=SIZE",
+    ),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Binding(Declared):
     """What is known of the inputs of a model."""
 
-    dims: Annotated[
-        Mapping[str, int] | None,
-        Says(
-            "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
-            flag="dim",
-            metavar="NAME=SIZE",
-        ),
-    ] = None
+    dims: Dims = None
     shapes: Annotated[
         Mapping[str, Sequence[int | None]] | None,
         Says(

@@ -5,15 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 from onnx import ModelProto
 
 from passes import api
 from passes.choices import RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
 from passes.session import Result, Session
-from tests.generate.feeds import SIZES
+from passes.values import held
+from tests.generate.feeds import SIZES, Feed
 
 #: Seconds that the tool's own verification may take.
 _BUDGET = 20.0
@@ -39,7 +42,9 @@ class Command:
 
     @property
     def kind(self) -> str:
-        """The same for the same options, whatever the dims are called."""
+        """The same for the same options, whatever the dims and inputs are called."""
+        if self.options.get("values"):
+            return f"{self.pipeline} with values"
         return self.label.partition(" dims=")[0] + (" with dims" if self.fixes_dims else "")
 
     @property
@@ -58,7 +63,7 @@ class Command:
 
     @property
     def fixes_dims(self) -> bool:
-        return bool(self.options.get("dims"))
+        return any(self.options.get(one) for one in ("dims", "shapes", "values"))
 
     @property
     def idempotent(self) -> bool:
@@ -79,8 +84,8 @@ _BOUNDED = {"max_trips": _MOST_TRIPS, "max_nodes": 1_000}
 _CHECKED = {"max_trips": 2, "check_output": "enough"}
 
 
-def commands(model: ModelProto) -> list[Command]:
-    """Every command for a model."""
+def commands(model: ModelProto, feeds: Mapping[str, Feed] = MappingProxyType({})) -> list[Command]:
+    """Every command for a model; `feeds` are of its first case, to which inputs are bound."""
     opset = model.opset_import[0].version
     found = [Command("upgrade", to) for to in (api.DEFAULT_OPSET, min(opset + 1, 26), 17, 26)]
     if opset <= 8:
@@ -93,8 +98,15 @@ def commands(model: ModelProto) -> list[Command]:
     found.append(Command("unroll", options=_CHECKED))
     found.append(Command("optimize-no-control-flow", options=_FLAT))
     found.append(Command("optimize", options={"allow_reassociation": True}))
-    if sizes := tuple((dim, SIZES[0][dim]) for dim in _dims(model)):
+    if sizes := {dim: SIZES[0][dim] for dim in _dims(model)}:
         found.append(Command("unroll", options={"dims": sizes}))
+    tensors = {name: one for name, one in feeds.items() if isinstance(one, np.ndarray)}
+    if bound := list(tensors)[1::2]:
+        shapes = {name: one.shape for name, one in tensors.items() if name not in bound}
+        values = {name: held(tensors[name]) for name in bound}
+        for one in ("simplify", "optimize", "optimize-no-control-flow"):
+            options = _FLAT if one == "optimize-no-control-flow" else {}
+            found.append(Command(one, options={**options, "shapes": shapes, "values": values}))
     for assume in (("valid-inputs",), ("non-empty",)):
         for one in ("upgrade", "lower", "raise", "unroll", "optimize"):
             found.append(Command(one, options={"assume": assume}))

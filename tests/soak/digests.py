@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable
 
 from tests.generate.choices import Choices
+from tests.generate.feeds import draw
 from tests.generate.model import generate
 from tests.soak.commands import commands, dealt
 
@@ -17,9 +18,10 @@ def digest(seeds: Iterable[int], *, small: bool = False, dealing: int = 0) -> st
     """A hash over the models of these seeds and all that the commands dealt make of them."""
     total = hashlib.sha256()
     for seed in seeds:
-        model = generate(Choices.of_seed(seed, small=small)).model
+        generated = generate(Choices.of_seed(seed, small=small))
+        model = generated.model
         total.update(model.SerializeToString(deterministic=True))
-        for command in dealt(commands(model), seed, dealing):
+        for command in dealt(commands(model, draw(generated, 0)), seed, dealing):
             try:
                 made = command.run(model).model.SerializeToString(deterministic=True)
             except Exception as error:  # the sentence must be the same, too

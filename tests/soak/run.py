@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.forked import Death, Limits, forked
 from tests.generate.choices import Choices
+from tests.generate.feeds import draw
 from tests.generate.model import Generated, generate
 from tests.soak.commands import Command, commands, dealt
 from tests.soak.examine import Examiner
@@ -40,7 +41,7 @@ class Plan:
         return generate(Choices.of_seed(seed, small=self.small), self.odd)
 
     def commands(self, generated: Generated, seed: int) -> list[Command]:
-        every = commands(generated.model)
+        every = commands(generated.model, draw(generated, 0))
         wanted = [one for one in every if not self.only or one.pipeline in self.only]
         return dealt(wanted, seed, self.dealing)
 
@@ -112,7 +113,11 @@ def _written(found: Soak, plan: Plan, examiner: Examiner, folder: Path) -> Itera
     def shown(kind: str) -> str:
         seed, label = found.first[kind]
         generated = plan.generated(seed)
-        (command,) = (command for command in commands(generated.model) if command.label == label)
+        (command,) = (
+            command
+            for command in commands(generated.model, draw(generated, 0))
+            if command.label == label
+        )
         return str(write(folder, seed, kind, command, generated, examiner))
 
     kinds = [kind for kind in found.tally.faults if found.first[kind][1]]
