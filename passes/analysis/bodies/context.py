@@ -17,7 +17,7 @@ from passes.types.value_types import dims_of
 
 _CONDITIONS = ("And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or")
 _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
-_FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Div", "Where"}
+_FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
 _MOST_LOOPS = 8

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, helper
 
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import Folds, traits_of
 from passes.ir.operators import op_of
 
@@ -58,10 +59,7 @@ def _cast_to(node: NodeProto, inputs: Sequence[Array]) -> np.dtype[Any]:
     """The output type of a Cast or CastLike."""
     if op_of(node) == "CastLike":
         return inputs[1].dtype
-    declared = {
-        attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute
-    }
-    return np.dtype(helper.tensor_dtype_to_np_dtype(declared["to"]))
+    return np.dtype(helper.tensor_dtype_to_np_dtype(attribute(node, "to", 0)))
 
 
 def _casts_exactly(value: Array, dtype: np.dtype[Any]) -> bool:
