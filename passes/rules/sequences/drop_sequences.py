@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 import numpy as np
 from onnx import NodeProto, helper, numpy_helper
@@ -152,24 +153,31 @@ _NEVER_FAIL = {
 }
 
 
-def _unused(site: Site, written: Iterable[NodeProto]) -> tuple[int, ...]:
-    """The positions of the nodes that only wrote the sequence that the site's node reads."""
+def _unused(site: Site, written: Iterable[NodeProto], gone: Iterable[int] = ()) -> tuple[int, ...]:
+    """The positions of the nodes that are `gone`, and of those that only wrote the sequence that
+    the site's node reads."""
     still = {name for node in written for name in scoping.free_names(node)}
 
     def goes(node: NodeProto) -> bool:
         return still.isdisjoint(node.output) and _may_go(site, node)
 
     here = site.place.index
-    return tuple(sorted(orphaned(site.graph, site.node.input, {here}, goes) - {here}))
+    return tuple(sorted(orphaned(site.graph, site.node.input, {here, *gone}, goes) - {here}))
 
 
-def _edit(site: Site, author: Author, note: str, context: Iterable[NodeProto]) -> Edit:
+def _edit(
+    site: Site,
+    author: Author,
+    note: str,
+    context: Iterable[NodeProto],
+    others: Iterable[int] = (),
+) -> Edit:
     nodes = tuple(author.nodes)
     return Edit(
         nodes,
         tuple(author.constants),
         note=note,
-        covered=_unused(site, nodes),
+        covered=_unused(site, nodes, others),
         context=with_numbers(site, context),
         extras=author.extras(nodes),
     )
@@ -180,14 +188,38 @@ def _author(site: Site) -> Author:
 
 
 def _at(site: Site) -> Edit:
+    """Write what the site's node reads, and what others read of the same sequence: one region."""
     author, slices = _author(site), slices_of(site, site.node.input[0])
+    others = _known_reads(site)
+    nodes = [site.node, *others.values()]
+    positions = context_of(site, dict.fromkeys(node.input[1] for node in nodes))
     if slices is not None and sliced.suits(site, slices, site.node):
-        sliced.read(site, author, slices)
-        return _edit(site, author, "a slice", slices.nodes)
-    held = elements_of(site, site.node.input[0])
-    author.op("Identity", element_at(site, held), outputs=site.node.output)
-    positions = context_of(site, site.node.input[1:])
-    return _edit(site, author, "an element", (*held.nodes, *positions))
+        for node in nodes:
+            sliced.read(site, author, slices, node)
+        return _edit(site, author, "slices", (*slices.nodes, *positions), others)
+    held, found = elements_of(site, site.node.input[0]), dict[int, NodeProto]()
+    author.op("Identity", element_at(site, held, site.node), outputs=site.node.output)
+    for place, node in others.items():
+        with suppress(Refused):  # it is refused itself
+            author.op("Identity", element_at(site, held, node), outputs=node.output)
+            found[place] = node
+    return _edit(site, author, "elements", (*held.nodes, *positions), found)
+
+
+def _known_reads(site: Site) -> dict[int, NodeProto]:
+    """The SequenceAts after the site that read the same sequence at constant positions, as the site
+    does: these depend on nothing that is read, and only the first site covers the others."""
+    if site.options.only or site.constant(site.node.input[1]) is None:
+        return {}
+    here, nodes = site.place.index, site.scope.owner.node
+    behind = [place for place in site.graph.readers[site.node.input[0]] if place > here]
+    return {
+        place: nodes[place]
+        for place in behind
+        if op_of(nodes[place]) == "SequenceAt"
+        and nodes[place].input[0] == site.node.input[0]
+        and site.constant(nodes[place].input[1]) is not None
+    }
 
 
 def _length(site: Site) -> Edit:

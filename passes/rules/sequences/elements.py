@@ -160,14 +160,14 @@ def with_numbers(site: Site, nodes: Iterable[NodeProto]) -> tuple[NodeProto, ...
     return tuple(found.values())
 
 
-def element_at(site: Site, held: Elements) -> str:
-    """The element that the site's node, a SequenceAt, reads.
+def element_at(site: Site, held: Elements, node: NodeProto) -> str:
+    """The element that a SequenceAt reads.
 
     Raises:
         Refused: `position-unknown` or `out-of-range`.
     """
     last = len(held.names) - 1
-    return held.names[_place(site, Integers(site), site.node, 1, last, last)]
+    return held.names[_place(site, Integers(site), node, 1, last, last)]
 
 
 @dataclass(frozen=True)

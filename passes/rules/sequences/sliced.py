@@ -27,9 +27,9 @@ def suits(site: Site, slices: Slices, reader: NodeProto) -> bool:
     return op_of(reader) == "SequenceLength"
 
 
-def read(site: Site, author: Author, slices: Slices) -> None:
+def read(site: Site, author: Author, slices: Slices, node: NodeProto) -> None:
     """Write a SequenceAt as a Gather, which fails on the same positions."""
-    position = site.node.input[1]
+    position = node.input[1]
     number = number_of(Integers(site).outside(position))
     if number is not None:
         index = author.ints(number) if slices.keeps else author.int(number)
@@ -37,7 +37,7 @@ def read(site: Site, author: Author, slices: Slices) -> None:
         index = author.op("Reshape", position, author.ints(1))
     else:
         index = spelling.scalar(author, position, site.type_of(position))
-    author.op("Gather", slices.tensor, index, outputs=site.node.output, axis=slices.axis)
+    author.op("Gather", slices.tensor, index, outputs=node.output, axis=slices.axis)
 
 
 def measure(site: Site, author: Author, slices: Slices) -> None:

@@ -149,6 +149,22 @@ def test_positions_follow_from_known_sizes() -> None:
     assert "y = Identity (b)" in text
 
 
+def test_a_position_may_follow_from_another_element() -> None:
+    text = rewritten(
+        """g (float[2] a, float[3] b) => (float[3] y, float[2] u, float[3] v)
+        <int64 zero = {0}, int64 one = {1}> {
+            s = SequenceConstruct (a, b)
+            u = SequenceAt (s, zero)
+            shape = Shape (u)
+            two = Gather (shape, zero)
+            i = Sub (two, one)
+            y = SequenceAt (s, i)
+            v = SequenceAt (s, one)
+        }"""
+    )
+    assert "Sequence" not in text
+
+
 def test_strings_are_not_gathered() -> None:
     text = rewritten(
         """g (string[2,3] x) => (string[3] y) <int64 one = {1}> {
