@@ -92,7 +92,7 @@ def _check_nodes(branch: InferredBranch) -> None:
     """
     site = branch.site
     for node in branch.graph.node:
-        what = f"{op_of(node) or node.op_type} {list(node.output)}"
+        what = f"{op_of(node)} {list(node.output)}"
         if first_random(site.model, [node]) is not None:
             raise Refused("random", f"{what} draws random numbers", [site.path, *node.output])
         if not branch.cannot_fail(node):
