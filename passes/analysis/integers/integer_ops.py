@@ -96,7 +96,10 @@ def _shape(read: Reading, node: NodeProto) -> Ints | None:
 
 def _size(read: Reading, node: NodeProto) -> Ints | None:
     sizes = read.shape(node.input[0])
-    return Ints(sizes, 0) if sizes is not None and len(sizes) == 1 else None
+    product: Affine | None = None if sizes is None else Affine(1)
+    for size in sizes or ():
+        product = None if product is None else _product(product, size)
+    return None if product is None or not product.fits() else Ints((product,), 0)
 
 
 def _length(read: Reading, node: NodeProto) -> Ints | None:
