@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from onnx import NodeProto, TensorProto, helper
 
@@ -20,13 +20,18 @@ _SEQUENCES = ("SequenceConstruct", "SequenceEmpty", "Split", "SplitToSequence")
 _FOLLOWED = {*FOLLOWED, *_CONDITIONS, *_SEQUENCES, "Constant", "Where"}
 _ZERO = helper.make_tensor("", TensorProto.INT64, [], [0])
 _MOST = 256
+_DEEPEST = 128  # no integer is followed further
 _MOST_LOOPS = 8
 
 
-def context_of(site: Site, names: Iterable[str] | None = None) -> tuple[NodeProto, ...]:
+def context_of(
+    site: Site,
+    names: Iterable[str] | None = None,
+    is_known: Callable[[str], bool] = lambda name: False,
+) -> tuple[NodeProto, ...]:
     """The nodes that determine the numbers, conditions and sequences that a loop reads, or only
-    those `names`."""
-    walk = _Walk(site)
+    those `names`, and the values of which `is_known` holds."""
+    walk = _Walk(site, is_known)
     for name in scoping.free_names(site.node) if names is None else names:
         walk.visit(name, 0)
     return tuple(walk.found.values())
@@ -46,8 +51,9 @@ def held_to_declared(context: Sequence[NodeProto], inputs: Collection[str]) -> s
 
 
 class _Walk:
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, is_known: Callable[[str], bool]) -> None:
         self.integers = Integers(site)
+        self.is_known = is_known
         self.found: dict[str, NodeProto] = {}
         self._seen: set[str] = set()
         self._loops = 0
@@ -55,7 +61,7 @@ class _Walk:
     def visit(self, name: str, depth: int) -> None:
         """Add the node that computes a value, after the nodes that it depends on."""
         node = self.integers.producer(name)
-        if name in self._seen or depth > _MOST or len(self.found) > _MOST:
+        if name in self._seen or depth > _DEEPEST or len(self.found) > _MOST:
             return
         if node is None:
             self._enter(name, depth)
@@ -121,4 +127,5 @@ class _Walk:
             return False
         if scoping.holds_graphs(node):
             return any(self.integers.is_made_of_others(name) for name in filter(None, node.output))
-        return op_of(node) in _FOLLOWED or has_size(node)
+        followed = op_of(node) in _FOLLOWED or has_size(node)
+        return followed or any(map(self.is_known, filter(None, node.output)))

@@ -23,11 +23,11 @@ _FARTHEST = 64
 def computed(site: Site, name: str) -> Array | None:
     """The value of `name` at a site, where it is constant or computed from constants and sizes that
     are known."""
-    return _Computed(site).value(site.scope, name)
+    return Computed(site).value(site.scope, name)
 
 
 @dataclass(frozen=True)
-class _Computed:
+class Computed:
     """The values computed so far, by scope and name."""
 
     site: Site

@@ -100,8 +100,14 @@ def _shape(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _size(read: Reading, node: NodeProto) -> Ints | None:
-    sizes = read.shape(node.input[0])
-    return Ints(sizes, 0) if sizes is not None and len(sizes) == 1 else None
+    sizes, product = read.shape(node.input[0]), Affine(1)
+    if sizes is None:
+        return None
+    for size in sizes:
+        if product.number is None and size.number is None:
+            return None
+        product = product * size
+    return Ints((product,), 0) if product.fits() else None
 
 
 def _length(read: Reading, node: NodeProto) -> Ints | None:

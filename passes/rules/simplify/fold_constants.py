@@ -7,13 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.decided import decided
 from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
+from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
+from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.scope import Key
+from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
 from passes.types.value_types import elem_type_of
+from passes.writing.author import Author
 
 #: The bytes that the outputs of a node may take, if they are larger than its inputs.
 MOST_BYTES = 1 << 16
@@ -23,8 +29,8 @@ _FLOATS = (np.float16, np.float32, np.float64)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node gives the same bits in every executor, on some constants."""
-    return bool(node.input) and may_be_exact(node)
+    """Whether a node is a Loop, or gives the same bits in every executor, on some constants."""
+    return bool(node.input) and (may_be_exact(node) or op_of(node) == "Loop")
 
 
 @register("fold-constants", considers=considers, optional=True)
@@ -56,10 +62,15 @@ def fold_constants(site: Site) -> Edit:
     its shape between iterations, whatever is declared. Of the second input of a CastLike, only the
     type must be known.
 
+    A Loop reads its trip count and its initial condition as constants, wherever it stands, if they
+    follow from constants and sizes that are known.
+
     Refuses:
     - `fails`: the node fails on its constants, and so must the new model where it runs the node
     - `too-large`: the result would take more than 64 KiB, and more than the constants do
     """
+    if op_of(site.node) == "Loop":
+        return _with_fixed_head(site)
     referring = any(attribute.ref_attr_name for attribute in site.node.attribute)
     if site.scope.outer is None or referring:
         raise NothingToDo
@@ -75,6 +86,32 @@ def fold_constants(site: Site) -> Edit:
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _all_computed(site).setdefault(site.scope.key, {}).update(named)
     return _edit(site, outputs, (*_context(site), *context))
+
+
+def _with_fixed_head(site: Site) -> Edit:
+    """A Loop whose trip count and initial condition are constants, as far as they are known.
+
+    Raises:
+        NothingToDo: they are already, or only the run tells, or the trip count is a size, which
+            rules follow.
+    """
+    count = TripCount(site, LoopForm.from_node(site.node, site.opset))
+    author = Author(site.target, site.names, site.node.name or "loop")
+    node = NodeProto()
+    context: tuple[NodeProto, ...] = ()
+    node.CopyFrom(site.node)
+    for position, name in enumerate(site.node.input[:2]):
+        follows = position == 0 and count.size.number is not None
+        if not name or follows or site.constant(name) is not None:
+            continue
+        found = decided(site, name)
+        if found is not None and found[0].size == 1:
+            node.input[position] = author.constant(found[0], name)
+            context = found[1]
+    if node.input == site.node.input:
+        raise NothingToDo
+    covered = dead_after_rewrite(site, Integers(site), (), [node])
+    return Edit((node,), tuple(author.constants), note="computed", covered=covered, context=context)
 
 
 def _inputs(site: Site) -> list[Array | None]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper, numpy_helper
 
-from passes.analysis.bodies.body_types import body_types
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.affine import Affine, Atom
 from passes.analysis.integers.integer_ops import WHOLE
@@ -16,10 +15,8 @@ from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
-from passes.ir.operators import op_of
-from passes.ir.scope import MAIN, Key, Place, Scope
-from passes.loops.form import LoopForm
-from passes.rule import Site, Slot
+from passes.ir.scope import MAIN, Scope
+from passes.rule import Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import INFERRED, Dims, dims_of, elem_type_of, tensor_type
 
@@ -125,39 +122,3 @@ def _without_inferred_symbols(known: TypeProto) -> TypeProto:
         return known
     found = (None if isinstance(dim, str) and dim.startswith(INFERRED) else dim for dim in dims)
     return tensor_type(elem_type_of(known), tuple(found))
-
-
-_KEEPING: Slot[dict[tuple[Key, int], bool]] = Slot()
-
-
-def are_shapes_proven(site: Site) -> bool:
-    """Whether the Loops around a site keep the shapes of what they carry, and declare in their
-    bodies only what follows from outside: onnxruntime accepts other sizes there."""
-    return all(_keeps_shapes(site, loop) for loop in _loops_around(site))
-
-
-def _loops_around(site: Site) -> Iterator[Place]:
-    """The Loops in whose bodies a site stands."""
-    for scope in site.scope.chain():
-        if scope.outer is not None:
-            index = int(scope.key[-2])
-            node = scope.outer.owner.node[index]
-            if op_of(node) == "Loop":
-                yield Place(node, index, scope.outer)
-
-
-def _keeps_shapes(site: Site, loop: Place) -> bool:
-    """Whether all sizes in the body of a Loop that are known hold whatever it declares."""
-    found = site.memory.once(_KEEPING, dict)
-    key = (loop.scope.key, loop.index)
-    if key not in found:
-        form = LoopForm.from_node(loop.node, site.opset)
-        outside = replace(site, place=loop)
-        types = body_types(outside, form, ())
-        ranks = all(
-            (dims := dims_of(outside.type_of(carried.initial))) is not None
-            and len(dims) == len(types.dims(carried.body_input) or ())
-            for carried in form.carried
-        )
-        found[key] = ranks and not types.changes and types.certain is None
-    return found[key]

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnx import NodeProto
 
+from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.decided import decided
+from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.simplify.inlining import inlined
@@ -17,7 +22,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("inline-if", considers=considers, optional=True)
 def inline_if(site: Site) -> Edit:
-    """Replace an If whose condition is constant by the branch that it takes.
+    """Replace an If whose condition is known by the branch that it takes.
 
     Before:
 
@@ -30,6 +35,9 @@ def inline_if(site: Site) -> Edit:
         y = Exp (t_1)
 
     Values of the branch get unique names. Outer values that it returns are copied by an Identity.
+    The condition is also known where it follows from constants and sizes, as `squeeze` exports it:
+    from sizes that are known, and from comparisons that any size decides the same way. Of sizes in
+    the body of a Loop, only those that follow from outside count, whatever the body declares.
 
     An If that is itself a condition goes, too, as TorchScript writes `c and b` and `c or b`:
 
@@ -48,8 +56,8 @@ def inline_if(site: Site) -> Edit:
     Refuses:
     - `condition-unknown`: `--target no-control-flow`: the branch is known only at run time
     """
-    value = site.constant(site.node.input[0])
-    if value is None or value.size != 1:
+    found = decided(site, site.node.input[0])
+    if found is None or found[0].size != 1:
         edit = short_circuit(site)
         if edit is not None:
             return edit
@@ -58,4 +66,7 @@ def inline_if(site: Site) -> Edit:
             what = f"the branch depends on {name!r}, which is known only at run time"
             raise Refused("condition-unknown", what, [site.path, name])
         raise NothingToDo
-    return inlined(site, "then_branch" if value.item() else "else_branch")
+    value, context = found
+    edit = inlined(site, "then_branch" if value.item() else "else_branch")
+    covered = dead_after_rewrite(site, Integers(site), (), edit.nodes)
+    return replace(edit, covered=covered, context=context)

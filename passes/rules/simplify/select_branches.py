@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
+from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.bodies.value_numbers import Numbering
 from passes.analysis.safety.randomness import first_random
 from passes.ir import scope as scoping
@@ -11,7 +12,7 @@ from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
 from passes.onnxruntime.element_types import runs
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.simplify.inferred_branch import InferredBranch, are_shapes_proven
+from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inline_if import considers
 from passes.rules.simplify.inlining import chosen, unpacked
 from passes.types.value_types import elem_type_of

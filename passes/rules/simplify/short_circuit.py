@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
+from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operator_traits import Work, traits_of
 from passes.rule import Edit, Site
-from passes.rules.simplify.inferred_branch import InferredBranch, are_shapes_proven
+from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import chosen, unpacked
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing.author import Author
