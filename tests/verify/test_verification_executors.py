@@ -106,6 +106,33 @@ class TestSemantics:
         assert found.tallies["other"].crossed > 10
         assert found.tallies["other"].compared == 0
 
+    def test_a_number_there_for_what_is_nan_before_and_after_proves_nothing(self) -> None:
+        """onnxruntime's LSTM takes NaN for a number; which it answers, the original might show."""
+
+        def nan(side: str, feeds: Feeds) -> Any:
+            x = np.asarray(feeds["x"])
+            return np.where(np.arange(x.size) == 0, np.float32(np.nan), x)
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "after" else raising(CannotRun("no kernel"))
+
+        found = verify(*before_and_after(), executors=[Pretend(nan), Pretend(answer, "other")])
+        assert found.verdict == "verified"
+        assert found.tallies["other"].crossed > 10
+        assert any("other makes numbers of NaN" in note for note in found.notes)
+
+    def test_but_a_number_for_nan_in_the_reference_is_a_mismatch(self) -> None:
+        def lost(side: str, feeds: Feeds) -> Any:
+            x = np.asarray(feeds["x"])
+            first = np.nan if side == "before" else 0.0
+            return np.where(np.arange(x.size) == 0, np.float32(first), x)
+
+        def answer(side: str, feeds: Feeds) -> Any:
+            return feeds["x"] if side == "after" else raising(CannotRun("no kernel"))
+
+        found = verify(*before_and_after(), executors=[Pretend(lost), Pretend(answer, "other")])
+        assert found.verdict == "mismatch"
+
     def test_and_a_wrong_answer_there_is_a_mismatch(self) -> None:
         def answer(side: str, feeds: Feeds) -> Any:
             return np.asarray(feeds["x"]) + 1 if side == "after" else raising(ModelFailed("no"))

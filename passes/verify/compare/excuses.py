@@ -7,7 +7,7 @@ the order of `EXCUSES`; each gets what the ones before it left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -458,12 +458,28 @@ def crossed(evidence: Evidence, applied: Ruling) -> Ruling:
         note = Note(f"{evidence.executor} {_SIZES_OF_NOTHING}", differences[0].sentence)
         trial = replace(trial, status="not run", sentence=_SIZES_OF_NOTHING)
         return replace(applied, trial=trial, notes=(*applied.notes, note))
+    if differences and evidence.reference.status == "compared":
+        kept, count = with_nan(original.outcome, original.outcome, actual)
+        if count:  # as where the original answers here: see `lost-nan`
+            applied = _noted(applied, f"{evidence.executor} makes numbers of NaN", differences)
+            measured = evidence.agreement(
+                original.outcome, kept, NEAR_ACROSS, sides, measured_in=AUTHORITY
+            )
+            differences = measured.comparison.differences
+            if not differences and measured.comparison.elements <= count:
+                trial = replace(trial, status="not run", sentence="every element is NaN")
+                return replace(applied, trial=trial)
     if differences:
         doubtful = replace(trial, status="not run", sentence=differences[0].sentence)
         return replace(applied, trial=doubtful, doubts=differences)
     found = replace(evidence, trial=trial).but_for("crossed", measured)
     assert found is not None
     return replace(applied, trial=found.trial, notes=(*applied.notes, *found.notes))
+
+
+def _noted(applied: Ruling, what: str, differences: Sequence[Difference]) -> Ruling:
+    note = Note(what, differences[0].sentence)
+    return replace(applied, notes=(*applied.notes, note))
 
 
 def _outputs(comparison: Comparison, of: Outcome) -> set[str]:
