@@ -84,7 +84,7 @@ def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
         if name == STEPS:
             yield from step_targets(scratch)
         else:
-            yield target(name)
+            yield apart(target, name)
 
 
 def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[Verdict]:

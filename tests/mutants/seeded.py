@@ -37,7 +37,7 @@ class _Finder(MetaPathFinder):
 
 def seed(module: str, source: str) -> None:
     """Let this process import `module` from `source`; it must not be imported yet."""
-    assert module not in sys.modules
+    assert module not in sys.modules, module
     sys.meta_path.insert(0, _Finder(module, str(path_of(module)), source))
 
 

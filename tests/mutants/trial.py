@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from passes.engine.schedules import SCHEDULES
 from tests.mutants.faults import Fault
 from tests.mutants.seeded import seed, traced
 from tests.mutants.targets import Target
@@ -106,6 +105,7 @@ def _outcome(target: Target, path: Path, *, verify: bool) -> Outcome:
 
     from passes import session
     from passes.choices import Verifying
+    from passes.engine.schedules import SCHEDULES
     from passes.errors import PassesError
     from passes.testing import options_of
 
