@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import onnx
@@ -13,7 +15,8 @@ from passes.verify.runtimes.comparing import Compared, compared
 from passes.verify.runtimes.executors import NoRuntime, runtime
 from tests.cli.test_checking import run
 
-GOLDEN = Path(__file__).parents[2] / "golden_models"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "golden_models"
 SUM = """
     <ir_version: 8, opset_import: ["" : 17]>
     g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
@@ -86,3 +89,16 @@ def test_check_runs_the_outcome() -> None:
     assert run("check", "rnn.onnx", "--target", "tract", "--run")[0] == NOT_PRODUCED
     _, _, errors = run("check", "rnn.onnx", "--target", "ort-web", "--run")
     assert errors == "--run: there is no executor for ort-web\n"
+
+
+def test_nothing_is_reported_over_the_network() -> None:
+    """Importing OpenVINO forks a process that sends what is used, and may outlive its parent."""
+    pytest.importorskip("openvino")
+    code = (
+        "import sys, passes.verify.runtimes.openvino\n"
+        "sys.exit('openvino_telemetry.main' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")

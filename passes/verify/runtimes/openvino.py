@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
-import openvino
 
 from passes.verify.executor import CANNOT_LOAD, CannotRun
 from passes.verify.onnxruntime.worker import Job, sentence
+
+# OpenVINO reports its imports over the network, from a forked process that may never end. It has a
+# stand-in for where the package that does so is not installed.
+sys.modules["openvino_telemetry"] = None  # type: ignore[assignment]
+import openvino  # noqa: E402
 
 _SETTINGS = {"INFERENCE_NUM_THREADS": 1, "INFERENCE_PRECISION_HINT": "f32"}
 
