@@ -257,7 +257,7 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            "select-branches",
+            *("run-in-blocks", "select-branches"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -1,0 +1,3 @@
+"""A loop with linear states runs over blocks of its iterations."""
+
+from __future__ import annotations

@@ -1,0 +1,203 @@
+"""Writes a loop as a Scan over blocks of iterations, and what is left after the last block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from onnx import TypeProto
+
+from passes.ir import scope as scoping
+from passes.loops.form import Collected, Kind, LoopForm, Scanned
+from passes.rule import Claim, Edit
+from passes.rules.recurrences.block_body import BLOCKS, BlockBody, marked
+from passes.rules.time_axis.moving import place_rows, time_first
+from passes.rules.time_axis.time_length import Length, length_of
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
+from passes.writing import spelling
+from passes.writing.author import Author
+from passes.writing.branches import Branch, Results, either
+
+_END = (1 << 63) - 1
+_ZERO_IS_A_SIZE = 14  # of Reshape, else it copies one
+
+
+@dataclass(frozen=True)
+class BlockLoop:
+    """Writes a loop; all values are known by their names in its body."""
+
+    block: BlockBody
+
+    def edit(self) -> Edit:
+        """The Edit.
+
+        Raises:
+            NotLinear: a value cannot be laid out.
+            Refused: an op has no vectorization rule.
+        """
+        body, form, site = self.block.body, self.block.body.form, self.block.body.site
+        author = Author(site.target, site.names, site.node.name or "scan")
+        length = length_of(body, author, form.scanned)
+        rows = [self._rows(author, scanned, length) for scanned in form.scanned]
+        if body.trips is None:
+            outputs = self._any_number(author, rows, length)
+        else:
+            outputs = self._fixed(author, rows, body.trips)
+        for collected in form.collected:
+            if collected.tensor:
+                rank = len(dims_of(body.rows.types[collected.body_output]) or ()) + 1
+                value, axis = outputs[collected.body_output], collected.axis
+                place_rows(
+                    author, value, axis, rank, turned=collected.reversed, output=collected.tensor
+                )
+        for carried in form.carried:
+            if carried.final:
+                author.op("Identity", outputs[carried.body_output], outputs=[carried.final])
+        return Edit(
+            tuple(author.nodes),
+            tuple(author.constants),
+            note=f"{self.block.length} iterations at once, as products of matrices; "
+            "sums of floats are regrouped",
+            exact=False,
+            context=length.context,
+            claim=Claim(body.trips or self.block.length),
+            extras=author.extras(author.nodes),
+        )
+
+    def _rows(self, author: Author, scanned: Scanned, length: Length) -> str:
+        """A scanned tensor with the iterations in their order as axis 0."""
+        value = time_first(self.block.body, author, scanned, length)
+        return spelling.reversed_rows(author, value) if scanned.reversed else value
+
+    @property
+    def _results(self) -> list[str]:
+        """The next states, and what is collected."""
+        states = [carried.body_output for carried in self.block.body.form.carried]
+        return [*states, *self.block.collected]
+
+    def _types(self) -> list[TypeProto]:
+        """The types of these after the loop."""
+        types = self.block.body.rows.types
+        states = [types[carried.body_output] for carried in self.block.body.form.carried]
+        rows = [types[name] for name in self.block.collected]
+        return [
+            *states,
+            *(tensor_type(elem_type_of(one), (None, *(dims_of(one) or ()))) for one in rows),
+        ]
+
+    def _fixed(self, author: Author, rows: Sequence[str], trips: int) -> dict[str, str]:
+        """A known number of iterations."""
+        count, rest = divmod(trips, self.block.length)
+        whole = author.ints(trips - rest)
+        found = self._blocks(author, rows, author.ints(count), whole if rest else "")
+        return self._rest(author, rows, found, whole) if rest else found
+
+    def _any_number(self, author: Author, rows: Sequence[str], length: Length) -> dict[str, str]:
+        """A number of iterations that is known at run time; no Scan is to run over nothing."""
+        carried = self.block.body.form.carried
+        size = author.ints(self.block.length)
+        initial = {one.body_output: one.initial for one in carried}
+
+        def one_by_one(inner: Author) -> Results:
+            found = self._one_by_one(inner, rows, initial)
+            return Results([found[name] for name in self._results])
+
+        def in_blocks(inner: Author) -> Results:
+            count = inner.op("Div", length.size, size)
+            whole = inner.op("Mul", count, size)
+            found = self._blocks(inner, rows, count, whole)
+            left = inner.op("Less", whole, length.size)
+            results = [inner.fresh(name) for name in self._results]
+
+            def with_rest(last: Author) -> Results:
+                rest = self._rest(last, rows, found, whole)
+                return Results([rest[name] for name in self._results])
+
+            def without(last: Author) -> Results:
+                return Results([last.op("Identity", found[name]) for name in self._results])
+
+            branches = {
+                "then_branch": Branch("rest", with_rest),
+                "else_branch": Branch("no_rest", without),
+            }
+            either(inner, spelling.squeeze(inner, left, 0), branches, results, self._types())
+            return Results(results)
+
+        enough = author.op("Not", author.op("Less", length.size, size))
+        results = [author.fresh(name) for name in self._results]
+        branches = {
+            "then_branch": Branch("in_blocks", in_blocks),
+            "else_branch": Branch("one_by_one", one_by_one),
+        }
+        either(author, spelling.squeeze(author, enough, 0), branches, results, self._types())
+        return dict(zip(self._results, results, strict=True))
+
+    def _blocks(
+        self, author: Author, rows: Sequence[str], count: str, whole: str
+    ) -> dict[str, str]:
+        """The Scan over `count` blocks, of the first `whole` iterations, of all where that is "";
+        both are int64 [1]."""
+        form, size = self.block.body.form, author.ints(self.block.length)
+        read = []
+        for value in rows:
+            if whole:
+                value = author.op("Slice", value, author.ints(0), whole, author.ints(0))
+            tail = spelling.rest_of_shape(author, value, 1)
+            shape = author.op("Concat", count, size, tail, axis=0)
+            read.append(self._reshaped(author, value, shape))
+        block = self.block.graph(author)
+        states, outputs = len(form.carried), scoping.output_names(block)
+        carried = [
+            replace(one, body_output=name, final=author.fresh(f"{one.body_output}/last"))
+            for one, name in zip(form.carried, outputs[:states], strict=True)
+        ]
+        collected = [Collected(name, author.fresh(f"{name}/blocks")) for name in outputs[states:]]
+        scanned = [
+            Scanned(value, one.body_input) for value, one in zip(read, form.scanned, strict=True)
+        ]
+        loop = LoopForm(Kind.SCAN, block, tuple(carried), tuple(scanned), tuple(collected))
+        author.adopt([marked(loop, BLOCKS)])
+        found = {old.body_output: new.final for old, new in zip(form.carried, carried, strict=True)}
+        total = author.op("Mul", count, size)
+        for name, blocks in zip(self.block.collected, collected, strict=True):
+            tail = spelling.rest_of_shape(author, blocks.tensor, 2)
+            shape = author.op("Concat", total, tail, axis=0)
+            found[name] = self._reshaped(author, blocks.tensor, shape)
+        return found
+
+    def _reshaped(self, author: Author, value: str, shape: str) -> str:
+        """A value in another shape, some of whose sizes may be 0."""
+        if author.opset < _ZERO_IS_A_SIZE:
+            return author.op("Reshape", value, shape)
+        return author.op("Reshape", value, shape, allowzero=1)
+
+    def _rest(
+        self, author: Author, rows: Sequence[str], found: Mapping[str, str], start: str
+    ) -> dict[str, str]:
+        """The iterations from `start` on, one by one; what the loop returns then."""
+        rest = [
+            author.op("Slice", value, start, author.ints(_END), author.ints(0)) for value in rows
+        ]
+        added = self._one_by_one(author, rest, found)
+        for name in self.block.collected:
+            added[name] = author.op("Concat", found[name], added[name], axis=0)
+        return added
+
+    def _one_by_one(
+        self, author: Author, rows: Sequence[str], states: Mapping[str, str]
+    ) -> dict[str, str]:
+        """The loop as it was, from these states on."""
+        form = self.block.body.form
+        scanned = [
+            Scanned(value, one.body_input) for value, one in zip(rows, form.scanned, strict=True)
+        ]
+        carried = [
+            replace(one, initial=states[one.body_output], final=author.fresh("last"))
+            for one in form.carried
+        ]
+        collected = [Collected(name, author.fresh(f"{name}/rows")) for name in self.block.collected]
+        author.adopt([self.block.one_by_one(carried, scanned, collected)])
+        return {
+            **{one.body_output: one.final for one in carried},
+            **{one.body_output: one.tensor for one in collected},
+        }

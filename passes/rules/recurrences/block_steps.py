@@ -1,0 +1,192 @@
+"""Writes the iterations of a block for one state, as products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+import numpy as np
+
+from passes.ir.operators import op_of
+from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
+from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.layout import TIME, Writer
+from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
+from passes.writing.author import Author
+
+#: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
+_LEAST_LOG = -1e4
+_MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
+
+
+@dataclass(frozen=True)
+class BlockSteps:
+    """The `length` iterations of a block for one state, of the type `dtype`."""
+
+    form: MatrixForm
+    writer: Writer
+    decay: Decay
+
+    def write(self) -> dict[str, str]:
+        """Write them; for the next state and what is read of it, the names of what was written."""
+        form, decay = self.form, self.decay
+        carried = form.state.carried
+        start = decay.start(self._state(carried.body_input))
+        added = self._added(start)
+        written = {carried.body_output: self._as_carried(decay.end(start, added))}
+        for out in form.outputs:
+            written[out.read.name] = self._output(out, start, added)
+        return written
+
+    @property
+    def author(self) -> Author:
+        return self.writer.author
+
+    def _state(self, name: str) -> str:
+        order = [*self.form.around, self.form.along, self._column]
+        return self.writer.moved(name, self.form.state.at, order)
+
+    @property
+    def _column(self) -> int:
+        return self.form.columns or ONE
+
+    def _row(self, term: Term) -> str:
+        return self.writer.placed(term, [*self.form.around, TIME, self.form.along])
+
+    def _columns(self, term: Term) -> str:
+        """A column, [around.., C, columns]; 1 without factors."""
+        order = [*self.form.around, TIME, self._column]
+        if not term.factors:
+            sign = -1 if term.negative else 1
+            return self.decay.constant(np.full((1,) * len(order), sign), "sign")
+        return self.writer.placed(term, order)
+
+    def _times(self, value: str, column: Term) -> str:
+        """A value times a column."""
+        if not column.factors:
+            return self.author.op("Neg", value) if column.negative else value
+        return self.author.op("Mul", value, self._columns(column))
+
+    def _added(self, start: str) -> list[tuple[str, str]]:
+        """The rows and columns that the iterations add to the state."""
+        form, decay, author = self.form, self.decay, self.author
+        added = [(update.row, self._columns(update.column)) for update in form.updates]
+        if form.correction is None:
+            return [(self._row(row), column) for row, column in added]
+        left, read = form.correction
+        reading, correcting = self._row(read.row), self._row(left)
+        seen = self._of_state(reading, start, before=True)
+        same = [column for row, column in added if {*row.factors} == {*left.factors}]
+        others = [
+            (self._row(row), column) for row, column in added if {*row.factors} != {*left.factors}
+        ]
+        for row, column in others:
+            pairs = decay.pair(reading, row, before=True)
+            seen = author.op("Add", seen, author.op("MatMul", pairs, column))
+        # what iterations add depends on what the ones before have added: (I + L) x = b
+        corrected = self._times(seen, read.column)
+        total = reduce(lambda one, other: author.op("Add", one, other), same) if same else ""
+        right = author.op("Sub", total, corrected) if total else author.op("Neg", corrected)
+        lower = decay.pair(reading, correcting, before=True)
+        lower = self._times(lower, read.column)
+        return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
+
+    def _inverse(self, lower: str) -> str:
+        """The inverse of I + L, where L is strictly lower triangular: by blocks, doubled.
+
+        The Neumann product is catastrophic where rows are alike.
+        """
+        author, size = self.author, self.decay.length
+        places = np.arange(size)
+
+        def masked(block: int) -> str:
+            above, left = places[:, None] // block, places[None, :] // block
+            halves = (above // 2 == left // 2) & (above % 2 == 1) & (left % 2 == 0)
+            return author.op("Mul", lower, self.decay.constant(halves, "halves"))
+
+        inverse = author.op("Sub", self.decay.constant(np.eye(size), "identity"), masked(1))
+        block = 2
+        while block < size:
+            product = author.op("MatMul", author.op("MatMul", inverse, masked(block)), inverse)
+            inverse = author.op("Sub", inverse, product)
+            block *= 2
+        return inverse
+
+    def _of_state(self, row: str, start: str, *, before: bool) -> str:
+        return self.author.op("MatMul", self.decay.row_of_state(row, before=before), start)
+
+    def _output(self, out: Output, start: str, added: Sequence[tuple[str, str]]) -> str:
+        parts = []
+        for product, before in out.products:
+            row = self._row(product.row)
+            value = self._of_state(row, start, before=before)
+            for other, column in added:
+                pairs = self.decay.pair(row, other, before=before)
+                value = self.author.op("Add", value, self.author.op("MatMul", pairs, column))
+            parts.append(self._times(value, product.column))
+        parts += [self._other(product, index) for product, index in out.others]
+        total = reduce(lambda one, other: self.author.op("Add", one, other), parts)
+        return self._as_read(total, out.read.order)
+
+    def _other(self, product: Product, index: int) -> str:
+        """A product that has nothing of the state."""
+        if not product.row.factors:
+            return self._columns(product.column)
+        row = self.writer.placed(product.row, [*self.form.around, TIME, index])
+        if index:
+            row = self._summed(row)
+        return self._times(row, product.column)
+
+    def _summed(self, value: str) -> str:
+        author = self.author
+        return author.op("ReduceSum", value, author.ints(-1), keepdims=1)
+
+    def _as_carried(self, value: str) -> str:
+        order = [*self.form.around, self.form.along, self._column]
+        return self.writer.moved(value, tuple(order), self.form.state.at)
+
+    def _as_read(self, value: str, order: Sequence[int]) -> str:
+        own = (*self.form.around, TIME, self._column)
+        return self.writer.moved(value, own, [TIME, *order])
+
+
+def decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay) -> Decay:
+    """The decay of a state, from its logs."""
+    if not form.decays:
+        return plain
+    author = writer.author
+    order = [*form.around, TIME, *([form.along] if form.decays_by_row else [])]
+    terms = form.state.decays
+    if len(terms) == 1 and not terms[0].negative:
+        logs = [_log(notation, writer, factor, order) for factor in terms[0].factors]
+        total = reduce(lambda one, other: author.op("Add", one, other), logs)
+    else:
+        one = plain.constant(np.ones(()), "one")
+        parts = [
+            writer.placed(term, order) if term.factors else author.op("Identity", one)
+            for term in terms
+        ]
+        total = author.op("Log", reduce(lambda one, other: author.op("Add", one, other), parts))
+    total = author.op("Max", total, plain.constant(np.array(_LEAST_LOG), "least"))
+    if form.decays_by_row:
+        return DecayOfRows.of(plain, total)
+    return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total)
+
+
+def _log(notation: Notation, writer: Writer, factor: Factor, order: Sequence[int]) -> str:
+    """The log of a factor; of an Exp, what it was computed of."""
+    author, plain = writer.author, replace(factor, inverse=False)
+    node = notation.index.producers.get(plain.name)
+    while node is not None and op_of(node) in _MOVES:
+        try:
+            (term,) = notation.step(plain)
+        except NotLinear:
+            break
+        (plain,) = term.factors
+        node = notation.index.producers.get(plain.name)
+    if node is not None and op_of(node) == "Exp":
+        log = writer.factor(replace(plain, name=node.input[0]), order)
+    else:
+        log = author.op("Log", writer.factor(replace(factor, inverse=False), order))
+    return author.op("Neg", log) if factor.inverse else log

@@ -1,0 +1,217 @@
+"""Finds carried values whose next value is linear in themselves, and what is read of them.
+
+S' = a * S - w (p . S) + u v: the decay `a` multiplies element by element, `w` and `p` correct the
+state along one axis (delta rule), `u v` are products that no state feeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from passes.ir import scope as scoping
+from passes.loops.form import Carried
+from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
+from passes.rules.time_axis.time_body import TimeBody
+from passes.types.value_types import dims_of
+
+
+@dataclass(frozen=True)
+class Correction:
+    """- left (right . S): both have the index `along` of the state's axis."""
+
+    left: Term
+    right: Term
+    along: int
+
+
+@dataclass(frozen=True)
+class Read:
+    """A value that sums over the axis `along` of the state.
+
+    `order` are the state's indices of its axes, `ONE` for an axis of size 1. Each of `terms` is
+    multiplied by the state, `before` its update or after it; `others` by nothing.
+    """
+
+    name: str
+    order: At
+    along: int
+    terms: tuple[tuple[Term, bool], ...]
+    others: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class LinearState:
+    """A carried value that is linear in itself, its axes indexed by `at`.
+
+    `decays` are added up to what multiplies it; none: it is not kept. `updates` are products, one
+    added to it each.
+    """
+
+    carried: Carried
+    at: At
+    decays: tuple[Term, ...]
+    corrections: tuple[Correction, ...]
+    updates: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class StateFinder:
+    """Finds linear states in a body; `unsolved` are the states that nothing may depend on."""
+
+    body: TimeBody
+    notation: Notation
+    unsolved: frozenset[str]
+
+    @classmethod
+    def of(cls, body: TimeBody, unsolved: Collection[str]) -> StateFinder:
+        """A finder for a body."""
+
+        def dims(name: str) -> tuple[int | str | None, ...] | None:
+            return dims_of(body.rows.types.get(name) or body.site.type_of(name))
+
+        notation = Notation(body.index, dims, body.rows.constants.get)
+        return cls(body, notation, frozenset(unsolved))
+
+    @cached_property
+    def dependent(self) -> frozenset[str]:
+        """The values that depend on an unsolved state."""
+        found = set(self.unsolved)
+        for node in self.body.nodes:
+            if not found.isdisjoint(scoping.free_names(node)):
+                found.update(node.output)
+        return frozenset(found)
+
+    def state(self, carried: Carried) -> LinearState:
+        """A carried value as a linear state, not yet with what reads it.
+
+        Raises:
+            NotLinear: it is none.
+        """
+        name = carried.body_input
+        at = self.notation.everywhere(name)
+        decays, corrections, updates = list[Term](), list[Correction](), list[Term]()
+        for term in self._read(Factor(carried.body_output, at), {name}):
+            own = [factor for factor in term.factors if factor.name in self.unsolved]
+            if not own:
+                updates.append(term)
+                continue
+            (state,) = own if len(own) == 1 else (None,)
+            if state is None or state.name != name or state.inverse:
+                raise NotLinear
+            rest = term.without(state)
+            if state.at == at and not rest.sums:
+                decays.append(rest)
+            else:
+                corrections.append(_correction(rest, state.at, at))
+        return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
+
+    def _read(self, factor: Factor, leaves: Collection[str]) -> list[Term]:
+        """A value as a sum of products of what no state feeds, and states."""
+
+        def goes_on(one: Factor) -> bool:
+            return one.name in self.dependent and one.name not in leaves
+
+        return self.notation.read(factor, goes_on)
+
+    def reads(self, state: LinearState) -> tuple[dict[str, Read], set[str]]:
+        """What sums over an axis of a state, and the values that have the whole state in them."""
+        before, after = state.carried.body_input, self._own(state.carried.body_output)
+        whole, found = {before, after, state.carried.body_output}, dict[str, Read]()
+        for node in self.body.nodes:
+            if whole.isdisjoint(scoping.free_names(node)):
+                continue
+            name = node.output[0]
+            try:
+                read = self._sums(state, name, before, after)
+            except NotLinear:
+                read = None
+            if read is None:
+                whole.update(node.output)
+            else:
+                found[name] = read
+        return found, whole
+
+    def _own(self, name: str) -> str:
+        """The value that a node other than Identity computes."""
+        return self.body.index.source(name)
+
+    def _sums(self, state: LinearState, name: str, before: str, after: str) -> Read | None:
+        """The value as a Read; None where it has the whole state in it.
+
+        Raises:
+            NotLinear: it is not linear in the state.
+        """
+        at = self.notation.everywhere(name)
+        found, others = list[tuple[Term, bool, dict[int, int]]](), list[Term]()
+        for term in self._read(Factor(name, at), {before, after}):
+            own = [factor for factor in term.factors if factor.name in (before, after)]
+            if not own:
+                others.append(term)
+                continue
+            if len(own) > 1 or own[0].inverse:
+                raise NotLinear
+            (factor,) = own
+            if len({*factor.at} - {ONE}) < len(factor.at) - factor.at.count(ONE):
+                raise NotLinear
+            mapping = dict(zip(factor.at, state.at, strict=True))
+            found.append((term.without(factor), factor.name == before, mapping))
+        along = [_along(term, mapping) for term, _, mapping in found]
+        if set(along) == {None}:
+            return None
+        first, *same = set(along)
+        mapping = {old: new for *_, known in found for old, new in known.items()}
+        if (
+            first is None
+            or same
+            or any(mapping[old] != new for *_, k in found for old, new in k.items())
+        ):
+            raise NotLinear
+        return Read(
+            name,
+            tuple(mapping.get(index, index) for index in at),
+            first,
+            tuple((renamed(term, mapping, first), is_before) for term, is_before, _ in found),
+            tuple(renamed(term, mapping) for term in others),
+        )
+
+
+def _along(term: Term, mapping: dict[int, int]) -> int | None:
+    """The index of the state's axis that a term sums over; None where it sums over none.
+
+    Raises:
+        NotLinear: it sums over several.
+    """
+    summed = [new for old, new in mapping.items() if old in term.sums]
+    if len(summed) > 1:
+        raise NotLinear
+    return summed[0] if summed else None
+
+
+def _correction(rest: Term, state: At, at: At) -> Correction:
+    """A product with the state along one axis, taken apart.
+
+    Raises:
+        NotLinear: it is none of one vector with another.
+    """
+    moved = [(own, index) for own, index in zip(state, at, strict=True) if own != index]
+    if len(moved) != 1 or rest.sums != {moved[0][0]}:
+        raise NotLinear
+    summed, index = moved[0]
+    left = tuple(factor for factor in rest.factors if index in factor.at)
+    right = tuple(factor for factor in rest.factors if index not in factor.at)
+    if any(summed in factor.at for factor in left):
+        raise NotLinear
+    read = renamed(Term(right, negative=not rest.negative), {summed: index})
+    return Correction(Term(left), read, index)
+
+
+def renamed(term: Term, mapping: dict[int, int], summed: int = ONE) -> Term:
+    """A term with other indices, no longer summed over `summed`."""
+    factors = tuple(
+        replace(factor, at=tuple(mapping.get(index, index) for index in factor.at))
+        for factor in term.factors
+    )
+    sums = frozenset(mapping.get(index, index) for index in term.sums) - {summed}
+    return Term(factors, sums, term.negative)

@@ -1,0 +1,164 @@
+"""A linear state as a matrix whose rows are read, and what is multiplied with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear, Term
+from passes.rules.recurrences.linear_states import LinearState, Read
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product of a row, which has the index `along`, with a column, which may have `columns`."""
+
+    row: Term
+    column: Term
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is read of a state: rows times the state, `before` its update or after it, times
+    columns; and products of other values."""
+
+    read: Read
+    products: tuple[tuple[Product, bool], ...]
+    others: tuple[tuple[Product, int], ...]
+
+
+@dataclass(frozen=True)
+class MatrixForm:
+    """A linear state as a matrix [around.., along, columns], updated by rows times columns.
+
+    These are indices of its axes; `columns` is None for a state that is a vector. `correction`:
+    the row that is multiplied with what the other row, times the column, reads of the state.
+    """
+
+    state: LinearState
+    along: int
+    columns: int | None
+    around: tuple[int, ...]
+    updates: tuple[Product, ...]
+    correction: tuple[Term, Product] | None
+    outputs: tuple[Output, ...]
+
+    @classmethod
+    def of(cls, notation: Notation, state: LinearState, reads: Sequence[Read]) -> MatrixForm:
+        """The form of a state that is read only along one axis.
+
+        Raises:
+            NotLinear: there is none.
+        """
+        along = {*(read.along for read in reads), *(one.along for one in state.corrections)}
+        if len(along) != 1 or not state.decays or len(state.corrections) > 1:
+            raise NotLinear
+        (row,) = along
+        rows = [
+            *(part for one in state.corrections for part in (one.left, one.right)),
+            *(term for read in reads for term, _ in read.terms),
+        ]
+        used = {index for term in rows for index in _rows_of(term, row)}
+        used |= {index for term in state.decays for index in term.indices}
+        free = [index for index in state.at if index and index != row and index not in used]
+        columns = free[-1] if free else None
+
+        def apart(term: Term, index: int = row) -> tuple[Product, ...]:
+            return _taken_apart(notation, term, index, columns)
+
+        correction = None
+        for one in state.corrections:
+            (read,) = apart(one.right)
+            correction = one.left, read
+        return cls(
+            state,
+            row,
+            columns,
+            tuple(index for index in state.at if index and index not in (row, columns)),
+            tuple(product for term in state.updates for product in apart(term)),
+            correction,
+            tuple(
+                Output(
+                    read,
+                    tuple(
+                        (product, before) for term, before in read.terms for product in apart(term)
+                    ),
+                    tuple(
+                        (product, index)
+                        for term in read.others
+                        for index in [_only(term)]
+                        for product in apart(term, index)
+                    ),
+                )
+                for read in reads
+            ),
+        )
+
+    @property
+    def factors(self) -> list[Factor]:
+        """The factors of its products, decays apart, each once."""
+        products = [
+            *self.updates,
+            *(product for out in self.outputs for product, _ in (*out.products, *out.others)),
+        ]
+        terms = [part for product in products for part in (product.row, product.column)]
+        if self.correction is not None:
+            row, read = self.correction
+            terms += [row, read.row, read.column]
+        return list(dict.fromkeys(factor for term in terms for factor in term.factors))
+
+    @property
+    def reads_before(self) -> bool:
+        """Whether the state is read before its update."""
+        reads = (before for out in self.outputs for _, before in out.products)
+        return self.correction is not None or any(reads)
+
+    @property
+    def decays(self) -> bool:
+        """Whether the state decays."""
+        return self.state.decays != (Term(),)
+
+    @property
+    def decays_by_row(self) -> bool:
+        """Whether each row of the state has a decay of its own."""
+        return any(self.along in term.indices for term in self.state.decays)
+
+
+def _rows_of(term: Term, along: int) -> set[int]:
+    """The indices of factors that have the index `along`."""
+    return {index for factor in term.factors if along in factor.at for index in factor.at}
+
+
+def _only(term: Term) -> int:
+    """The one index that a product sums over; `ONE` for none.
+
+    Raises:
+        NotLinear: there are several.
+    """
+    if len(term.sums) > 1:
+        raise NotLinear
+    return next(iter(term.sums), 0)
+
+
+def _taken_apart(
+    notation: Notation, term: Term, along: int, columns: int | None
+) -> tuple[Product, ...]:
+    """A product, of whose factors some may have both axes, as one of rows with columns.
+
+    Raises:
+        NotLinear: a factor has both, and is no such product.
+    """
+
+    def has_both(factor: Factor) -> bool:
+        return along in factor.at and columns in factor.at
+
+    found = []
+    for one in notation.read_term(term, has_both):
+        if one.sums - {along}:
+            raise NotLinear
+        row = tuple(factor for factor in one.factors if along and along in factor.at)
+        column = tuple(factor for factor in one.factors if factor not in row)
+        if along and not row:
+            raise NotLinear
+        found.append(Product(Term(row), Term(column, negative=one.negative)))
+    return tuple(found)
