@@ -201,7 +201,7 @@ _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
 _APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
-_FORMS = Phase("choose forms", ("recognize-cell", "regroup-sum"))
+_FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
@@ -280,6 +280,7 @@ _ORDER = (
     ("prune-loop", "recognize-cell"),
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
+    ("run-in-blocks", "batch-inputs"),
     ("recognize-cell", "regroup-sum"),
     ("regroup-sum", "batch-inputs"),
     ("regroup-sum", "hoist-invariants"),

@@ -13,6 +13,16 @@ from passes.ir.repeated import replace_all
 
 #: The metadata key that says which iteration a node was written for.
 ITERATION_KEY = "passes.iteration"
+#: Its values for a loop over blocks of iterations, and one over those that blocks leave to it.
+BLOCKS, ONE_BY_ONE = "blocks", "one by one"
+
+
+def runs_in_blocks(node: NodeProto) -> bool:
+    """Whether a loop was written to run over blocks, or over what these leave to it."""
+    return any(
+        entry.key == ITERATION_KEY and entry.value in (BLOCKS, ONE_BY_ONE)
+        for entry in node.metadata_props
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ RULES = {
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
     "regroup-sum": "regroup-sum",
+    "run-in-blocks": "run-in-blocks",
     "prune-loop": "simplify",
     "prune-if": "simplify",
     "inline-if": "simplify",

@@ -30,10 +30,8 @@ from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
-from passes.writing.draft import ITERATION_KEY
+from passes.writing.draft import ITERATION_KEY, ONE_BY_ONE
 
-#: Marks a loop over blocks, and one over iterations that blocks leave to it.
-BLOCKS, ONE_BY_ONE = "blocks", "one by one"
 #: The sum of the squares of all factors is less: products of a few of them do not overflow.
 _LARGEST = 1e20
 #: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.

@@ -10,13 +10,14 @@ from onnx import TypeProto
 from passes.ir import scope as scoping
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit
-from passes.rules.recurrences.block_body import BLOCKS, BlockBody, marked
+from passes.rules.recurrences.block_body import BlockBody, marked
 from passes.rules.time_axis.moving import place_rows, time_first
 from passes.rules.time_axis.time_length import Length, length_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
+from passes.writing.draft import BLOCKS
 
 _END = (1 << 63) - 1
 _ZERO_IS_A_SIZE = 14  # of Reshape, else it copies one

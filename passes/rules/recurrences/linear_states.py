@@ -107,6 +107,14 @@ class StateFinder:
                 corrections.append(_correction(rest, state.at, at))
         return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
 
+    def is_linear(self, carried: Carried) -> bool:
+        """Whether a carried value decays and is added to, and is not merely added to."""
+        try:
+            state = self.state(carried)
+        except NotLinear:
+            return False
+        return bool(state.decays and state.updates)
+
     def _read(self, factor: Factor, leaves: Collection[str]) -> list[Term]:
         """A value as a sum of products of what no state feeds, and states."""
 

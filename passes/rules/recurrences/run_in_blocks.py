@@ -7,7 +7,7 @@ from onnx import NodeProto
 from passes.ir.operators import op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.recurrences.block_body import BLOCKS, ONE_BY_ONE, BlockBody
+from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.linear_states import Read, StateFinder
@@ -16,7 +16,7 @@ from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
 
 #: Iterations in a block, and where a product corrects the state.
-_LENGTH, _LENGTH_CORRECTED = 32, 16
+_LENGTH, _LENGTH_CORRECTED = 32, 32
 #: A loop of fewer iterations, and a state of fewer elements on an axis, gain nothing.
 _FEWEST, _NARROWEST = 16, 8
 
@@ -61,10 +61,10 @@ def run_in_blocks(site: Site) -> Edit:
     - `not-worth-it`: the states are small, or the loop runs only a few iterations
     - `no-rule`: an op of the body has no vectorization rule
     """
-    if any(entry.value in (BLOCKS, ONE_BY_ONE) for entry in site.node.metadata_props):
-        raise NothingToDo
     body = TimeBody.of(site)
     finder = StateFinder.of(body, [carried.body_input for carried in body.form.carried])
+    if not any(map(finder.is_linear, body.form.carried)):
+        raise NothingToDo
     try:
         forms = _forms(body, finder)
     except NotLinear:

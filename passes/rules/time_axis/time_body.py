@@ -18,11 +18,12 @@ from passes.ir.names import Names
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned
-from passes.rule import Refused, Site
+from passes.rule import NothingToDo, Refused, Site
 from passes.rules.simplify.guarded_by_if import is_guarded_by_if, least_size
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 from passes.writing.author import Author
+from passes.writing.draft import runs_in_blocks
 
 #: The vectorization rules support ops as they are from this opset on.
 OLDEST = 13
@@ -52,7 +53,10 @@ class TimeBody:
 
         Raises:
             Refused: `opset-too-old` before opset 13.
+            NothingToDo: `run-in-blocks` wrote the loop.
         """
+        if runs_in_blocks(site.node):
+            raise NothingToDo
         if site.opset < OLDEST:
             raise Refused(
                 "opset-too-old",
