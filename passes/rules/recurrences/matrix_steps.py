@@ -20,19 +20,26 @@ from passes.writing.author import Author
 _MOST_WAY = 6.0
 #: The log of a decay, which then grows.
 _MOST_GROWTH = 0.5
+#: The part of a row of the state that a correction may take away.
+_MOST_CORRECTED = 2.1
 #: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
 _LEAST_LOG = -1e4
 _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 
 @dataclass(frozen=True)
-class BlockSteps:
-    """The iterations of a block for one state, which is `start` before them."""
+class MatrixSteps:
+    """The iterations of a block for one state, which is `start` before them.
+
+    `correcting` and `reading` are the rows of a correction.
+    """
 
     form: MatrixForm
     writer: Writer
     decay: Decay
     start: str
+    correcting: str = ""
+    reading: str = ""
 
     def write(self) -> tuple[str, dict[str, str]]:
         """Write them; the state after the block, and what is read of it, by name."""
@@ -87,7 +94,7 @@ class BlockSteps:
         if form.correction is None:
             return [(self._row(row), column) for row, column in added]
         left, read = form.correction
-        reading, correcting = self._row(read.row), self._row(left)
+        reading, correcting = self.reading, self.correcting
         seen = self._of_state(reading, start, before=True)
         same = [column for row, column in added if {*row.factors} == {*left.factors}]
         others = [
@@ -103,6 +110,25 @@ class BlockSteps:
         lower = decay.pair(reading, correcting, before=True)
         lower = self._times(lower, read.column)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
+
+    def with_correction(self, left: Term, read: Product) -> MatrixSteps:
+        """With the rows of a correction."""
+        return replace(self, correcting=self._row(left), reading=self._row(read.row))
+
+    def converges(self, read: Product) -> str:
+        """Whether corrections do not grow from iteration to iteration: by no row of the state is
+        more than twice of it taken away, with room for rounding."""
+        author = self.author
+        squares = [
+            author.op("ReduceSum", author.op("Mul", row, row), author.ints(-1), keepdims=1)
+            for row in (self.correcting, self.reading)
+        ]
+        total = author.op("Mul", *squares)
+        if read.column.factors:
+            column = self._columns(read.column)
+            total = author.op("Mul", total, author.op("Mul", column, column))
+        most = author.op("ReduceMax", total, keepdims=0)
+        return author.op("Less", most, self.decay.constant(np.array(_MOST_CORRECTED**2), "most"))
 
     def _inverse(self, lower: str) -> str:
         """The inverse of I + L, where L is strictly lower triangular: by blocks, doubled.
@@ -167,13 +193,17 @@ def prepared(
     form: MatrixForm, notation: Notation, writer: Writer, plain: Decay, start: str
 ) -> Prepared:
     """The iterations of a block from a state `start` on."""
-    decay = _decay_of(form, notation, writer, plain)
+    steps = MatrixSteps(form, writer, _decay_of(form, notation, writer, plain), start)
+    checks = _checks(form, steps.decay, start)
+    if form.correction is not None:
+        steps = steps.with_correction(*form.correction)
+        checks.append(steps.converges(form.correction[1]))
 
     def write(author: Author) -> tuple[str, dict[str, str]]:
-        inner = replace(writer, author=author)
-        return BlockSteps(form, inner, replace(decay, author=author), start).write()
+        inner, decay = replace(writer, author=author), replace(steps.decay, author=author)
+        return replace(steps, writer=inner, decay=decay).write()
 
-    return Prepared(_checks(form, decay, start), write)
+    return Prepared(checks, write)
 
 
 def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
@@ -214,7 +244,10 @@ def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay
             for term in terms
         ]
         total = author.op("Log", reduce(lambda one, other: author.op("Add", one, other), parts))
-    total = author.op("Max", total, plain.constant(np.array(_LEAST_LOG), "least"))
+    shape = (plain.length, 1) if form.decays_by_row else (plain.length,)
+    varies = any(writer.carries(factor.name) for term in terms for factor in term.factors)
+    least = np.full(() if varies else shape, _LEAST_LOG)
+    total = author.op("Max", total, plain.constant(least, "least"))
     if form.decays_by_row:
         return DecayOfRows.of(plain, total)
     return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total)

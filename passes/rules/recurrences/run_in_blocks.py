@@ -6,12 +6,14 @@ from onnx import NodeProto
 
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import has_linear_state, stages
 from passes.rules.time_axis.time_body import TimeBody
+from passes.types.value_types import elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -63,7 +65,9 @@ def run_in_blocks(site: Site) -> Edit:
         sentence = "a state is not linear in itself, or its factors depend on a state"
         raise Refused("not-linear", sentence, [site.path]) from None
     length = block_length(body, found)
-    if not site.options.allow_reassociation:
+    types = (body.rows.types[carried.body_input] for carried in body.form.carried)
+    rounds = not FLOATS.isdisjoint(map(elem_type_of, types))
+    if rounds and not site.options.allow_reassociation:
         raise Refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
@@ -71,11 +75,9 @@ def run_in_blocks(site: Site) -> Edit:
             [site.path],
         )
     try:
-        return BlockLoop(BlockBody(body, found, length)).edit()
+        return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
         raise Refused("not-linear", sentence, [site.path]) from None
     except Refused as reason:
-        if reason.code not in ("unknown-rank", "unknown-type", "no-batching-rule"):
-            raise
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
