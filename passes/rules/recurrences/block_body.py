@@ -214,11 +214,11 @@ class BlockBody:
     ) -> Prepared:
         name = form.state.carried.body_input
         kind = elem_type_of(self.body.rows.types[name])
+        notation = stage.finder.notation
         if isinstance(form, ElementForm):
-            return element_steps.prepared(form, writer, self.length, kind, starts[name])
+            return element_steps.prepared(form, notation, writer, self.length, kind, starts[name])
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
         plain = Decay(writer.author, self.length, len(form.around) + 2, dtype)
-        notation = stage.finder.notation
         return matrix_steps.prepared(form, notation, writer, plain, starts[name])
 
 

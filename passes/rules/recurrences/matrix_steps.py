@@ -14,6 +14,7 @@ from passes.rules.recurrences.in_range import Prepared, is_finite, square
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
+from passes.rules.recurrences.rows import Rows
 from passes.writing.author import Author
 
 #: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.
@@ -61,59 +62,35 @@ class MatrixSteps:
     def _column(self) -> int:
         return self.form.columns or ONE
 
-    def _row(self, term: Term) -> str:
-        """A row of each iteration, [around.., C, along]."""
-        return self._of_iterations(term, self.form.along)
-
-    def _columns(self, term: Term) -> str:
-        """A column of each iteration, [around.., C, columns]; 1 without factors."""
-        return self._of_iterations(term, self._column)
-
-    def _of_iterations(self, term: Term, last: int) -> str:
-        """A product, [around.., C, last], also where it is the same in each iteration."""
-        order = [*self.form.around, TIME, last]
-        if any(self.writer.carries(factor.name) for factor in term.factors):
-            return self.writer.placed(term, order)
-        shape = (*(1 for _ in self.form.around), self.decay.length, 1)
-        ones = self.decay.constant(np.full(shape, -1 if term.negative else 1), "sign")
-        if not term.factors:
-            return ones
-        same = self.writer.placed(replace(term, negative=False), order)
-        return self.author.op("Mul", same, ones)
-
-    def _times(self, value: str, column: Term) -> str:
-        """A value times a column."""
-        if not column.factors:
-            return self.author.op("Neg", value) if column.negative else value
-        return self.author.op("Mul", value, self._columns(column))
-
     def _added(self, start: str) -> list[tuple[str, str]]:
         """The rows and columns that the iterations add to the state."""
         form, decay, author = self.form, self.decay, self.author
-        added = [(update.row, self._columns(update.column)) for update in form.updates]
+        added = [(update.row, self.rows.column(update.column)) for update in form.updates]
         if form.correction is None:
-            return [(self._row(row), column) for row, column in added]
+            return [(self.rows.row(row), column) for row, column in added]
         left, read = form.correction
         reading, correcting = self.reading, self.correcting
         seen = self._of_state(reading, start, before=True)
         same = [column for row, column in added if {*row.factors} == {*left.factors}]
         others = [
-            (self._row(row), column) for row, column in added if {*row.factors} != {*left.factors}
+            (self.rows.row(row), column)
+            for row, column in added
+            if {*row.factors} != {*left.factors}
         ]
         for row, column in others:
             pairs = decay.pair(reading, row, before=True)
             seen = author.op("Add", seen, author.op("MatMul", pairs, column))
         # what iterations add depends on what the ones before have added: (I + L) x = b
-        corrected = self._times(seen, read.column)
+        corrected = self.rows.times(seen, read.column)
         total = reduce(lambda one, other: author.op("Add", one, other), same) if same else ""
         right = author.op("Sub", total, corrected) if total else author.op("Neg", corrected)
         lower = decay.pair(reading, correcting, before=True)
-        lower = self._times(lower, read.column)
+        lower = self.rows.times(lower, read.column)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
 
     def with_correction(self, left: Term, read: Product) -> MatrixSteps:
         """With the rows of a correction."""
-        return replace(self, correcting=self._row(left), reading=self._row(read.row))
+        return replace(self, correcting=self.rows.row(left), reading=self.rows.row(read.row))
 
     def converges(self, read: Product) -> str:
         """Whether corrections do not grow from iteration to iteration: by no row of the state is
@@ -125,7 +102,7 @@ class MatrixSteps:
         ]
         total = author.op("Mul", *squares)
         if read.column.factors:
-            column = self._columns(read.column)
+            column = self.rows.column(read.column)
             total = author.op("Mul", total, author.op("Mul", column, column))
         most = author.op("ReduceMax", total, keepdims=0)
         return author.op("Less", most, self.decay.constant(np.array(_MOST_CORRECTED**2), "most"))
@@ -155,38 +132,25 @@ class MatrixSteps:
         return self.author.op("MatMul", self.decay.row_of_state(row, before=before), start)
 
     def _output(self, out: Output, start: str, added: Sequence[tuple[str, str]]) -> str:
-        parts = []
-        for product, before in out.products:
-            row = self._row(product.row)
+        def read(row: str, before: bool) -> str:
             value = self._of_state(row, start, before=before)
             for other, column in added:
                 pairs = self.decay.pair(row, other, before=before)
                 value = self.author.op("Add", value, self.author.op("MatMul", pairs, column))
-            parts.append(self._times(value, product.column))
-        parts += [self._other(product, index) for product, index in out.others]
-        total = reduce(lambda one, other: self.author.op("Add", one, other), parts)
-        return self._as_read(total, out.read.order)
+            return value
 
-    def _other(self, product: Product, index: int) -> str:
-        """A product that has nothing of the state."""
-        if not product.row.factors:
-            return self._columns(product.column)
-        row = self.writer.placed(product.row, [*self.form.around, TIME, index])
-        if index:
-            row = self._summed(row)
-        return self._times(row, product.column)
-
-    def _summed(self, value: str) -> str:
-        author = self.author
-        return author.op("ReduceSum", value, author.ints(-1), keepdims=1)
+        return self.rows.output(out, read)
 
     def _as_carried(self, value: str) -> str:
         order = [*self.form.around, self.form.along, self._column]
         return self.writer.moved(value, tuple(order), self.form.state.at)
 
-    def _as_read(self, value: str, order: Sequence[int]) -> str:
-        own = (*self.form.around, TIME, self._column)
-        return self.writer.moved(value, own, [TIME, *order])
+    @property
+    def rows(self) -> Rows:
+        """Writes the rows and columns."""
+        form, decay = self.form, self.decay
+        prefix = (*form.around, TIME)
+        return Rows(self.writer, prefix, form.along, self._column, decay.length, decay.dtype)
 
 
 def prepared(

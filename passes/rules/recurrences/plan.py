@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
@@ -90,13 +90,9 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     wanted = [*others, *(one.body_output for one in form.collected if one.tensor)]
     before, after = carried.body_input, finder.after(carried)
 
-    def by_element(state: LinearState, tropical: str = "") -> ElementForm:
-        used = _used(finder, wanted, {before, after})
-        first, then = (name if name in used else "" for name in (before, after))
-        return ElementForm(state, first, then, tropical)
-
     try:
-        return by_element(*finder.largest(carried))
+        largest, operator = finder.largest(carried)
+        return replace(_by_element(finder, largest, {}, wanted), tropical=operator)
     except NotLinear:
         pass
     state = _state(finder, carried)
@@ -112,8 +108,26 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
         if (vector and not vectors) or kind not in _PRODUCTS:
             raise NotLinear
     except NotLinear:
-        return None if state.corrections else by_element(state)
+        return None if state.corrections else _by_element(finder, state, reads, wanted)
     return found
+
+
+def _by_element(
+    finder: StateFinder, state: LinearState, reads: dict[str, Read], wanted: Sequence[str]
+) -> ElementForm:
+    """The form of a state whose elements are independent, read by rows alone if possible."""
+    before, after = state.carried.body_input, finder.after(state.carried)
+    used = _used(finder, wanted, {*reads, before, after})
+    rows = _in_order(reads, used)
+    if rows and before not in used and after not in used:
+        try:
+            form = MatrixForm.of(finder.notation, state, rows, decays=False)
+            return ElementForm(state, "", "", matrix=form)
+        except NotLinear:
+            pass
+    used = _used(finder, wanted, {before, after})
+    first, then = (name if name in used else "" for name in (before, after))
+    return ElementForm(state, first, then)
 
 
 def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:
