@@ -205,6 +205,8 @@ _FORMS = Phase("choose forms", ("recognize-cell", "regroup-sum"))
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
+#: What is written has types in its bodies, too, which other runtimes may need.
+_DECLARE = _alone("declare-shapes")
 #: In front of `unroll`, for the length of a sequence may be a trip count.
 _SEQUENCES = _alone("drop-sequences")
 #: In front of the steps: what a call gives an attribute may be what they depend on.
@@ -232,13 +234,13 @@ _ALL = (
     ),
     Schedule(
         "optimize-scan-only",
-        (_FIRST, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS),
+        (_FIRST, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
         aims=("raise-loop",),
     ),
     # what moves out of a Loop is guarded by its trip count, which is computed before it anyway
     Schedule(
         "optimize-loop-only",
-        (_FIRST, _CLEAN, _APART, _BATCH, _alone("lower-scan"), _HOIST, _CONSTANTS),
+        (_FIRST, _CLEAN, _APART, _BATCH, _alone("lower-scan"), _HOIST, _CONSTANTS, _DECLARE),
         aims=("lower-scan",),
     ),
     # what moves out of a loop may be the trip count of another; an If is no better than a loop
@@ -246,7 +248,7 @@ _ALL = (
         "optimize-no-control-flow",
         (
             *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _alone("unroll")),
-            *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS),
+            *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS, _DECLARE),
         ),
         flags=("no_branches",),
         aims=("unroll", "inline-if", "select-branches", "drop-sequences"),
@@ -257,7 +259,7 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            "select-branches",
+            *("declare-shapes", "select-branches"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -112,7 +112,7 @@ class Loop:
 class Scan:
     """Which Scans are taken: of which `versions`, with the `lengths` of rows that a Scan-8 may
     have, with a length that is `static`, at most `most` and maybe `zero`; with `captures` of values
-    that are computed outside."""
+    that are computed outside; with `symbols` among the sizes that the body declares."""
 
     taken: bool = True
     versions: Range = field(default_factory=Range)
@@ -121,6 +121,7 @@ class Scan:
     most: int | None = None
     zero: bool = True
     captures: bool = True
+    symbols: bool = True
     confidence: Confidence = "stated"
     note: str = ""
 

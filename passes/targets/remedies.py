@@ -23,10 +23,11 @@ from passes.types.value_types import dims_of
 _CONTROL_FLOW = frozenset(
     {
         *("if", "if-branches", "loop", "scan", "trip-count", "collected", "carried", "captures"),
-        "lengths",
-        *("sequence", "optional", "operator"),
+        *("lengths", "symbols", "sequence", "optional", "operator"),
     }
 )
+#: Those that shapes in bodies may clear.
+_DECLARED = frozenset({"if-branches", "carried", "symbols"})
 _OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
@@ -57,7 +58,7 @@ class Remedy:
     def __str__(self) -> str:
         said = [self.command]
         for name, value in self.options.items():
-            flag = f"--{name.strip('_').replace('_', '-')}"
+            flag = "--rule" if name == "rules" else f"--{name.strip('_').replace('_', '-')}"
             values = value if isinstance(value, tuple) else (value,)
             said += [flag] if value is True else [f"{flag} {one}" for one in values]
         return " ".join(said)
@@ -91,25 +92,17 @@ def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
     given = bound.of(model) if bound else model
     state = _State(given, check(given, check_valid(given), profile))
     taken: list[Remedy] = []
-    for command, options in _candidates(state, profile):
-        following = _after(state, (command, options), profile)
-        if following is None:
-            continue
-        cleared = _cleared(state.checked, following.checked)
-        if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
-            state.checked.findings
-        ):
-            taken.append(Remedy(command, options, Kind.EXACT, cleared))
-            state = following
-        if state.checked.fits:
-            break
-    for command, options in _opsets(state, profile):
-        following = _after(state, (command, options), profile)
-        if following is not None and len(following.checked.findings) < len(state.checked.findings):
+    for steps in (_candidates, _opsets, _declaring):
+        for command, options in steps(state, profile):
+            following = _after(state, (command, options), profile)
+            if following is None:
+                continue
             cleared = _cleared(state.checked, following.checked)
-            taken.append(Remedy(command, options, Kind.EXACT, cleared))
-            state = following
-            break
+            if len(following.checked.findings) < len(state.checked.findings):
+                taken.append(Remedy(command, options, Kind.EXACT, cleared))
+                state = following
+            if state.checked.fits:
+                break
     return Plan(taken, state.checked, list(_offered(state, profile)), _missing(state))
 
 
@@ -120,9 +113,16 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
         yield "convert", {"inline": ("all",)}
     if "lengths" in codes:
         yield "upgrade", {}
+    yield from _declaring(state, profile)
     if codes & _CONTROL_FLOW:
         for target in _targets(profile):
             yield "optimize", {"target": str(target)}
+
+
+def _declaring(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The command that declares shapes, where they may clear something."""
+    if any(finding.code in _DECLARED for finding in state.checked.findings):
+        yield "simplify", {"rules": ("declare-shapes",)}
 
 
 def _targets(profile: Profile) -> Iterator[Target]:
@@ -151,7 +151,8 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
             step: tuple[str, dict[str, Any]] = ("convert", options)
             following = _after(state, step, profile)
             if following is not None:
-                counted.append(((len(following.checked.findings), more, -opset), step))
+                left = sum(one.code not in _DECLARED for one in following.checked.findings)
+                counted.append(((left, more, -opset), step))
     if counted:
         yield min(counted, key=lambda one: one[0])[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 import onnx
 from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
@@ -154,19 +154,8 @@ def _without_negative(model: ModelProto) -> ModelProto:
 
 
 def without_idle_symbols(model: ModelProto) -> ModelProto:
-    """A copy without the symbols that one value declares, and no input or output of the model; the
-    model itself where there are none."""
-    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
-    values: dict[str, set[tuple[int, str]]] = {}
-    for number, value in _values(model):
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param:
-                values.setdefault(dim.dim_param, set()).add((number, value.name))
-    idle = {
-        symbol
-        for symbol, ((number, name), *more) in values.items()
-        if not more and (number or name not in ends)
-    }
+    """A copy without the symbols that tell nothing; the model itself where there are none."""
+    idle = idle_symbols(model)
     if not idle:
         return model
     copy = ModelProto()
@@ -176,6 +165,21 @@ def without_idle_symbols(model: ModelProto) -> ModelProto:
             if dim.dim_param in idle:
                 dim.ClearField("dim_param")
     return copy
+
+
+def idle_symbols(model: ModelProto) -> Set[str]:
+    """The symbols that one value declares alone, which is no input or output of the model."""
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    values: dict[str, set[tuple[int, str]]] = {}
+    for number, value in _values(model):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                values.setdefault(dim.dim_param, set()).add((number, value.name))
+    return {
+        symbol
+        for symbol, ((number, name), *more) in values.items()
+        if not more and (number or name not in ends)
+    }
 
 
 def _values(model: ModelProto) -> Iterator[tuple[int, ValueInfoProto]]:

@@ -37,6 +37,7 @@ RULES = {
     "prune-if": "simplify",
     "inline-if": "simplify",
     "drop-empty-branch": "simplify",
+    "declare-shapes": "declare-shapes",
     "drop-reshapes": "simplify",
     "inline-loop": "simplify",
     "select-branches": "select-branches",

@@ -144,6 +144,12 @@ CALLED = """
             ],
         ),
         ("[loop]\ncarried = 'same shape'", COUNTED, []),
+        ("[scan]\nsymbols = false", SCANNED, []),
+        (
+            "[scan]\nsymbols = false",
+            SCANNED.replace("(float[2] s", "(float[N] s"),
+            [("symbols", "main/scan_1", "its body declares sizes by symbols")],
+        ),
         ("[scan]\ntaken = false", SCANNED, [("scan", "main/scan_1", "a Scan is not taken")]),
         (
             "[scan]\nstatic = true\ncaptures = false",

@@ -31,6 +31,15 @@ DECIDED = """
         else_branch = k () => (float[2] v) { v = Abs (x) }>
     }
 """
+OPEN = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (int64 n, float[T,2] x) => (float[T,2] y) {
+      y = Loop <body = b (int64 i, bool go, s) => (on, t) {
+        on = Identity (go)
+        t = Neg (s)
+      }> (n, "", x)
+    }
+"""
 
 
 def test_inputs_that_decide_by_themselves() -> None:
@@ -51,6 +60,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (CALLED, "openvino-2026", ["convert --inline all"]),
         (SCANNED, "loop-only", ["optimize --target loop-only"]),
         (SCANNED, "migraphx", ["convert --opset 19"]),
+        (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
     ],
 )
 def test_commands_that_clear(model: str, target: str, commands: list[str]) -> None:
