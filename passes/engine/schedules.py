@@ -205,6 +205,8 @@ _FORMS = Phase("choose forms", ("recognize-cell", "regroup-sum"))
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
+#: In front of `unroll`, which writes out as many iterations.
+_BOUND = _alone("bound-loop")
 #: What is written has types in its bodies, too, which other runtimes may need.
 _DECLARE = _alone("declare-shapes")
 #: In front of `unroll`, for the length of a sequence may be a trip count.
@@ -247,7 +249,7 @@ _ALL = (
     Schedule(
         "optimize-no-control-flow",
         (
-            *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _alone("unroll")),
+            *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _BOUND, _alone("unroll")),
             *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS, _DECLARE),
         ),
         flags=("no_branches",),
@@ -259,7 +261,7 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            *("declare-shapes", "select-branches"),
+            *("bound-loop", "declare-shapes", "select-branches"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

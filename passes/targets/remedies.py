@@ -113,6 +113,9 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
         yield "convert", {"inline": ("all",)}
     if "lengths" in codes:
         yield "upgrade", {}
+    if codes & {"trip-count", "collected"}:
+        yield "simplify", {"rules": ("count-loop",)}
+        yield "simplify", {"rules": ("bound-loop",)}
     yield from _declaring(state, profile)
     if codes & _CONTROL_FLOW:
         for target in _targets(profile):

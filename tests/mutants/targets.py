@@ -19,6 +19,7 @@ RULES = {
     "lower-scan": "lower",
     "raise-loop": "raise",
     "count-loop": "raise",
+    "bound-loop": "bound-loop",
     "unroll": "unroll",
     "unroll-partial": "unroll-partial",
     "peel": "peel",

@@ -40,6 +40,19 @@ OPEN = """
       }> (n, "", x)
     }
 """
+ENDED = """
+    <ir_version: 10, opset_import: ["" : 19]>
+    g (float[2] x, float limit) => (float[2] y)
+    <int64 most = {9223372036854775807}, int64 last = {99}> {
+      y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+        few = Less (i, last)
+        t = Add (s, x)
+        sum = ReduceSum <keepdims = 0> (t)
+        more = Less (sum, limit)
+        on = And (few, more)
+      }> (most, "", x)
+    }
+"""
 
 
 def test_inputs_that_decide_by_themselves() -> None:
@@ -60,6 +73,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (CALLED, "openvino-2026", ["convert --inline all"]),
         (SCANNED, "loop-only", ["optimize --target loop-only"]),
         (SCANNED, "migraphx", ["convert --opset 19"]),
+        (ENDED, "migraphx", ["simplify --rule bound-loop"]),
         (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
     ],
 )
