@@ -117,6 +117,8 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
         yield "simplify", {"rules": ("count-loop",)}
         yield "simplify", {"rules": ("bound-loop",)}
     yield from _declaring(state, profile)
+    if "captures" in codes and profile.scan.taken and not profile.scan.captures:
+        yield "simplify", {"rules": ("carry-captures",)}
     if codes & _CONTROL_FLOW:
         for target in _targets(profile):
             yield "optimize", {"target": str(target)}

@@ -20,6 +20,7 @@ RULES = {
     "raise-loop": "raise",
     "count-loop": "raise",
     "bound-loop": "bound-loop",
+    "carry-captures": "carry-captures",
     "unroll": "unroll",
     "unroll-partial": "unroll-partial",
     "peel": "peel",

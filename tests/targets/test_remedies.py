@@ -74,6 +74,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (SCANNED, "loop-only", ["optimize --target loop-only"]),
         (SCANNED, "migraphx", ["convert --opset 19"]),
         (ENDED, "migraphx", ["simplify --rule bound-loop"]),
+        (SCANNED, "openvino-2026", ["simplify --rule carry-captures"]),
         (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
     ],
 )
