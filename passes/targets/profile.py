@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -16,8 +16,10 @@ from typing import Literal
 
 from passes.builds.toml_lines import line_of
 from passes.errors import WrongUsage, nearest
+from passes.onnxruntime.releases import release_of
 from passes.targets.structured import Unreadable, read
 
+_RELEASE = "onnxruntime=="
 Confidence = Literal["measured", "stated", "source", "inferred"]
 #: What becomes of a node that a target does not take as it is.
 Otherwise = Literal["refuses", "answers wrongly"]
@@ -168,10 +170,12 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Profile:
-    """The profile of a name, or in the file at a path that ends in `.toml`.
+    """The profile of a name, or in the file at a path that ends in `.toml`; of a release of
+    onnxruntime, as in `onnxruntime==1.20`, what it loads.
 
     Raises:
         BadProfile: there is none, or it has an unknown key, or a value of another type.
+        UnknownRelease: it names a release that is not known.
     """
     if name.endswith(".toml"):
         try:
@@ -180,6 +184,15 @@ def load(name: str) -> Profile:
             reason = getattr(error, "strerror", None) or "it is no text"
             raise BadProfile(f"{name}: cannot be read ({reason})") from error
         return parsed(text, name)
+    if name.startswith(_RELEASE):
+        release, newest = release_of(name), load(_RELEASE.rstrip("="))
+        return replace(
+            newest,
+            name=name,
+            version=f"1.{release.minor}",
+            opset=replace(newest.opset, max=release.opset),
+            ir_version=replace(newest.ir_version, max=release.ir_version),
+        )
     if name not in names():
         raise BadProfile(
             f"there is no target {name!r}; {nearest(name, names())}; a path of a profile of your "

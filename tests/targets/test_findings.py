@@ -6,7 +6,7 @@ import pytest
 
 from passes.check import load_checked
 from passes.targets.findings import check
-from passes.targets.profile import parsed
+from passes.targets.profile import load, parsed
 from passes.testing import as_model
 
 HEAD = 'name = "npu"\nsummary = "Some NPU"\n'
@@ -178,3 +178,36 @@ def test_what_is_in_the_way(facts: str, model: str, found: list[tuple[str, str, 
         assert sentence in finding.sentence
         wrong = "wrongly" in finding.sentence or "ignored" in finding.sentence
         assert not wrong or finding.otherwise == "answers wrongly"
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (PLAIN, []),
+        (COUNTED, []),
+        (LSTM, []),
+        (PLAIN.replace('"" : 21', '"" : 28'), []),
+        (PLAIN.replace("float[N,2]", "bfloat16[N,2]"), ["type: the element type bfloat16"]),
+        (
+            """<ir_version: 10, opset_import: ["" : 22]>
+            g (float[1,1,4,4] x, float[N,4] r, int64[N] b) => (float[N,1,1,1] y) {
+              y = RoiAlign (x, r, b)
+            }""",
+            ["operator-version: version 22 is not taken"],
+        ),
+        (
+            """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+            g (float[2] x) => (float[2] y) {
+              a = com.microsoft.Gelu (x)
+              y = com.microsoft.Nothing (a)
+            }""",
+            ["operator: the operator is not listed"],
+        ),
+    ],
+)
+def test_what_onnxruntime_does_not_load(model: str, found: list[str]) -> None:
+    loaded, valid = load_checked(as_model(model))
+    findings = check(loaded, valid, load("onnxruntime")).findings
+    assert len(findings) == len(found)
+    for finding, wanted in zip(findings, found, strict=True):
+        assert f"{finding.code}: {finding.sentence}".startswith(wanted)
