@@ -261,7 +261,8 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            *("bound-loop", "carry-captures", "declare-shapes", "select-branches"),
+            *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
+            "select-branches",
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

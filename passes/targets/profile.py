@@ -63,7 +63,7 @@ class Operator:
     one alone; `types` the element types of its values; `constant-inputs` the positions of inputs
     that have to be constants; `attributes` the values that an attribute may have. With a value in
     `wrong`, or an attribute or input in `ignored`, the target takes the node and answers
-    wrongly."""
+    wrongly; so it does with activations of a second direction that differ, with `one-direction`."""
 
     versions: Sequence[Sequence[int]] = ()
     types: Sequence[str] = ()
@@ -71,6 +71,7 @@ class Operator:
     attributes: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
     wrong: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
     ignored: Sequence[str | int] = ()
+    one_direction: bool = False
     domain: str = ""
     confidence: Confidence = "stated"
     note: str = ""

@@ -28,6 +28,7 @@ _CONTROL_FLOW = frozenset(
 )
 #: Those that shapes in bodies may clear.
 _DECLARED = frozenset({"if-branches", "carried", "symbols"})
+_RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 _OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
@@ -119,6 +120,8 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
     yield from _declaring(state, profile)
     if "captures" in codes and profile.scan.taken and not profile.scan.captures:
         yield "simplify", {"rules": ("carry-captures",)}
+    if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
+        yield "simplify", {"rules": ("forward-cell",)}
     if codes & _CONTROL_FLOW:
         for target in _targets(profile):
             yield "optimize", {"target": str(target)}

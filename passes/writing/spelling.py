@@ -136,11 +136,11 @@ def part(author: Author, value: str, axis: int, start: int, end: int | None) -> 
     return author.op("Slice", value, author.ints(start), author.ints(end), author.ints(axis))
 
 
-def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> str:
-    """The elements along axis 0, last first."""
+def reversed_rows(author: Author, value: str, outputs: Sequence[str] = (), *, axis: int = 0) -> str:
+    """The elements along an axis, last first; before opset 10, along axis 0."""
     if author.opset >= SLICE_HAS_INPUTS:
         last, beyond = author.ints(-1), author.ints(-(1 << 31))
-        return author.op("Slice", value, last, beyond, author.ints(0), last, outputs=outputs)
+        return author.op("Slice", value, last, beyond, author.ints(axis), last, outputs=outputs)
     size = size_of_axis(author, value, 0)
     index = author.op("Sub", author.op("Sub", size, author.ints(1)), arange(author, size))
     return author.op("Gather", value, index, outputs=outputs, axis=0)

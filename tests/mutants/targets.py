@@ -21,6 +21,7 @@ RULES = {
     "count-loop": "raise",
     "bound-loop": "bound-loop",
     "carry-captures": "carry-captures",
+    "forward-cell": "forward-cell",
     "unroll": "unroll",
     "unroll-partial": "unroll-partial",
     "peel": "peel",

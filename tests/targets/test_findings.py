@@ -211,3 +211,32 @@ def test_what_onnxruntime_does_not_load(model: str, found: list[str]) -> None:
     assert len(findings) == len(found)
     for finding, wanted in zip(findings, found, strict=True):
         assert f"{finding.code}: {finding.sentence}".startswith(wanted)
+
+
+BOTH_WAYS = (
+    LSTM.replace("float[1,", "float[2,")
+    .replace(
+        'direction = "reverse", clip = 1.0', 'direction = "bidirectional", activations = [ACTS]'
+    )
+    .replace("float[3,1,1,2] y", "float[3,2,1,2] y")
+)
+SAME = '"Sigmoid", "Tanh", "Tanh"'
+
+
+@pytest.mark.parametrize(
+    ("target", "activations", "found"),
+    [
+        ("tract", f"{SAME}, {SAME}", []),
+        ("tract", f'{SAME}, "Sigmoid", "Relu", "Tanh"', ["activations is ignored"]),
+        ("openvino-2026", f"{SAME}, {SAME}", []),
+        ("openvino-2026", f'{SAME}, "Sigmoid", "Relu", "Tanh"', ["activations of the second"]),
+        ("openvino-2026", f'"Sigmoid", "Elu", "Tanh", {SAME}', ["activations=Elu is", "activati"]),
+        ("migraphx", f'"Sigmoid", "Softsign", "Tanh", {SAME}', ["activations=Softsign is not"]),
+    ],
+)
+def test_activations(target: str, activations: str, found: list[str]) -> None:
+    loaded, valid = load_checked(as_model(BOTH_WAYS.replace("ACTS", activations)))
+    findings = [one for one in check(loaded, valid, load(target)).findings if one.op == "LSTM"]
+    assert len(findings) == len(found)
+    for finding, wanted in zip(findings, found, strict=True):
+        assert finding.sentence.startswith(wanted)

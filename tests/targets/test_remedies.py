@@ -10,7 +10,7 @@ from passes.targets.deciding import deciding
 from passes.targets.profile import load, parsed
 from passes.targets.remedies import Kind, fixing, plan
 from passes.testing import as_model
-from tests.targets.test_findings import CALLED, SCANNED
+from tests.targets.test_findings import CALLED, LSTM, SCANNED
 
 DECIDED = """
     <ir_version: 10, opset_import: ["" : 21]>
@@ -75,6 +75,11 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (SCANNED, "migraphx", ["convert --opset 19"]),
         (ENDED, "migraphx", ["simplify --rule bound-loop"]),
         (SCANNED, "openvino-2026", ["simplify --rule carry-captures"]),
+        (
+            LSTM.replace(", clip = 1.0", ""),
+            "tract",
+            ["simplify --rule forward-cell", "convert --opset 18"],
+        ),
         (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
     ],
 )
