@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -129,6 +129,27 @@ class Comparisons:
         if not _slope(left.value) and _slope(right.value):
             return self._comparison(_FLIPPED[op], right, left)
         return self._comparison(op, left, right)
+
+    def among(self, parts: Sequence[NodeProto | None]) -> list[Comparison | None]:
+        """What each part compares; None for one that stays as a condition on data, where another
+        one counts. What is exact only for some iterations stays, too, for data may end the loop.
+
+        Raises:
+            Refused: no part counts.
+        """
+        found: list[Comparison | None] = []
+        refused: list[Refused] = []
+        for part in parts:
+            try:
+                found.append(self.in_body(part))
+            except Refused as why:
+                refused.append(why)
+                found.append(None)
+        if refused:
+            found = [one if one is not None and one.most is None else None for one in found]
+            if not any(found):
+                raise refused[0]
+        return found
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
         """Whether an outer condition is the comparison `like`, one iteration before the first."""
