@@ -96,7 +96,9 @@ def commands(model: ModelProto, feeds: Mapping[str, Feed] = MappingProxyType({})
     found += [Command("peel", options={"peel": which}) for which in ("first", "last")]
     found += [Command("unroll", options={**_BOUNDED, "bounded": one}) for one in ("select", "if")]
     found.append(Command("unroll", options=_CHECKED))
-    found.append(Command("optimize-no-control-flow", options=_FLAT))
+    found += [
+        Command("optimize-no-control-flow", options={**_FLAT, **one}) for one in ({}, _BOUNDED)
+    ]
     found.append(Command("optimize", options={"allow_reassociation": True}))
     if sizes := {dim: SIZES[0][dim] for dim in _dims(model)}:
         found.append(Command("unroll", options={"dims": sizes}))
