@@ -21,7 +21,7 @@ from passes.testing import options_of
         (
             passes.upgrade,
             {"batch": "rows"},
-            "batch is 'rows', not one of auto, vectorize, nest, unroll",
+            "batch is 'rows', not one of auto, vectorize, mask, nest, unroll",
         ),
         (
             passes.optimize,

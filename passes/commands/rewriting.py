@@ -26,9 +26,10 @@ class Upgrade(Options):
     batch: Annotated[
         str,
         Says(
-            "How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
-            "loop over the batch around the loop over time, `unroll` writes out each row of a "
-            "static batch, `auto` chooses.",
+            "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
+            "rows of other lengths take all steps, and masks end them: slower, without a size that "
+            "is known only at run time; `nest` runs a loop over the batch around the loop over "
+            "time, `unroll` writes out each row of a static batch, `auto` chooses.",
             Batch,
         ),
     ] = Batch.auto

@@ -129,8 +129,9 @@ def _candidates(
     codes = {finding.code for finding in state.checked.findings}
     if "function" in codes:
         yield "convert", {"inline": ("all",)}
-    if "lengths" in codes:
-        yield "upgrade", {}
+    old = any((one.code, one.op) == ("operator-version", "Scan") for one in state.checked.findings)
+    if old or "lengths" in codes:
+        yield from _best(state, profile, [("upgrade", {}), ("upgrade", {"batch": "mask"})])
     if "trip-count" in codes:
         yield "simplify", {"rules": ("count-loop",)}
     if codes & _CONTROL_FLOW:
@@ -160,13 +161,19 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
     older: dict[str, Any] = {}
     if profile.ir_version.max is not None:
         older = {"ir_version": min(profile.ir_version.max, int(state.model.proto.ir_version))}
-    counted = []
-    for opset in opsets:
-        for more, options in enumerate(({"opset": opset}, {"opset": opset, **older})):
-            step: tuple[str, dict[str, Any]] = ("convert", options)
-            following = _after(state, step, profile)
-            if following is not None:
-                counted.append(((len(following.checked.findings), more, -opset), step))
+    yield from _best(
+        state,
+        profile,
+        [("convert", {"opset": opset, **more}) for more in ({}, older) for opset in opsets],
+    )
+
+
+def _best(
+    state: _State, profile: Profile, steps: Sequence[tuple[str, dict[str, Any]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The one that leaves the fewest findings, the first of equal ones; none if all are refused."""
+    tried = [(step, _after(state, step, profile)) for step in steps]
+    counted = [(len(after.checked.findings), step) for step, after in tried if after is not None]
     if counted:
         yield min(counted, key=lambda one: one[0])[1]
 

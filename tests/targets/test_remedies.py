@@ -114,3 +114,29 @@ def test_the_bound_of_a_solver_is_the_trip_count_that_a_target_needs() -> None:
     )
     found = plan(load_checked(as_model(bounded))[0], load("migraphx"), Binding())
     assert "simplify --rule count-loop" in [str(one) for one in found.taken]
+
+
+RAGGED = """
+    <ir_version: 4, opset_import: ["" : 8]>
+    g (int64[2] lens, float[2,3] h0, float[2,4,3] x) => (float[2,3] h_end, float[2,4,3] ys) {
+      h_end, ys = Scan <num_scan_inputs = 1,
+        body = step (float[3] h, float[3] x_t) => (float[3] h_out, float[3] y) {
+          h_out = Add (h, x_t)
+          y = Tanh (h_out)
+        }> (lens, h0, x)
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"),
+    [
+        ("openvino-2026", ["upgrade"]),  # it has all that looks up the rows of other lengths
+        ("tensorrt-10", ["upgrade --batch mask", "convert --opset 11"]),
+        ("no-control-flow", ["optimize --target no-control-flow"]),
+    ],
+)
+def test_rows_of_other_lengths(target: str, commands: list[str]) -> None:
+    found = plan(load_checked(as_model(RAGGED))[0], load(target), Binding())
+    assert [str(one) for one in found.taken] == commands
+    assert found.left.fits
