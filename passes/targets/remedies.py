@@ -9,7 +9,7 @@ from typing import Any
 
 from passes.binding import Binding
 from passes.check import check as check_valid
-from passes.choices import Target
+from passes.choices import DEFAULT_OPSET, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import load_commands
@@ -131,7 +131,10 @@ def _candidates(
         yield "convert", {"inline": ("all",)}
     old = any((one.code, one.op) == ("operator-version", "Scan") for one in state.checked.findings)
     if old or "lengths" in codes:
-        yield from _best(state, profile, [("upgrade", {}), ("upgrade", {"batch": "mask"})])
+        most = profile.opset.max
+        to = {} if most is None or most > DEFAULT_OPSET else {"opset": most}
+        ways = [("upgrade", {**to, **way}) for way in ({}, {"batch": "mask"})]
+        yield from _best(state, profile, ways)
     if "trip-count" in codes:
         yield "simplify", {"rules": ("count-loop",)}
     if codes & _CONTROL_FLOW:

@@ -133,6 +133,7 @@ RAGGED = """
     [
         ("openvino-2026", ["upgrade"]),  # it has all that looks up the rows of other lengths
         ("tensorrt-10", ["upgrade --batch mask", "convert --opset 11"]),
+        ("migraphx", ["upgrade --opset 19 --batch mask"]),
         ("no-control-flow", ["optimize --target no-control-flow"]),
     ],
 )
