@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.induction import integers_of
+from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
@@ -107,16 +107,20 @@ _NEGATED |= {"LessOrEqual": "Greater", "GreaterOrEqual": "Less"}
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Reads the conditions of one loop."""
+    """Reads the conditions of one loop, in which all counters are `exact` in so many iterations,
+    always if None."""
 
     site: Site
     form: LoopForm
     integers: Integers
+    exact: int | None = None
 
     @classmethod
     def of(cls, site: Site, form: LoopForm) -> Comparisons:
         """The comparisons of a site."""
-        return cls(site, form, integers_of(site, form))
+        counters = inductions(site, form, rounding=True)
+        exact = [one.exact for one in counters if one.exact is not None]
+        return cls(site, form, integers_of(site, form, counters), min(exact, default=None))
 
     def in_body(self, node: NodeProto | None) -> Comparison:
         """What a part of the body's condition compares.
@@ -224,7 +228,11 @@ class Comparisons:
         first = counter.value.without(ITERATION).wrapped(elem_type)
         most = self._most(replace(counter, value=first), abs(step), bound)
         bound_type = bound.elem_type or elem_type
-        return Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+        found = Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+        room = found.room.number
+        if self.exact is None or (room is not None and room // abs(step) + 2 <= self.exact):
+            return found
+        return replace(found, most=min(self.exact, self.exact if most is None else most))
 
     def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
         """The number of iterations in which the floats are distinct; None where they always are.

@@ -85,8 +85,10 @@ def count_loop(site: Site) -> Edit:
     its trip count: `unroll` and targets that need one then have it.
 
     Both sides may be cast to floats, as tf2onnx does, if the initial value of the counter or its
-    bound is a constant. Floats round integers from 2^24 on (float64: 2^53): a model that would
-    count further fails; `--assume valid-inputs` assumes that none does.
+    bound is a constant; and the counter may take its step as a float, as paddle's
+    `Cast (Add (Mul (Cast (c_in), 1), 1))` does, from a constant on. Floats round integers from
+    2^24 on (float64: 2^53): a model that would count further fails; `--assume valid-inputs` assumes
+    that none does.
 
     Refuses:
     - `endless`: nothing ends the loop
