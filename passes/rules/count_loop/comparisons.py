@@ -16,7 +16,7 @@ from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import NothingToDo, Refused, Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.types.value_types import elem_type_of
 
@@ -139,6 +139,7 @@ class Comparisons:
         one counts. What is exact only for some iterations stays, too, for data may end the loop.
 
         Raises:
+            NothingToDo: the loop has a trip count, and all of its condition depends on data.
             Refused: no part counts.
         """
         found: list[Comparison | None] = []
@@ -152,7 +153,8 @@ class Comparisons:
         if refused:
             found = [one if one is not None and one.most is None else None for one in found]
             if not any(found):
-                raise refused[0]
+                data = all(why.code in ("comparison", "float-counter") for why in refused)
+                raise NothingToDo if data and self.form.trip_count else refused[0]
         return found
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:

@@ -11,7 +11,7 @@ from passes.analysis.integers.folding import Array, folded
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Kind, LoopForm
-from passes.rule import Edit, Refused, Site
+from passes.rule import Edit, NothingToDo, Refused, Site
 from passes.rules.count_loop.count_loop import considers, count_loop
 
 _MOST = 1 << 31  # with an M above this, exporters say that only the condition ends the loop
@@ -75,7 +75,7 @@ def _counted(site: Site) -> Bound | None:
         return None
     try:
         edit = count_loop(site)
-    except Refused:
+    except (NothingToDo, Refused):
         return None
     (loop,) = [node for node in edit.nodes if op_of(node) == "Loop"]
     trips = _evaluation(edit, site.constant)(loop.input[0])
