@@ -21,7 +21,7 @@ from passes.testing import options_of
         (
             passes.upgrade,
             {"batch": "rows"},
-            "batch is 'rows', not one of auto, vectorize, nest, unroll",
+            "batch is 'rows', not one of auto, vectorize, mask, nest, unroll",
         ),
         (
             passes.optimize,
@@ -32,6 +32,12 @@ from passes.testing import options_of
         (passes.unroll, {"peel": "middle"}, "peel is 'middle', not one of first, last"),
         (passes.unroll, {"factor": 0}, "factor is 0, it must be 1 or more"),
         (passes.unroll, {"factor": 2, "peel": "last"}, "factor and peel do not go together"),
+        (
+            passes.optimize,
+            {"max_trips": 4, "target": "loop-only"},
+            "max_trips goes with target no-control-flow, which alone writes loops out; "
+            "loop-only does not",
+        ),
         (passes.unroll, {"check_output": "enough"}, "check_output is the name of an output that"),
         (
             passes.lower,

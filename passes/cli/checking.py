@@ -16,7 +16,7 @@ from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, complain, fail, progress, tell, write
 from passes.commands.declaring import Says
 from passes.commands.delivery import Reporting
-from passes.commands.options import Binding, Executing
+from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class Check(Executing, Binding, Reporting):
             shown=_CLI,
         ),
     ] = False
+    max_trips: MaxTrips = None
     save_culprits: Annotated[
         str | os.PathLike[str] | None,
         Says(
@@ -97,7 +98,7 @@ def _one(model: Path, options: Check) -> bool:
     checked = check(loaded, found, profile)
     shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
     bound = BoundInputs(options.dims or {}, shapes, options.values or {})
-    made = None if checked.fits and not bound else plan(loaded, profile, bound)
+    made = None if checked.fits and not bound else plan(loaded, profile, bound, options.max_trips)
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
@@ -188,18 +189,18 @@ def _lines(
         more = sum(remedy.cleared.values())
         lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
     lines += [f"may clear more, if you know it: {option}" for option in made.missing]
-    if not made.taken and not _bound(options):
-        return [*lines, "nothing known clears any of it"]
+    if not made.taken and not _given(options):
+        return [*lines, *(["nothing known clears any of it"] * (not made.offered))]
     after = f"after this: {_verdict(made.left)}"
     if options.fix:
         return [*lines, after]
     command = ["passes", "check", str(model), "--target", options.target or "", "--fix"]
-    command += _bound(options)
+    command += _given(options)
     return [*lines, f"run: {shlex.join(command)}  ({after})"]
 
 
-def _bound(options: Check) -> list[str]:
-    """The options that bind inputs, as they were given."""
+def _given(options: Check) -> list[str]:
+    """The options that bind inputs, and what is promised, as they were given."""
     said: list[str] = []
     for name, size in (options.dims or {}).items():
         said += ["--dim", f"{name}={size}"]
@@ -208,7 +209,7 @@ def _bound(options: Check) -> list[str]:
         said += ["--shape", f"{name}={sizes}"]
     for name, value in (options.values or {}).items():
         said += ["--set", f"{name}={value}"]
-    return said
+    return said if options.max_trips is None else [*said, "--max-trips", f"{options.max_trips}"]
 
 
 def _verdict(checked: Checked) -> str:

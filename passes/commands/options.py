@@ -196,6 +196,15 @@ class Choosing(Selecting):
 MaxNodes = Annotated[
     int, Says("The most nodes that all loops together unroll to.", least=1, metavar="N")
 ]
+MaxTrips = Annotated[
+    int | None,
+    Says(
+        "Promise that no Loop runs more than N times: one whose trip count is unknown is written "
+        "out that often, and the new model fails if that is not enough.",
+        least=1,
+        metavar="N",
+    ),
+]
 MaxBytes = Annotated[
     int,
     Says(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Peel, RuleOptions, Target
 from passes.commands.declaring import Says, WrongValue
-from passes.commands.options import Choosing, MaxBytes, MaxNodes, Options, Selecting
+from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
 
 if TYPE_CHECKING:
@@ -26,9 +26,10 @@ class Upgrade(Options):
     batch: Annotated[
         str,
         Says(
-            "How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
-            "loop over the batch around the loop over time, `unroll` writes out each row of a "
-            "static batch, `auto` chooses.",
+            "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
+            "rows of other lengths take all steps, and masks end them: slower, without a size that "
+            "is known only at run time; `nest` runs a loop over the batch around the loop over "
+            "time, `unroll` writes out each row of a static batch, `auto` chooses.",
             Batch,
         ),
     ] = Batch.auto
@@ -143,15 +144,7 @@ class Unroll(Selecting):
             "Let loops do K iterations at a time, whatever their trip count.", least=1, metavar="K"
         ),
     ] = None
-    max_trips: Annotated[
-        int | None,
-        Says(
-            "Promise that no Loop runs more than N times: one whose trip count is unknown is "
-            "written out that often, and the new model fails if that is not enough.",
-            least=1,
-            metavar="N",
-        ),
-    ] = None
+    max_trips: MaxTrips = None
     bounded: Annotated[
         str,
         Says(
@@ -238,6 +231,7 @@ class Optimize(Choosing):
         ),
     ] = Target.onnxruntime
     max_nodes: MaxNodes = MOST_NODES
+    max_trips: MaxTrips = None
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[
         bool,
@@ -248,6 +242,13 @@ class Optimize(Choosing):
     def schedule(self) -> Schedule:
         fast = self.target == Target.onnxruntime
         return _schedule("optimize" if fast else f"optimize-{self.target}")
+
+    def check(self) -> None:
+        """See that a promise about Loops is for a target that writes them out."""
+        super().check()
+        if self.max_trips is not None and self.target != Target.no_control_flow:
+            flat = f"target {Target.no_control_flow}, which alone writes loops out"
+            raise WrongValue("max_trips", f"goes with {flat}; {self.target} does not")
 
     def for_rules(self) -> RuleOptions:
         own = super().for_rules()

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from passes.binding import Binding
 from passes.check import check as check_valid
-from passes.choices import Target
+from passes.choices import DEFAULT_OPSET, Target
+from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
+from passes.commands.registry import load_commands
 from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
@@ -32,6 +35,8 @@ _RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 _OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
+#: How many iterations are written out to try whether any number of them would do.
+_FEW = 2
 
 
 class Kind(StrEnum):
@@ -58,8 +63,9 @@ class Remedy:
 
     def __str__(self) -> str:
         said = [self.command]
+        declared = options_of(load_commands()[self.command].options)
         for name, value in self.options.items():
-            flag = "--rule" if name == "rules" else f"--{name.strip('_').replace('_', '-')}"
+            flag = f"--{declared[name].key}"
             values = value if isinstance(value, tuple) else (value,)
             said += [flag] if value is True else [f"{flag} {one}" for one in values]
         return " ".join(said)
@@ -84,8 +90,9 @@ class _State:
     checked: Checked
 
 
-def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
-    """What clears the findings of a valid model whose inputs are bound first.
+def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Plan:
+    """What clears the findings of a valid model whose inputs are bound first. The user may promise
+    `max_trips`, the most iterations of any Loop.
 
     Raises:
         WrongUsage: its inputs cannot be bound so.
@@ -93,27 +100,38 @@ def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
     given = bound.of(model) if bound else model
     state = _State(given, check(given, check_valid(given), profile))
     taken: list[Remedy] = []
-    for steps in (_candidates, _opsets, _declaring):
+    promise = {} if max_trips is None else {"max_trips": max_trips}
+    for steps in (partial(_candidates, promise=promise), _opsets, _declaring):
         for command, options in steps(state, profile):
             following = _after(state, (command, options), profile)
             if following is None:
                 continue
             cleared = _cleared(state.checked, following.checked)
-            if len(following.checked.findings) < len(state.checked.findings):
-                taken.append(Remedy(command, options, Kind.EXACT, cleared))
+            if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
+                state.checked.findings
+            ):
+                kind = Kind.PROMISE if "max_trips" in options else Kind.EXACT
+                taken.append(Remedy(command, options, kind, cleared))
                 state = following
             if state.checked.fits:
                 break
-    return Plan(taken, state.checked, list(_offered(state, profile)), _missing(state))
+    return Plan(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
 
 
-def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Commands that may clear something, in an order in which they can follow each other."""
+def _candidates(
+    state: _State, profile: Profile, promise: Mapping[str, int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Commands that may clear something, in an order in which they can follow each other; what
+    was promised is kept for where exact ones do not suffice."""
     codes = {finding.code for finding in state.checked.findings}
     if "function" in codes:
         yield "convert", {"inline": ("all",)}
-    if "lengths" in codes:
-        yield "upgrade", {}
+    old = any((one.code, one.op) == ("operator-version", "Scan") for one in state.checked.findings)
+    if old or "lengths" in codes:
+        most = profile.opset.max
+        to = {} if most is None or most > DEFAULT_OPSET else {"opset": most}
+        ways = [("upgrade", {**to, **way}) for way in ({}, {"batch": "mask"})]
+        yield from _best(state, profile, ways)
     if codes & {"trip-count", "collected"}:
         yield "simplify", {"rules": ("count-loop",)}
         yield "simplify", {"rules": ("bound-loop",)}
@@ -125,6 +143,8 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
     if codes & _CONTROL_FLOW:
         for target in _targets(profile):
             yield "optimize", {"target": str(target)}
+        if promise:
+            yield "optimize", {"target": str(Target.no_control_flow), **promise}
 
 
 def _declaring(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -153,31 +173,44 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
     older: dict[str, Any] = {}
     if profile.ir_version.max is not None:
         older = {"ir_version": min(profile.ir_version.max, int(state.model.proto.ir_version))}
-    counted = []
-    for opset in opsets:
-        for more, options in enumerate(({"opset": opset}, {"opset": opset, **older})):
-            step: tuple[str, dict[str, Any]] = ("convert", options)
-            following = _after(state, step, profile)
-            if following is not None:
-                left = sum(one.code not in _DECLARED for one in following.checked.findings)
-                counted.append(((left, more, -opset), step))
+    yield from _best(
+        state,
+        profile,
+        [("convert", {"opset": opset, **more}) for more in ({}, older) for opset in opsets],
+    )
+
+
+def _best(
+    state: _State, profile: Profile, steps: Sequence[tuple[str, dict[str, Any]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The one that leaves the fewest findings, without those that declared shapes may clear; the
+    first of equal ones; none if all are refused."""
+    tried = [(step, _after(state, step, profile)) for step in steps]
+    counted = [
+        (sum(one.code not in _DECLARED for one in after.checked.findings), step)
+        for step, after in tried
+        if after is not None
+    ]
     if counted:
         yield min(counted, key=lambda one: one[0])[1]
 
 
-def _offered(state: _State, profile: Profile) -> Iterator[Remedy]:
+def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Iterator[Remedy]:
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    for kind, options in (
-        (Kind.REGROUPS, {"allow_reassociation": True}),
-        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}),
-    ):
-        step = ("optimize", {"target": str(Target.no_control_flow), **options})
-        following = _after(state, step, profile)
+    offers: list[tuple[Kind, dict[str, Any], dict[str, str]]] = [
+        (Kind.REGROUPS, {"allow_reassociation": True}, {}),
+        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}, {}),
+    ]
+    if not promise:  # how often, only the user knows
+        offers.append((Kind.PROMISE, {"max_trips": _FEW}, {"max_trips": "N"}))
+    for kind, own, shown in offers:
+        options = {"target": str(Target.no_control_flow), **promise, **own}
+        following = _after(state, ("optimize", options), profile)
         if following is not None and len(following.checked.findings) < len(state.checked.findings):
             cleared = _cleared(state.checked, following.checked)
-            yield Remedy(*step, kind, cleared)
+            yield Remedy("optimize", {**options, **shown}, kind, cleared)
 
 
 def _missing(state: _State) -> list[str]:

@@ -17,6 +17,10 @@ from tests.targets.test_findings import CALLED, WHILE
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
 FAST = ("--executor", "reference", "--verify-budget", "5")
+NEGATED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) { y = Neg (x) }
+"""
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -69,12 +73,27 @@ def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
 
 
 def test_what_nothing_clears() -> None:
-    code, said, _ = run("check", "while.onnx", "--target", "no-control-flow", "--json", "c.json")
+    Path("npu.toml").write_text('name = "npu"\nsummary = "N"\nrefused = ["Neg"]\n')
+    onnx.save(as_model(NEGATED), "neg.onnx")
+    code, said, _ = run("check", "neg.onnx", "--target", "npu.toml", "--json", "c.json")
     assert code == NOT_PRODUCED
     assert said.splitlines()[-1] == "nothing known clears any of it"
     report = json.loads(Path("c.json").read_text())
-    assert [finding["code"] for finding in report["findings"]] == ["loop"]
+    assert [finding["code"] for finding in report["findings"]] == ["operator"]
     assert (report["fits"], report["remedies"]) == (False, [])
+
+
+def test_a_promise_clears_a_while() -> None:
+    code, said, _ = run("check", "while.onnx", "--target", "no-control-flow")
+    assert code == NOT_PRODUCED
+    offer = "needs a promise of yours: optimize --target no-control-flow --max-trips N"
+    assert said.splitlines()[-1] == f"would clear 1 more, {offer}"
+    promised = ("check", "while.onnx", "--target", "no-control-flow", "--max-trips", "4")
+    code, said, _ = run(*promised)
+    assert said.splitlines()[-1].endswith("--fix --max-trips 4  (after this: fits no-control-flow)")
+    code, said, errors = run(*promised, "--fix", *FAST)
+    assert (code, errors) == (DONE, "")
+    assert said.splitlines()[-1] == "while.no-control-flow.onnx: fits no-control-flow"
 
 
 def test_a_profile_of_ones_own_and_all_targets() -> None:

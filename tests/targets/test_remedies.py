@@ -97,3 +97,77 @@ def test_what_only_the_user_knows() -> None:
     found = plan(load_checked(as_model(SCANNED))[0], open_, Binding())
     assert list(found.missing) == ["--dim T=SIZE"]
     assert plan(load_checked(as_model(SCANNED))[0], open_, Binding({"T": 3})).left.fits
+
+
+WHILE = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x, float most) => (float[2] y) <bool yes = {1}, float half = {0.5}> {
+      y = Loop <body = b (int64 i, bool go, float[2] a) => (bool on, float[2] c) {
+        c = Mul (a, half)
+        size = ReduceMax <keepdims = 0> (c)
+        on = Greater (size, most)
+      }> ("", yes, x)
+    }
+"""
+
+
+def test_a_while_needs_a_promise() -> None:
+    model, profile = load_checked(as_model(WHILE))[0], load("no-control-flow")
+    found = plan(model, profile, Binding())
+    assert not found.taken
+    (offer,) = found.offered
+    assert (str(offer), offer.kind) == (
+        "optimize --target no-control-flow --max-trips N",
+        Kind.PROMISE,
+    )
+
+
+def test_a_promise_that_was_made_is_taken() -> None:
+    model, profile = load_checked(as_model(WHILE))[0], load("no-control-flow")
+    found = plan(model, profile, Binding(), max_trips=3)
+    (taken,) = found.taken
+    assert (str(taken), taken.kind) == (
+        "optimize --target no-control-flow --max-trips 3",
+        Kind.PROMISE,
+    )
+    assert found.left.fits
+    assert found.offered == []
+
+
+def test_the_bound_of_a_solver_is_the_trip_count_that_a_target_needs() -> None:
+    bounded = (
+        WHILE.replace(
+            "on = Greater (size, most)", "more = Greater (size, most) on = And (more, few)"
+        )
+        .replace("c = Mul", "few = Less (i, nine) c = Mul")
+        .replace("bool yes", "int64 nine = {9}, bool yes")
+    )
+    found = plan(load_checked(as_model(bounded))[0], load("migraphx"), Binding())
+    assert "simplify --rule count-loop" in [str(one) for one in found.taken]
+
+
+RAGGED = """
+    <ir_version: 4, opset_import: ["" : 8]>
+    g (int64[2] lens, float[2,3] h0, float[2,4,3] x) => (float[2,3] h_end, float[2,4,3] ys) {
+      h_end, ys = Scan <num_scan_inputs = 1,
+        body = step (float[3] h, float[3] x_t) => (float[3] h_out, float[3] y) {
+          h_out = Add (h, x_t)
+          y = Tanh (h_out)
+        }> (lens, h0, x)
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"),
+    [
+        ("openvino-2026", ["upgrade"]),  # it has all that looks up the rows of other lengths
+        ("tensorrt-10", ["upgrade --batch mask", "convert --opset 11"]),
+        ("migraphx", ["upgrade --opset 19 --batch mask"]),
+        ("no-control-flow", ["optimize --target no-control-flow"]),
+    ],
+)
+def test_rows_of_other_lengths(target: str, commands: list[str]) -> None:
+    found = plan(load_checked(as_model(RAGGED))[0], load(target), Binding())
+    assert [str(one) for one in found.taken] == commands
+    assert found.left.fits
