@@ -25,8 +25,8 @@ from passes.testing import options_of
         ),
         (
             passes.optimize,
-            {"target": "gpu"},
-            "target is 'gpu', not one of onnxruntime, no-control-flow, loop-only, scan-only",
+            {"target": "onnxruntim"},
+            "target is 'onnxruntim', not a target; the nearest are onnxruntime, ",
         ),
         (passes.unroll, {"bounded": "never"}, "bounded is 'never', not one of auto, select, if"),
         (passes.unroll, {"peel": "middle"}, "peel is 'middle', not one of first, last"),

@@ -81,6 +81,7 @@ class Cache:
             "model": [task.model, *((file.path, file.sha256) for file in files)],
             "inputs": [(file.path, file.sha256) for file in given],
             "commands": [asdict(Ran.of(options)) for options in task.pipeline.commands],
+            "profiles": [str(options.profile) for options in task.pipeline.commands],
             "dims": dict(task.pipeline.dims),
             "strict": task.strict,
             "format": task.expected().suffix,

@@ -313,6 +313,8 @@ class _Reader:
         values = self.values(declared, own, where, ("command",))
         if "inputs" in values:
             values["inputs"] = os.path.normpath(self.path.parent / values["inputs"])
+        if f"{values.get('target')}".endswith(".toml"):
+            values["target"] = os.path.normpath(self.path.parent / values["target"])
         self.made(declared, values, where)
         return name, values
 

@@ -19,6 +19,7 @@ from passes.commands.declaring import Declared, Says, WrongValue
 if TYPE_CHECKING:
     from passes.engine.schedules import Schedule
     from passes.onnxruntime.releases import Release
+    from passes.targets.profile import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +144,11 @@ class Options(Executing, Binding, Converting):
     def schedule(self) -> Schedule:
         """The phases that the command runs with these options."""
         raise NotImplementedError
+
+    @property
+    def profile(self) -> Profile | None:
+        """What the outcome is to fit under --strict."""
+        return None
 
     def for_rules(self) -> RuleOptions:
         """What the rules are given: the options that they have, by name, as far as one is said."""

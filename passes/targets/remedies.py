@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from passes.binding import Binding
-from passes.check import check as check_valid
 from passes.choices import Target
 from passes.commands.pipeline import Pipeline
 from passes.dims import dims_of_inputs
@@ -89,7 +88,7 @@ def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
         WrongUsage: its inputs cannot be bound so.
     """
     given = bound.of(model) if bound else model
-    state = _State(given, check(given, check_valid(given), profile))
+    state = _State(given, check(given, profile))
     taken: list[Remedy] = []
     for command, options in _candidates(state, profile):
         following = _after(state, (command, options), profile)
@@ -197,7 +196,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     try:
         result = pipeline.run(state.model.proto)
         model = Model(result.model, state.model.path)
-        return _State(model, check(model, check_valid(model), profile))
+        return _State(model, check(model, profile))
     except PassesError:
         return None
 

@@ -14,16 +14,10 @@ from passes.testing import as_model
 from passes.verify.runtimes.comparing import Compared, compared
 from passes.verify.runtimes.executors import NoRuntime, runtime
 from tests.cli.test_checking import run
+from tests.targets.test_findings import SUM
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "golden_models"
-SUM = """
-    <ir_version: 8, opset_import: ["" : 17]>
-    g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
-      y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
-          => (float[2] t, float[2] u) { t = Add (s, e) u = Identity (t) }> (h, x)
-    }
-"""
 #: tract runs it forward.
 BACKWARDS = """
     <ir_version: 8, opset_import: ["" : 17]>
