@@ -35,8 +35,8 @@ from passes.testing import options_of
         (passes.unroll, {"check_output": "enough"}, "check_output is the name of an output that"),
         (
             passes.lower,
-            {"executor": "gpu"},
-            "executor is 'gpu', not one of reference, onnxruntime, both",
+            {"executor": "tarct"},
+            "executor is 'tarct', not an executor; the nearest are tract, ",
         ),
         (
             passes.lower,

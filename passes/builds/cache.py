@@ -172,12 +172,13 @@ def _given(inputs: Path) -> list[File]:
 
 
 def _plugins() -> list[str]:
-    """Other distributions that register rules or commands, with their versions."""
+    """Other distributions that register rules, commands or executors, with their versions."""
     from passes.commands import registry
+    from passes.verify.runtimes import executors
 
     entries = [
         entry
-        for group in (plugins.GROUP, registry.GROUP)
+        for group in (plugins.GROUP, registry.GROUP, executors.GROUP)
         for entry in metadata.entry_points(group=group)
     ]
     return sorted({f"{one.dist.name} {one.dist.version}" for one in entries if one.dist})

@@ -21,7 +21,10 @@ from passes.report import Checked, Record, Report, Size
 from passes.targets.finding import Finding
 
 VERSION = 1
-_TOOLS = {"passes": "onnx-passes", **{name: name for name in ("onnx", "onnxruntime", "numpy")}}
+_TOOLS = {
+    "passes": "onnx-passes",
+    **{name: name for name in ("onnx", "onnxruntime", "numpy", "openvino", "tract")},
+}
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
         NoRuntime: the runtime is not installed.
     """
     from passes.targets.profile import load
-    from passes.verify.runtimes.comparing import compared
+    from passes.verify.runtimes.comparing import compared_files
 
     profile = load(options.target or "")
     if not profile.runtime:
@@ -158,7 +158,7 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     with progress() as say:
         if say is not None:
             say(f"running on {profile.runtime}")
-        found = compared(
+        found = compared_files(
             original, outcome, profile.runtime, inputs, options.verify_budget, options.seed
         )
     tell(f"{outcome}: {found}")

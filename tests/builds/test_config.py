@@ -128,8 +128,8 @@ def test_overrides_of_some_models(folder: Path) -> None:
             "passes.toml:2: pipelines.a.0: factor and peel do not go together",
         ),
         (
-            "[verify]\nbudget = 3\nexecutor = 'gpu'",
-            "passes.toml:3: verify.executor is 'gpu', not one of reference, onnxruntime, both",
+            "[verify]\nbudget = 3\nexecutor = 'tarct'",
+            "passes.toml:3: verify.executor is 'tarct', not an executor; the nearest are tract, ",
         ),
         (
             "pipeline = 'fsat'\n[pipelines]\nfast = ['upgrade']",

@@ -11,7 +11,7 @@ import pytest
 
 from passes.errors import DONE, NOT_PRODUCED
 from passes.testing import as_model
-from passes.verify.runtimes.comparing import Compared, compared
+from passes.verify.runtimes.comparing import Compared, compared_files
 from passes.verify.runtimes.executors import NoRuntime, runtime
 from tests.cli.test_checking import run
 from tests.targets.test_findings import SUM
@@ -40,7 +40,7 @@ def found(name: str, before: str, after: str = "") -> Compared:
     pytest.importorskip(name)
     for path, text in (("before.onnx", before), ("after.onnx", after or before)):
         onnx.save(as_model(text), path)
-    return compared(Path("before.onnx"), Path("after.onnx"), name, None, 10.0, 0)
+    return compared_files(Path("before.onnx"), Path("after.onnx"), name, None, 10.0, 0)
 
 
 @pytest.mark.parametrize("name", ["openvino", "tract"])
