@@ -20,6 +20,7 @@ from passes.commands.options import Binding, Executing
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
+    from passes.binding import Binding as BoundInputs
     from passes.targets.findings import Checked
     from passes.targets.remedies import Plan
 
@@ -85,7 +86,6 @@ def _check(model: Path, **given: Any) -> None:
 
 def _one(model: Path, options: Check) -> bool:
     """Check a model at one target, and whether it, or what was made of it, fits."""
-    from passes.binding import Binding as BoundInputs
     from passes.check import load_checked
     from passes.targets.findings import check
     from passes.targets.profile import load
@@ -94,8 +94,7 @@ def _one(model: Path, options: Check) -> bool:
     profile = load(options.target or "")
     loaded, _ = load_checked(model)
     checked = check(loaded, profile)
-    shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
-    bound = BoundInputs(options.dims or {}, shapes, options.values or {})
+    bound = _binding(options)
     made = None if checked.fits and not bound else plan(loaded, profile, bound)
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
@@ -108,6 +107,14 @@ def _one(model: Path, options: Check) -> bool:
     if made is not None and options.fix:
         return _fixed(model, made, options)
     return made is None and (not options.run or _ran(model, model, options))
+
+
+def _binding(options: Check) -> BoundInputs:
+    """What the options say of the inputs."""
+    from passes.binding import Binding as BoundInputs
+
+    shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
+    return BoundInputs(options.dims or {}, shapes, options.values or {})
 
 
 def _fixed(model: Path, made: Plan, options: Check) -> bool:
@@ -158,9 +165,9 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     with progress() as say:
         if say is not None:
             say(f"running on {profile.runtime}")
-        found = compared_files(
-            original, outcome, profile.runtime, inputs, options.verify_budget, options.seed
-        )
+        budget, seed = options.verify_budget, options.seed
+        bound = _binding(options)
+        found = compared_files(original, outcome, profile.runtime, inputs, budget, seed, bound)
     tell(f"{outcome}: {found}")
     return found.agrees
 

@@ -118,7 +118,9 @@ def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[F
             kind = field.removesuffix("s")
             yield Finding(kind, place.path, name, f"{field} are not taken")
             return
-    if subgraphs(place.node) and name in {"If", "Loop", "Scan"}.difference(profile.refused):
-        yield from control_flow.findings(model, place, profile)
-    else:
-        yield from operators.findings(model, place, profile)
+    if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
+        found = [*control_flow.findings(model, place, profile)]
+        yield from found
+        if found or name not in profile.refused:
+            return
+    yield from operators.findings(model, place, profile)

@@ -9,7 +9,9 @@ from typing import Any
 
 from passes.binding import Binding
 from passes.choices import Target
+from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
+from passes.commands.registry import command_named
 from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
@@ -55,8 +57,9 @@ class Remedy:
 
     def __str__(self) -> str:
         said = [self.command]
+        declared = options_of(command_named(self.command).options)
         for name, value in self.options.items():
-            flag = f"--{name.strip('_').replace('_', '-')}"
+            flag = f"--{declared[name].key}"
             values = value if isinstance(value, tuple) else (value,)
             said += [flag] if value is True else [f"{flag} {one}" for one in values]
         return " ".join(said)
@@ -119,18 +122,15 @@ def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str
         yield "convert", {"inline": ("all",)}
     if "lengths" in codes:
         yield "upgrade", {}
+    if "sequence" in codes:
+        yield "simplify", {"rules": ("collect-sequence",)}
     if codes & _CONTROL_FLOW:
-        for target in _targets(profile):
-            yield "optimize", {"target": str(target)}
+        yield from (("optimize", {"target": target}) for target in _forms(profile))
 
 
-def _targets(profile: Profile) -> Iterator[Target]:
-    """Forms of control flow that a target may take, those that keep most of it first."""
-    if profile.scan.taken and not profile.loop.taken:
-        yield Target.scan_only
-    if profile.loop.taken and not profile.scan.taken:
-        yield Target.loop_only
-    yield Target.no_control_flow
+def _forms(profile: Profile) -> Iterator[str]:
+    """Forms of control flow that a target may take, the one that keeps most of it first."""
+    yield from dict.fromkeys(map(str, (profile.form, Target.no_control_flow)))
 
 
 def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -159,15 +159,21 @@ def _offered(state: _State, profile: Profile) -> Iterator[Remedy]:
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    for kind, options in (
-        (Kind.REGROUPS, {"allow_reassociation": True}),
-        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}),
-    ):
-        step = ("optimize", {"target": str(Target.no_control_flow), **options})
-        following = _after(state, step, profile)
-        if following is not None and len(following.checked.findings) < len(state.checked.findings):
-            cleared = _cleared(state.checked, following.checked)
-            yield Remedy(*step, kind, cleared)
+    asked: dict[Kind, list[dict[str, Any]]] = {
+        Kind.REGROUPS: [{"allow_reassociation": True}],
+        Kind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
+    }
+    for kind, ways in asked.items():
+        steps = [
+            ("optimize", {"target": form, **options})
+            for options in ways
+            for form in _forms(profile)
+        ]
+        tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
+        if tried:
+            step, best = min(tried, key=lambda one: len(one[1].checked.findings))
+            if len(best.checked.findings) < len(state.checked.findings):
+                yield Remedy(*step, kind, _cleared(state.checked, best.checked))
 
 
 def _missing(state: _State) -> list[str]:

@@ -51,9 +51,14 @@ def test_what_is_in_the_way_and_what_clears_it() -> None:
     [
         ("binary/gru.onnx", "openvino-2026"),
         ("binary/gru.onnx", "tract"),
+        ("exported/jax/gates.opset21.onnx", "tract"),
+        ("exported/onnxscript/for_reading.opset15.onnx", "tract"),
+        ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
         ("exported/tensorflow/decoded.opset9.onnx", "no-control-flow"),
         ("exported/tensorflow/decoded.opset9.onnx", "tract"),
-        ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
+        ("exported/torch/script_cell.opset13.onnx", "openvino-2026"),
+        ("exported/torch/script_cell.opset13.onnx", "tract"),
+        ("exported/torch/script_list_stacked.opset13.onnx", "openvino-2026"),
     ],
 )
 def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from passes.binding import Binding, as_given
 from passes.check import load_checked
 from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CannotRun, Executor
@@ -70,15 +71,24 @@ def compared(
 
 
 def compared_files(
-    original: Path, outcome: Path, name: str, inputs: Path | None, budget: float, seed: int
+    original: Path,
+    outcome: Path,
+    name: str,
+    inputs: Path | None,
+    budget: float,
+    seed: int,
+    bound: Binding,
 ) -> Compared:
-    """Run the outcome in a runtime, and compare. Raises what `compared` raises, and:
+    """Run the outcome in a runtime, and compare it with the original at the inputs that were
+    `bound`. Raises what `compared` raises, and:
 
     Raises:
         BadModel: a model cannot be read.
         BadInputs: the inputs are not those of the original.
     """
     before, after = (load_checked(path)[0] for path in (original, outcome))
+    if bound:
+        before = as_given(as_given(before, bound.of(before)), after)
     given = []
     if inputs is not None:
         from passes.verify.inputs.given import load
