@@ -7,6 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
@@ -82,7 +84,9 @@ def unroll(site: Site) -> Edit:
     if not bound.exact:
         return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
     edit = refuse_known_failure(site, Unrolling(site, form, bound.size).edit(note))
-    return replace(edit, context=context_of(site))  # the trip count may follow from it
+    covered = dead_after_rewrite(site, Integers(site), edit.covered, edit.nodes)
+    # the trip count may follow from it
+    return replace(edit, covered=covered, context=context_of(site))
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
