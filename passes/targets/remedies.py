@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from passes.binding import Binding
+from passes.binding import Binding, with_sizes
 from passes.choices import Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
@@ -78,10 +78,19 @@ class Plan:
 
 @dataclass(frozen=True)
 class _State:
-    """A model on its way, with what is in the way of it."""
+    """A model on its way, with what is in the way of it; `bound`: some of its inputs are."""
 
     model: Model
     checked: Checked
+    bound: bool
+
+    @classmethod
+    def of(cls, model: Model, profile: Profile, bound: bool) -> _State:
+        """The state of a model, with the sizes declared that an outcome has where inputs are
+        bound."""
+        if bound:
+            model = Model(with_sizes(model.proto, model)[0], model.path)
+        return cls(model, check(model, profile), bound)
 
 
 def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
@@ -91,7 +100,7 @@ def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
         WrongUsage: its inputs cannot be bound so.
     """
     given = bound.of(model) if bound else model
-    state = _State(given, check(given, profile))
+    state = _State.of(given, profile, bool(bound))
     taken: list[Remedy] = []
     for command, options in _candidates(state, profile):
         following = _after(state, (command, options), profile)
@@ -201,8 +210,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     pipeline = Pipeline([(command, {**options, "verify": False})])
     try:
         result = pipeline.run(state.model.proto)
-        model = Model(result.model, state.model.path)
-        return _State(model, check(model, profile))
+        return _State.of(Model(result.model, state.model.path), profile, state.bound)
     except PassesError:
         return None
 
