@@ -25,8 +25,8 @@ from passes.testing import options_of
         ),
         (
             passes.optimize,
-            {"target": "gpu"},
-            "target is 'gpu', not one of onnxruntime, no-control-flow, loop-only, scan-only",
+            {"target": "onnxruntim"},
+            "target is 'onnxruntim', not a target; the nearest are onnxruntime, ",
         ),
         (passes.unroll, {"bounded": "never"}, "bounded is 'never', not one of auto, select, if"),
         (passes.unroll, {"peel": "middle"}, "peel is 'middle', not one of first, last"),
@@ -41,8 +41,8 @@ from passes.testing import options_of
         (passes.unroll, {"check_output": "enough"}, "check_output is the name of an output that"),
         (
             passes.lower,
-            {"executor": "gpu"},
-            "executor is 'gpu', not one of reference, onnxruntime, both",
+            {"executor": "tarct"},
+            "executor is 'tarct', not an executor; the nearest are tract, ",
         ),
         (
             passes.lower,

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Literal
 
 from passes.builds.toml_lines import line_of
+from passes.choices import Target
 from passes.errors import WrongUsage, nearest
 from passes.onnxruntime.releases import release_of
+from passes.targets.finding import Confidence, Otherwise
 from passes.targets.structured import Unreadable, read
 
 _RELEASE = "onnxruntime=="
-Confidence = Literal["measured", "stated", "source", "inferred"]
-#: What becomes of a node that a target does not take as it is.
-Otherwise = Literal["refuses", "answers wrongly"]
 #: Which values of several branches or iterations have to agree.
 Agreement = Literal["any", "same rank", "same shape"]
 
@@ -110,6 +109,13 @@ class Loop:
     confidence: Confidence = "stated"
     note: str = ""
 
+    @property
+    def reach(self) -> int:
+        """How many Loops are taken: none, some, or all."""
+        any_count = len(self.trip_count) == 3 and self.most_trips is None and self.captures
+        any_values = self.carried != "same shape" and self.collected == "any"
+        return self.taken + (self.taken and any_count and any_values)
+
 
 @dataclass(frozen=True)
 class Scan:
@@ -127,6 +133,12 @@ class Scan:
     symbols: bool = True
     confidence: Confidence = "stated"
     note: str = ""
+
+    @property
+    def reach(self) -> int:
+        """How many Scans are taken, but for those of version 8: none, some, or all."""
+        any_length = self.zero and self.captures and not self.static and self.most is None
+        return self.taken + (self.taken and any_length)
 
 
 @dataclass(frozen=True)
@@ -162,6 +174,15 @@ class Profile:
     def listed(self) -> frozenset[str]:
         """The operators that are listed."""
         return frozenset(self.operators)
+
+    @property
+    def form(self) -> Target:
+        """The form of loops of which it takes most; none, if it takes only some of each."""
+        scans = 0 if "Scan" in self.refused else self.scan.reach
+        loops = 0 if "Loop" in self.refused else self.loop.reach
+        if max(scans, loops) == 0 or scans == loops == 1:
+            return Target.no_control_flow
+        return Target.scan_only if scans >= loops else Target.loop_only
 
 
 def names() -> list[str]:

@@ -8,12 +8,11 @@ from enum import StrEnum
 from functools import partial
 from typing import Any
 
-from passes.binding import Binding
-from passes.check import check as check_valid
+from passes.binding import Binding, with_sizes
 from passes.choices import DEFAULT_OPSET, Target
 from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
-from passes.commands.registry import load_commands
+from passes.commands.registry import command_named
 from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
@@ -63,7 +62,7 @@ class Remedy:
 
     def __str__(self) -> str:
         said = [self.command]
-        declared = options_of(load_commands()[self.command].options)
+        declared = options_of(command_named(self.command).options)
         for name, value in self.options.items():
             flag = f"--{declared[name].key}"
             values = value if isinstance(value, tuple) else (value,)
@@ -84,10 +83,19 @@ class Plan:
 
 @dataclass(frozen=True)
 class _State:
-    """A model on its way, with what is in the way of it."""
+    """A model on its way, with what is in the way of it; `bound`: some of its inputs are."""
 
     model: Model
     checked: Checked
+    bound: bool
+
+    @classmethod
+    def of(cls, model: Model, profile: Profile, bound: bool) -> _State:
+        """The state of a model, with the sizes declared that an outcome has where inputs are
+        bound."""
+        if bound:
+            model = Model(with_sizes(model.proto, model)[0], model.path)
+        return cls(model, check(model, profile), bound)
 
 
 def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Plan:
@@ -98,7 +106,7 @@ def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None =
         WrongUsage: its inputs cannot be bound so.
     """
     given = bound.of(model) if bound else model
-    state = _State(given, check(given, check_valid(given), profile))
+    state = _State.of(given, profile, bool(bound))
     taken: list[Remedy] = []
     promise = {} if max_trips is None else {"max_trips": max_trips}
     for steps in (partial(_candidates, promise=promise), _opsets, _declaring):
@@ -132,6 +140,8 @@ def _candidates(
         to = {} if most is None or most > DEFAULT_OPSET else {"opset": most}
         ways = [("upgrade", {**to, **way}) for way in ({}, {"batch": "mask"})]
         yield from _best(state, profile, ways)
+    if "sequence" in codes:
+        yield "simplify", {"rules": ("collect-sequence",)}
     if codes & {"trip-count", "collected"}:
         yield "simplify", {"rules": ("count-loop",)}
         yield "simplify", {"rules": ("bound-loop",)}
@@ -141,8 +151,7 @@ def _candidates(
     if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
         yield "simplify", {"rules": ("forward-cell",)}
     if codes & _CONTROL_FLOW:
-        for target in _targets(profile):
-            yield "optimize", {"target": str(target)}
+        yield from (("optimize", {"target": target}) for target in _forms(profile))
         if promise:
             yield "optimize", {"target": str(Target.no_control_flow), **promise}
 
@@ -153,13 +162,9 @@ def _declaring(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str,
         yield "simplify", {"rules": ("declare-shapes",)}
 
 
-def _targets(profile: Profile) -> Iterator[Target]:
-    """Forms of control flow that a target may take, those that keep most of it first."""
-    if profile.scan.taken and not profile.loop.taken:
-        yield Target.scan_only
-    if profile.loop.taken and not profile.scan.taken:
-        yield Target.loop_only
-    yield Target.no_control_flow
+def _forms(profile: Profile) -> Iterator[str]:
+    """Forms of control flow that a target may take, the one that keeps most of it first."""
+    yield from dict.fromkeys(map(str, (profile.form, Target.no_control_flow)))
 
 
 def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -199,18 +204,26 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    offers: list[tuple[Kind, dict[str, Any], dict[str, str]]] = [
-        (Kind.REGROUPS, {"allow_reassociation": True}, {}),
-        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}, {}),
-    ]
+    asked: dict[Kind, list[dict[str, Any]]] = {
+        Kind.REGROUPS: [{"allow_reassociation": True}],
+        Kind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
+    }
+    offers = [(kind, ways, dict[str, str]()) for kind, ways in asked.items()]
     if not promise:  # how often, only the user knows
-        offers.append((Kind.PROMISE, {"max_trips": _FEW}, {"max_trips": "N"}))
-    for kind, own, shown in offers:
-        options = {"target": str(Target.no_control_flow), **promise, **own}
-        following = _after(state, ("optimize", options), profile)
-        if following is not None and len(following.checked.findings) < len(state.checked.findings):
-            cleared = _cleared(state.checked, following.checked)
-            yield Remedy("optimize", {**options, **shown}, kind, cleared)
+        offers.append((Kind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
+    flat = str(Target.no_control_flow)
+    for kind, ways, shown in offers:
+        steps = [
+            ("optimize", {"target": form, **(promise if form == flat else {}), **options})
+            for options in ways
+            for form in _forms(profile)
+        ]
+        tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
+        if tried:
+            (command, options), best = min(tried, key=lambda one: len(one[1].checked.findings))
+            if len(best.checked.findings) < len(state.checked.findings):
+                cleared = _cleared(state.checked, best.checked)
+                yield Remedy(command, {**options, **shown}, kind, cleared)
 
 
 def _missing(state: _State) -> list[str]:
@@ -238,8 +251,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     pipeline = Pipeline([(command, {**options, "verify": False})])
     try:
         result = pipeline.run(state.model.proto)
-        model = Model(result.model, state.model.path)
-        return _State(model, check(model, check_valid(model), profile))
+        return _State.of(Model(result.model, state.model.path), profile, state.bound)
     except PassesError:
         return None
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
@@ -84,8 +86,12 @@ def unroll(site: Site) -> Edit:
         edit = Unrolling(site, form, bound.size).edit(note)
     else:
         edit = _bounded(site, form, bound, f"at most {note}")
+    edit = refuse_known_failure(site, edit)
+    covered = edit.covered
+    if bound.exact:
+        covered = dead_after_rewrite(site, Integers(site), covered, edit.nodes)
     # the trip count may follow from the context
-    return replace(refuse_known_failure(site, edit), context=context_of(site))
+    return replace(edit, covered=covered, context=context_of(site))
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
