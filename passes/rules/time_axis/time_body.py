@@ -204,8 +204,15 @@ def _alone(site: Site) -> ModelProto:
 def _declare_types(site: Site, form: LoopForm) -> None:
     """Declare the inferred types of body inputs that declare no shape."""
     rows = {scanned.body_input: _element_type(site, scanned) for scanned in form.scanned}
+    # a Scan carries values of one shape
+    initial = {one.body_input: site.type_of(one.initial) for one in form.carried}
+    kept = initial if form.kind is Kind.SCAN else {}
     for value in form.body.input:
-        if dims_of(value.type) is not None:
+        dims, given = dims_of(value.type), dims_of(kept.get(value.name))
+        if dims is not None:
+            if given is not None and None in dims and len(given) == len(dims):
+                merged = (new if old is None else old for old, new in zip(dims, given, strict=True))
+                value.type.CopyFrom(tensor_type(elem_type_of(value.type), tuple(merged)))
             continue
         known = site.body_type_of("body", value.name)
         if dims_of(known) is None:
