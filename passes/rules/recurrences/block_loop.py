@@ -20,7 +20,8 @@ from passes.writing.branches import Branch, Results, either
 from passes.writing.draft import BLOCKS
 
 _END = (1 << 63) - 1
-_ZERO_IS_A_SIZE = 14  # of Reshape, else it copies one
+#: The opset from which a Reshape may have a size of 0, which copied one.
+ZERO_IS_A_SIZE = 14
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ class BlockLoop:
 
     def _reshaped(self, author: Author, value: str, shape: str) -> str:
         """A value in another shape, some of whose sizes may be 0."""
-        if author.opset < _ZERO_IS_A_SIZE:
+        if author.opset < ZERO_IS_A_SIZE:
             return author.op("Reshape", value, shape)
         return author.op("Reshape", value, shape, allowzero=1)
 

@@ -57,6 +57,7 @@ class LinearState:
     updates: tuple[Term, ...]
 
 
+_LARGEST, _LOGICAL = ("Max", "Min"), ("And", "Or", "Xor")
 _Feeds = dict[str, list[Term]]
 
 
@@ -136,7 +137,8 @@ class StateFinder:
         return LinearState(carried, at, (), (), tuple(updates)), decays
 
     def largest(self, carried: Carried) -> tuple[LinearState, str]:
-        """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b).
+        """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b);
+        or what another operator without a preferred order makes of the two.
 
         Returns:
             The state, of whose `decays` a is the sum, and the operator.
@@ -146,7 +148,7 @@ class StateFinder:
         """
         name, after = carried.body_input, self.after(carried)
         at, node = self.notation.everywhere(name), self.body.index.producers.get(after)
-        if node is None or op_of(node) not in ("Max", "Min") or len(node.input) != 2:
+        if node is None or op_of(node) not in (*_LARGEST, *_LOGICAL) or len(node.input) != 2:
             raise NotLinear
         own, other = sorted(node.input, key=lambda value: value not in self.dependent)
         if own not in self.dependent or other in self.dependent:
@@ -155,8 +157,10 @@ class StateFinder:
         terms = self._read(self.notation.operand(own, out, at), {name})
         states = [term for term in terms if term == Term((Factor(name, at),))]
         added = [term for term in terms if term not in states]
-        if len(states) != 1 or any(
-            factor.name == name for term in added for factor in term.factors
+        if (
+            len(states) != 1
+            or (added and op_of(node) in _LOGICAL)
+            or any(factor.name == name for term in added for factor in term.factors)
         ):
             raise NotLinear
         update = Term((self.notation.operand(other, out, at),))

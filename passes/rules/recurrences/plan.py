@@ -18,7 +18,7 @@ from passes.types.value_types import elem_type_of
 
 #: The types that onnxruntime multiplies, and those of elements.
 _PRODUCTS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64)
+_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
 
 #: As many states may feed each other.
 _MOST_COUPLED = 2
@@ -99,7 +99,7 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     except NotLinear:
         pass
     state = _state(finder, carried)
-    if state is None or not state.decays or not state.updates:
+    if state is None or not state.decays or not (state.updates or state.decays != (Term(),)):
         return None
     reads, whole = finder.reads(state)
     used = _used(finder, wanted, {*reads, before, after})

@@ -11,12 +11,12 @@ from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
-from passes.rules.recurrences.block_loop import BlockLoop
+from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_state, stages
 from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import elem_type_of
+from passes.types.value_types import dims_of, elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -55,7 +55,7 @@ def run_in_blocks(site: Site) -> Edit:
     turned, and its steps written out, in the order of the loop.
 
     Refuses:
-    - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
+    - `opset-too-old`: the opset is below 13, or below 14 and a size is unknown
     - `not-linear`: a state is not linear in itself, or is read in another way
     - `reassociation`: the sums are of floats
     - `not-worth-it`: the states are small, or the loop runs only a few iterations
@@ -70,6 +70,9 @@ def run_in_blocks(site: Site) -> Edit:
         sentence = "a state is not linear in itself, or its factors depend on a state"
         raise Refused("not-linear", sentence, [site.path]) from None
     length = block_length(body, found)
+    if site.target < ZERO_IS_A_SIZE and not _is_static(body):
+        sentence = "before opset 14 no shape that may have a size of 0 can be computed"
+        raise Refused("opset-too-old", sentence, [site.path])
     rounds = _rounds(body)
     if rounds and _regroups(found) and not site.options.allow_reassociation:
         raise Refused(
@@ -85,6 +88,15 @@ def run_in_blocks(site: Site) -> Edit:
         raise Refused("not-linear", sentence, [site.path]) from None
     except Refused as reason:
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
+
+
+def _is_static(body: TimeBody) -> bool:
+    """Whether the sizes of all that is scanned and collected are known, but for the time."""
+    form = body.form
+    names = [one.body_input for one in form.scanned]
+    names += [one.body_output for one in form.collected]
+    shapes = [dims_of(body.rows.types.get(name)) for name in names]
+    return all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
 
 
 def _rounds(body: TimeBody) -> bool:
