@@ -68,12 +68,13 @@ def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def has_linear_state(body: TimeBody) -> bool:
-    """Whether a state, for itself, is linear: it is kept and added to."""
-    return any(
-        _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True) is not None
+def has_linear_matrix(body: TimeBody) -> bool:
+    """Whether a state, were the other ones known, is a matrix that is linear in itself."""
+    forms = (
+        _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True)
         for carried in body.form.carried
     )
+    return any(isinstance(form, MatrixForm) and form.columns for form in forms)
 
 
 def _state(finder: StateFinder, carried: Carried) -> LinearState | None:

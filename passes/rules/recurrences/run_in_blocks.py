@@ -14,7 +14,7 @@ from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.plan import Stage, has_linear_state, stages
+from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
 from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -65,7 +65,7 @@ def run_in_blocks(site: Site) -> Edit:
     try:
         found = stages(body)
     except NotLinear:
-        if not has_linear_state(body):
+        if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"
         raise Refused("not-linear", sentence, [site.path]) from None
