@@ -1,5 +1,5 @@
-"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`
-and `torch_rwkv.py`."""
+"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`,
+`torch_rwkv.py`, `torch_recurrences.py` and `torch_scans.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Function(nn.Module):
 def cases() -> Iterator[Case]:
     """Every torch model."""
     from torch_loops import cases as loops
+    from torch_recurrences import cases as recurrences
     from torch_rwkv import cases as rwkv
+    from torch_scans import cases as scans
 
     yield from _networks()
     yield from _resized()
@@ -48,6 +50,8 @@ def cases() -> Iterator[Case]:
     yield from _attending()
     yield from loops()
     yield from rwkv()
+    yield from recurrences()
+    yield from scans()
 
 
 def scripted(
