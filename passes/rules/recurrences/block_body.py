@@ -7,23 +7,22 @@ products would not do: with NaN, infinity, or numbers beyond the range in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.live import keep_nodes, live
 from passes.ir.repeated import replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
-from passes.rules.recurrences.block_steps import BlockSteps, decay_of
-from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
-from passes.rules.recurrences.index_notation import Factor
+from passes.rules.recurrences import element_steps, matrix_steps
+from passes.rules.recurrences.decays import Decay
+from passes.rules.recurrences.element_form import ElementForm
+from passes.rules.recurrences.in_range import Prepared
 from passes.rules.recurrences.layout import Writer
-from passes.rules.recurrences.linear_states import StateFinder
-from passes.rules.recurrences.matrix_form import MatrixForm
+from passes.rules.recurrences.plan import Form, Stage
 from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer
@@ -32,21 +31,13 @@ from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 from passes.writing.draft import ITERATION_KEY, ONE_BY_ONE
 
-#: The sum of the squares of all factors is less: products of a few of them do not overflow.
-_LARGEST = 1e20
-#: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.
-_MOST_WAY = 6.0
-#: The log of a decay, which then grows.
-_MOST_GROWTH = 0.5
-
 
 @dataclass(frozen=True)
 class BlockBody:
-    """A loop whose states all have matrix forms, to run over blocks of `length` iterations."""
+    """A loop to run over blocks of `length` iterations, its states stage by stage."""
 
     body: TimeBody
-    finder: StateFinder
-    forms: tuple[MatrixForm, ...]
+    stages: tuple[Stage, ...]
     length: int
 
     @cached_property
@@ -67,10 +58,10 @@ class BlockBody:
         replace_all(graph.node, nodes)
         del graph.output[:]
         own = {}
-        for one in collected:
-            own[one.body_output] = names.fresh(f"{one.body_output}/own")
+        for row in collected:
+            own[row.body_output] = names.fresh(f"{row.body_output}/own")
             graph.node.append(
-                helper.make_node("Identity", [one.body_output], [own[one.body_output]])
+                helper.make_node("Identity", [row.body_output], [own[row.body_output]])
             )
         for name in (*(one.body_output for one in carried), *own):
             graph.output.add(name=own.get(name, name), type=body.rows.types[name])
@@ -81,6 +72,7 @@ class BlockBody:
             return renamed[name]
 
         scoping.rename_all(graph, fresh)
+        rows = [replace(row, body_output=renamed[own[row.body_output]]) for row in collected]
         steps = LoopForm(
             Kind.SCAN,
             graph,
@@ -93,16 +85,17 @@ class BlockBody:
                 for one in carried
             ),
             tuple(replace(one, body_input=renamed[one.body_input]) for one in scanned),
-            tuple(replace(one, body_output=renamed[own[one.body_output]]) for one in collected),
+            tuple(rows),
         )
         return marked(steps, ONE_BY_ONE)
 
     def _needed(self, collected: Sequence[Collected]) -> set[int]:
         """The positions of the nodes that the states, and what is collected, depend on."""
-        names = [one.body_output for one in (*self.body.form.carried, *collected)]
+        names = [one.body_output for one in self.body.form.carried]
+        names += [one.body_output for one in collected]
         return {position for position, _ in self._behind(names, set())}
 
-    def _behind(self, names: list[str], stop: set[str]) -> Iterator[tuple[int, NodeProto]]:
+    def _behind(self, names: Sequence[str], stop: set[str]) -> Iterator[tuple[int, NodeProto]]:
         """The nodes that values depend on, but for those in `stop`, by position."""
         positions, seen = self.body.index.positions, set(stop)
         pending = list(names)
@@ -118,137 +111,119 @@ class BlockBody:
                 pending += scoping.free_names(node)
 
     def graph(self, outer: Author) -> GraphProto:
+        """The body."""
         body, form = self.body, self.body.form
         author = outer.inside("block")
         author.adopt([], body.rows.graph.initializer)
         axis = Axis(author.ints(self.length), self.length, nonempty=True)
         elements = {scanned.body_input for scanned in form.scanned}
         vectorizer = Vectorizer(body.rows, axis, author, set(elements), body.site.path)
-        dependent = self.finder.dependent
-        vectorizer.nodes(node for node in body.nodes if dependent.isdisjoint(node.output))
-        writer = Writer(author, vectorizer.carries)
-        decays = [
-            decay_of(form, self.finder.notation, writer, self._plain(author, form))
-            for form in self.forms
-        ]
-        self._either(writer, decays)
-        reads = {out.read.name for one in self.forms for out in one.outputs}
-        vectorizer.carrying.update(reads)
-        stop = reads | {
-            name for name in scoping.all_names([body.rows.graph]) if name not in dependent
-        }
-        after = sorted(position for position, _ in self._behind(self.collected, stop))
-        vectorizer.nodes(body.nodes[position] for position in after)
+        names = [carried.body_input for carried in form.carried]
+        starts = {name: author.names.fresh(name) for name in names}
+        ends: dict[str, str] = {}
+        written, known = set[int](), set[str]()
+        for number, stage in enumerate(self.stages):
+            self._write(
+                vectorizer,
+                [one.name for form in stage.forms for one in form.inputs],
+                written,
+                known,
+            )
+            ends |= self._either(number, vectorizer, starts)
+            known.update(stage.reads)
+            vectorizer.carrying.update(stage.reads)
+        self._write(vectorizer, self.collected, written, known)
         outputs = []
         for carried in form.carried:
-            outputs.append(
-                ValueInfoProto(name=carried.body_output, type=body.rows.types[carried.body_output])
-            )
+            outputs.append(self._typed(carried.body_output, ends[carried.body_input]))
         for name in self.collected:
-            value = vectorizer.spread(name)
-            own = author.op("Identity", value)
+            own = author.op("Identity", vectorizer.spread(name))
             outputs.append(ValueInfoProto(name=own, type=self._blocked(name)))
         inputs = [
-            *(self._typed(carried.body_input) for carried in form.carried),
+            *(self._typed(name, starts[name]) for name in names),
             *(
                 ValueInfoProto(name=scanned.body_input, type=self._blocked(scanned.body_input))
                 for scanned in form.scanned
             ),
         ]
-        graph = author.graph(f"{body.rows.graph.name}_block", inputs, outputs)
-        # products of rows and columns, of which only the factors are read
-        keep_nodes(
-            graph, live(list(graph.node), scoping.output_names(graph), scoping.free_names)[0]
-        )
-        return graph
+        return author.graph(f"{body.rows.graph.name}_block", inputs, outputs)
 
-    def _plain(self, author: Author, form: MatrixForm) -> Decay:
-        kind = elem_type_of(self.body.rows.types[form.state.carried.body_input])
-        dtype = helper.tensor_dtype_to_np_dtype(kind)
-        return Decay(author, self.length, len(form.around) + 2, np.dtype(dtype))
+    def _write(
+        self, vectorizer: Vectorizer, names: Sequence[str], written: set[int], known: set[str]
+    ) -> None:
+        """Write what values need, for all iterations of the block, as far as it is not there."""
+        positions = {position for position, _ in self._behind(names, known)} - written
+        vectorizer.nodes(self.body.nodes[position] for position in sorted(positions))
+        written |= positions
 
-    def _typed(self, name: str) -> ValueInfoProto:
-        return ValueInfoProto(name=name, type=self.body.rows.types[name])
+    def _typed(self, name: str, own: str) -> ValueInfoProto:
+        return ValueInfoProto(name=own, type=self.body.rows.types[name])
 
     def _blocked(self, name: str) -> TypeProto:
         """The type of a value of a whole block."""
         known = self.body.rows.types[name]
         return tensor_type(elem_type_of(known), (self.length, *(dims_of(known) or ())))
 
-    def _either(self, writer: Writer, decays: list[Decay]) -> None:
-        """The states after the block, and what is read of them: at once or one by one."""
-        form = self.body.form
-        results = [one.body_output for one in form.carried]
-        reads = [out.read.name for one in self.forms for out in one.outputs]
+    def _either(
+        self, number: int, vectorizer: Vectorizer, starts: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Write what is read of the states of a stage, at once or one by one; returns the states
+        after the block."""
+        stage, form, author = self.stages[number], self.body.form, vectorizer.author
+        writer = Writer(author, vectorizer.carries)
+        ready = [self._prepared(stage, one, writer, starts) for one in stage.forms]
+        states = [one.state.carried for one in stage.forms]
+        ends = {one.body_input: author.fresh(one.body_output) for one in states}
+        names = [*ends.values(), *stage.reads]
 
-        def at_once(author: Author) -> Results:
-            written: dict[str, str] = {}
-            for one, decay in zip(self.forms, decays, strict=True):
-                inner = Writer(author, writer.carries)
-                written |= BlockSteps(one, inner, replace(decay, author=author)).write()
-            return Results([author.op("Identity", written[name]) for name in (*results, *reads)])
+        def at_once(inner: Author) -> Results:
+            written = [one.write(inner) for one in ready]
+            last = [inner.op("Identity", state) for state, _ in written]
+            reads = {name: value for _, found in written for name, value in found.items()}
+            return Results([*last, *(inner.op("Identity", reads[name]) for name in stage.reads)])
 
-        def one_by_one(author: Author) -> Results:
+        def one_by_one(inner: Author) -> Results:
             carried = [
-                replace(one, initial=one.body_input, final=author.fresh("last"))
+                replace(one, initial=starts[one.body_input], final=inner.fresh("last"))
                 for one in form.carried
             ]
             scanned = [Scanned(one.body_input, one.body_input) for one in form.scanned]
-            collected = [Collected(name, author.fresh(f"{name}/rows")) for name in reads]
-            author.adopt([self.one_by_one(carried, scanned, collected)])
-            return Results([*(one.final for one in carried), *(one.tensor for one in collected)])
+            collected = [Collected(name, inner.fresh(f"{name}/rows")) for name in stage.reads]
+            inner.adopt([self.one_by_one(carried, scanned, collected)])
+            finals = {one.body_input: one.final for one in carried}
+            return Results([*(finals[name] for name in ends), *(one.tensor for one in collected)])
 
         types = [
-            *(self.body.rows.types[name] for name in results),
-            *(self._blocked(name) for name in reads),
+            *(self.body.rows.types[one.body_input] for one in states),
+            *(self._blocked(name) for name in stage.reads),
         ]
-        either(
-            writer.author,
-            self._in_range(writer, decays),
-            {
-                "then_branch": Branch("at_once", at_once),
-                "else_branch": Branch("one_by_one", one_by_one),
-            },
-            [*results, *reads],
-            types,
-        )
+        checks = [check for one in ready for check in one.checks]
+        if not checks:
+            for name, value in zip(names, at_once(author).names, strict=True):
+                author.name_as(value, name)
+            return ends
+        branches = {
+            "then_branch": Branch("at_once", at_once),
+            "else_branch": Branch("one_by_one", one_by_one),
+        }
+        either(author, spelling.both(author, checks), branches, names, types)
+        return ends
 
-    def _in_range(self, writer: Writer, decays: list[Decay]) -> str:
-        """Whether the products of a block are exact enough, and nothing is NaN or infinite."""
-        author = writer.author
-        checks = []
-        for form, decay in zip(self.forms, decays, strict=True):
-            squares = [_square(author, factor) for factor in form.factors]
-            squares.append(author.op("ReduceSumSquare", form.state.carried.body_input, keepdims=0))
-            if isinstance(decay, DecayOfAll):
-                squares.append(author.op("ReduceSumSquare", decay.logs, keepdims=0))
-                most = author.op("ReduceMax", decay.logs, keepdims=0)
-                checks.append(
-                    author.op("Less", most, decay.constant(np.array(_MOST_GROWTH), "most"))
-                )
-            if isinstance(decay, DecayOfRows):
-                squares.append(author.op("ReduceSumSquare", decay.logs, keepdims=0))
-                for way in decay.ways[: 1 + form.reads_before]:
-                    most = author.op("ReduceMax", author.op("Abs", way), keepdims=0)
-                    checks.append(
-                        author.op("Less", most, decay.constant(np.array(_MOST_WAY), "most"))
-                    )
-            total = reduce(lambda one, other: author.op("Add", one, other), squares)
-            checks.append(author.op("Less", total, decay.constant(np.array(_LARGEST), "largest")))
-        return spelling.both(author, checks)
+    def _prepared(
+        self, stage: Stage, form: Form, writer: Writer, starts: Mapping[str, str]
+    ) -> Prepared:
+        name = form.state.carried.body_input
+        kind = elem_type_of(self.body.rows.types[name])
+        if isinstance(form, ElementForm):
+            return element_steps.prepared(form, writer, self.length, kind, starts[name])
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
+        plain = Decay(writer.author, self.length, len(form.around) + 2, dtype)
+        notation = stage.finder.notation
+        return matrix_steps.prepared(form, notation, writer, plain, starts[name])
 
 
 def marked(form: LoopForm, kind: str) -> NodeProto:
+    """The node of a loop, with a mark that says what it was written for."""
     node = form.to_node()
     node.metadata_props.add(key=ITERATION_KEY, value=kind)
     return node
-
-
-def _square(author: Author, factor: Factor) -> str:
-    """The sum of the squares of a factor."""
-
-    def written() -> str:
-        value = author.op("Reciprocal", factor.name) if factor.inverse else factor.name
-        return author.op("ReduceSumSquare", value, keepdims=0)
-
-    return author.once(("square", factor.name, factor.inverse), written)

@@ -148,9 +148,15 @@ class BlockLoop:
             read.append(self._reshaped(author, value, shape))
         block = self.block.graph(author)
         states, outputs = len(form.carried), scoping.output_names(block)
+        names = zip(form.carried, scoping.input_names(block), outputs, strict=False)
         carried = [
-            replace(one, body_output=name, final=author.fresh(f"{one.body_output}/last"))
-            for one, name in zip(form.carried, outputs[:states], strict=True)
+            replace(
+                one,
+                body_input=read,
+                body_output=returned,
+                final=author.fresh(f"{one.body_output}/last"),
+            )
+            for one, read, returned in names
         ]
         collected = [Collected(name, author.fresh(f"{name}/blocks")) for name in outputs[states:]]
         scanned = [

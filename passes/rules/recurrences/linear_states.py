@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from passes.ir import scope as scoping
+from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
 from passes.rules.time_axis.time_body import TimeBody
@@ -107,13 +108,32 @@ class StateFinder:
                 corrections.append(_correction(rest, state.at, at))
         return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
 
-    def is_linear(self, carried: Carried) -> bool:
-        """Whether a carried value decays and is added to, and is not merely added to."""
-        try:
-            state = self.state(carried)
-        except NotLinear:
-            return False
-        return bool(state.decays and state.updates)
+    def largest(self, carried: Carried) -> tuple[LinearState, str]:
+        """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b).
+
+        Returns:
+            The state, of whose `decays` a is the sum, and the operator.
+
+        Raises:
+            NotLinear: it is none.
+        """
+        name, after = carried.body_input, self.after(carried)
+        at, node = self.notation.everywhere(name), self.body.index.producers.get(after)
+        if node is None or op_of(node) not in ("Max", "Min") or len(node.input) != 2:
+            raise NotLinear
+        own, other = sorted(node.input, key=lambda value: value not in self.dependent)
+        if own not in self.dependent or other in self.dependent:
+            raise NotLinear
+        out = self.notation.dims(after) or ()
+        terms = self._read(self.notation.operand(own, out, at), {name})
+        states = [term for term in terms if term == Term((Factor(name, at),))]
+        added = [term for term in terms if term not in states]
+        if len(states) != 1 or any(
+            factor.name == name for term in added for factor in term.factors
+        ):
+            raise NotLinear
+        update = Term((self.notation.operand(other, out, at),))
+        return LinearState(carried, at, tuple(added), (), (update,)), op_of(node)
 
     def _read(self, factor: Factor, leaves: Collection[str]) -> list[Term]:
         """A value as a sum of products of what no state feeds, and states."""
@@ -123,9 +143,13 @@ class StateFinder:
 
         return self.notation.read(factor, goes_on)
 
+    def after(self, carried: Carried) -> str:
+        """The next value, as the node computes it that does more than copy it."""
+        return self.body.index.source(carried.body_output)
+
     def reads(self, state: LinearState) -> tuple[dict[str, Read], set[str]]:
         """What sums over an axis of a state, and the values that have the whole state in them."""
-        before, after = state.carried.body_input, self._own(state.carried.body_output)
+        before, after = state.carried.body_input, self.after(state.carried)
         whole, found = {before, after, state.carried.body_output}, dict[str, Read]()
         for node in self.body.nodes:
             if whole.isdisjoint(scoping.free_names(node)):
@@ -140,10 +164,6 @@ class StateFinder:
             else:
                 found[name] = read
         return found, whole
-
-    def _own(self, name: str) -> str:
-        """The value that a node other than Identity computes."""
-        return self.body.index.source(name)
 
     def _sums(self, state: LinearState, name: str, before: str, after: str) -> Read | None:
         """The value as a Read; None where it has the whole state in it.

@@ -96,7 +96,7 @@ class MatrixForm:
 
     @property
     def factors(self) -> list[Factor]:
-        """The factors of its products, decays apart, each once."""
+        """The factors of its products, without decays, each once."""
         products = [
             *self.updates,
             *(product for out in self.outputs for product, _ in (*out.products, *out.others)),
@@ -112,6 +112,16 @@ class MatrixForm:
         """Whether the state is read before its update."""
         reads = (before for out in self.outputs for _, before in out.products)
         return self.correction is not None or any(reads)
+
+    @property
+    def inputs(self) -> list[Factor]:
+        """All that it is computed of."""
+        return [*self.factors, *(one for term in self.state.decays for one in term.factors)]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The values that are read of it."""
+        return tuple(out.read.name for out in self.outputs)
 
     @property
     def decays(self) -> bool:

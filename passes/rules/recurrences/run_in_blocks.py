@@ -5,20 +5,13 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.ir.operators import op_of
-from passes.loops.form import Kind
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
+from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.linear_states import Read, StateFinder
-from passes.rules.recurrences.matrix_form import MatrixForm
+from passes.rules.recurrences.plan import has_linear_state, stages
 from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import dims_of
-
-#: Iterations in a block, and where a product corrects the state.
-_LENGTH, _LENGTH_CORRECTED = 32, 32
-#: A loop of fewer iterations, and a state of fewer elements on an axis, gain nothing.
-_FEWEST, _NARROWEST = 16, 8
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -62,93 +55,27 @@ def run_in_blocks(site: Site) -> Edit:
     - `no-rule`: an op of the body has no vectorization rule
     """
     body = TimeBody.of(site)
-    finder = StateFinder.of(body, [carried.body_input for carried in body.form.carried])
-    if not any(map(finder.is_linear, body.form.carried)):
-        raise NothingToDo
     try:
-        forms = _forms(body, finder)
+        found = stages(body)
     except NotLinear:
-        raise _refusal(
-            site, "not-linear", "a state is not linear, or not read along one axis"
-        ) from None
-    length = _length(body, forms)
+        if not has_linear_state(body):
+            raise NothingToDo from None
+        sentence = "a state is not linear in itself, or its factors depend on a state"
+        raise Refused("not-linear", sentence, [site.path]) from None
+    length = block_length(body, found)
     if not site.options.allow_reassociation:
-        raise _refusal(
-            site,
+        raise Refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
             "floats; --allow-reassociation allows that",
+            [site.path],
         )
     try:
-        return BlockLoop(BlockBody(body, finder, forms, length)).edit()
+        return BlockLoop(BlockBody(body, found, length)).edit()
     except NotLinear:
-        raise _refusal(site, "not-linear", "the axes of a state do not fit its factors") from None
+        sentence = "the axes of a state do not fit its factors"
+        raise Refused("not-linear", sentence, [site.path]) from None
     except Refused as reason:
         if reason.code not in ("unknown-rank", "unknown-type", "no-batching-rule"):
             raise
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
-
-
-def _forms(body: TimeBody, finder: StateFinder) -> tuple[MatrixForm, ...]:
-    """The states as matrices, with what is read of each.
-
-    Raises:
-        NotLinear: one is none, or a value is needed that has a whole state in it.
-    """
-    form = body.form
-    if form.kind is not Kind.SCAN or not form.carried or not form.scanned:
-        raise NotLinear
-    states = [finder.state(carried) for carried in form.carried]
-    found, whole = dict[str, tuple[int, Read]](), set[str]()
-    for number, state in enumerate(states):
-        reads, own = finder.reads(state)
-        whole |= own
-        found |= {name: (number, read) for name, read in reads.items()}
-    used = dict[str, None]()
-    pending = [collected.body_output for collected in form.collected if collected.tensor]
-    while pending:
-        name = pending.pop()
-        if name in found:
-            used[name] = None
-        elif name in whole:
-            raise NotLinear
-        elif name in finder.dependent:
-            node = body.index.producers.get(name)
-            pending += [] if node is None else node.input
-    return tuple(
-        MatrixForm.of(
-            finder.notation, state, [found[name][1] for name in used if found[name][0] == number]
-        )
-        for number, state in enumerate(states)
-    )
-
-
-def _length(body: TimeBody, forms: tuple[MatrixForm, ...]) -> int:
-    """Iterations in a block: near the best, and such that none are left, if that is possible.
-
-    Raises:
-        Refused: `not-worth-it`.
-    """
-    sizes = []
-    for form in forms:
-        dims = dims_of(body.rows.types[form.state.carried.body_input]) or ()
-        size = dict(zip(form.state.at, dims, strict=True))
-        sizes.append(min(_wide(size[form.along]), _wide(size[form.columns]) if form.columns else 1))
-    trips = body.trips
-    if max(sizes) < _NARROWEST or (trips is not None and trips < _FEWEST):
-        raise _refusal(
-            body.site, "not-worth-it", "its states are small, or it runs only few iterations"
-        )
-    best = _LENGTH_CORRECTED if any(form.correction for form in forms) else _LENGTH
-    if trips is None:
-        return best
-    near = [length for length in range(best // 2, 2 * best + 1) if trips % length == 0]
-    return min(near, key=lambda length: abs(length - best), default=min(best, trips))
-
-
-def _wide(dim: int | str | None) -> int:
-    return dim if isinstance(dim, int) else _NARROWEST
-
-
-def _refusal(site: Site, code: str, sentence: str) -> Refused:
-    return Refused(code, sentence, [site.path])

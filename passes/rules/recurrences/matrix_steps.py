@@ -10,11 +10,16 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
+from passes.rules.recurrences.in_range import Prepared, is_finite, square
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
 from passes.writing.author import Author
 
+#: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.
+_MOST_WAY = 6.0
+#: The log of a decay, which then grows.
+_MOST_GROWTH = 0.5
 #: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
 _LEAST_LOG = -1e4
 _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
@@ -22,22 +27,20 @@ _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 @dataclass(frozen=True)
 class BlockSteps:
-    """The `length` iterations of a block for one state, of the type `dtype`."""
+    """The iterations of a block for one state, which is `start` before them."""
 
     form: MatrixForm
     writer: Writer
     decay: Decay
+    start: str
 
-    def write(self) -> dict[str, str]:
-        """Write them; for the next state and what is read of it, the names of what was written."""
-        form, decay = self.form, self.decay
-        carried = form.state.carried
-        start = decay.start(self._state(carried.body_input))
+    def write(self) -> tuple[str, dict[str, str]]:
+        """Write them; the state after the block, and what is read of it, by name."""
+        decay = self.decay
+        start = decay.start(self._state(self.start))
         added = self._added(start)
-        written = {carried.body_output: self._as_carried(decay.end(start, added))}
-        for out in form.outputs:
-            written[out.read.name] = self._output(out, start, added)
-        return written
+        reads = {out.read.name: self._output(out, start, added) for out in self.form.outputs}
+        return self._as_carried(decay.end(start, added)), reads
 
     @property
     def author(self) -> Author:
@@ -52,15 +55,24 @@ class BlockSteps:
         return self.form.columns or ONE
 
     def _row(self, term: Term) -> str:
-        return self.writer.placed(term, [*self.form.around, TIME, self.form.along])
+        """A row of each iteration, [around.., C, along]."""
+        return self._of_iterations(term, self.form.along)
 
     def _columns(self, term: Term) -> str:
-        """A column, [around.., C, columns]; 1 without factors."""
-        order = [*self.form.around, TIME, self._column]
+        """A column of each iteration, [around.., C, columns]; 1 without factors."""
+        return self._of_iterations(term, self._column)
+
+    def _of_iterations(self, term: Term, last: int) -> str:
+        """A product, [around.., C, last], also where it is the same in each iteration."""
+        order = [*self.form.around, TIME, last]
+        if any(self.writer.carries(factor.name) for factor in term.factors):
+            return self.writer.placed(term, order)
+        shape = (*(1 for _ in self.form.around), self.decay.length, 1)
+        ones = self.decay.constant(np.full(shape, -1 if term.negative else 1), "sign")
         if not term.factors:
-            sign = -1 if term.negative else 1
-            return self.decay.constant(np.full((1,) * len(order), sign), "sign")
-        return self.writer.placed(term, order)
+            return ones
+        same = self.writer.placed(replace(term, negative=False), order)
+        return self.author.op("Mul", same, ones)
 
     def _times(self, value: str, column: Term) -> str:
         """A value times a column."""
@@ -151,7 +163,41 @@ class BlockSteps:
         return self.writer.moved(value, own, [TIME, *order])
 
 
-def decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay) -> Decay:
+def prepared(
+    form: MatrixForm, notation: Notation, writer: Writer, plain: Decay, start: str
+) -> Prepared:
+    """The iterations of a block from a state `start` on."""
+    decay = _decay_of(form, notation, writer, plain)
+
+    def write(author: Author) -> tuple[str, dict[str, str]]:
+        inner = replace(writer, author=author)
+        return BlockSteps(form, inner, replace(decay, author=author), start).write()
+
+    return Prepared(_checks(form, decay, start), write)
+
+
+def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
+    """Whether the products of a block are exact enough, and nothing is NaN or infinite."""
+    author = decay.author
+    squares = [square(author, factor) for factor in form.factors]
+    squares.append(author.op("ReduceSumSquare", start, keepdims=0))
+    checks = []
+
+    def is_less(value: str, most: float) -> str:
+        greatest = author.op("ReduceMax", value, keepdims=0)
+        return author.op("Less", greatest, decay.constant(np.array(most), "most"))
+
+    if isinstance(decay, DecayOfAll | DecayOfRows):
+        squares.append(author.op("ReduceSumSquare", decay.logs, keepdims=0))
+    if isinstance(decay, DecayOfAll):
+        checks.append(is_less(decay.logs, _MOST_GROWTH))
+    if isinstance(decay, DecayOfRows):
+        ways = decay.ways[: 1 + form.reads_before]
+        checks += [is_less(author.op("Abs", way), _MOST_WAY) for way in ways]
+    return [is_finite(author, squares, decay.dtype), *checks]
+
+
+def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay) -> Decay:
     """The decay of a state, from its logs."""
     if not form.decays:
         return plain

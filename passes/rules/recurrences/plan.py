@@ -1,0 +1,121 @@
+"""In which form each state of a loop runs over blocks, and in which order the states do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from passes.ir import scope as scoping
+from passes.loops.form import Carried, Kind
+from passes.rules.recurrences.element_form import ElementForm
+from passes.rules.recurrences.index_notation import NotLinear
+from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
+from passes.rules.recurrences.matrix_form import MatrixForm
+from passes.rules.time_axis.time_body import TimeBody
+
+Form = MatrixForm | ElementForm
+
+
+@dataclass(frozen=True)
+class Stage:
+    """States whose factors depend on states of earlier stages alone."""
+
+    finder: StateFinder
+    forms: tuple[Form, ...]
+
+    @property
+    def reads(self) -> list[str]:
+        """What is read of the states."""
+        return [name for form in self.forms for name in form.reads]
+
+
+def stages(body: TimeBody) -> tuple[Stage, ...]:
+    """The stages of a loop: with vectors as matrices of one column, if there are matrices.
+
+    Raises:
+        NotLinear: a state has no form.
+    """
+    found = _stages(body, vectors=True)
+    forms = [form for stage in found for form in stage.forms if isinstance(form, MatrixForm)]
+    return found if any(form.columns for form in forms) else _stages(body, vectors=False)
+
+
+def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
+    form = body.form
+    unsolved = {carried.body_input: carried for carried in form.carried}
+    if form.kind is not Kind.SCAN or not form.carried or not form.scanned:
+        raise NotLinear
+    found = []
+    while unsolved:
+        finder = StateFinder.of(body, unsolved)
+        tried = (_form(finder, carried, vectors=vectors) for carried in unsolved.values())
+        forms = tuple(form for form in tried if form is not None)
+        if not forms:
+            raise NotLinear
+        found.append(Stage(finder, forms))
+        for one in forms:
+            del unsolved[one.state.carried.body_input]
+    return tuple(found)
+
+
+def has_linear_state(body: TimeBody) -> bool:
+    """Whether a state, for itself, is linear: it is kept and added to."""
+    finder = StateFinder.of(body, [carried.body_input for carried in body.form.carried])
+    return any(_form(finder, carried, vectors=True) is not None for carried in body.form.carried)
+
+
+def _state(finder: StateFinder, carried: Carried) -> LinearState | None:
+    try:
+        return finder.state(carried)
+    except NotLinear:
+        return None
+
+
+def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | None:
+    """The form of a state; None where it depends on others in another way."""
+    form = finder.body.form
+    others = [other.body_output for other in form.carried if other is not carried]
+    wanted = [*others, *(one.body_output for one in form.collected if one.tensor)]
+    before, after = carried.body_input, finder.after(carried)
+
+    def by_element(state: LinearState, tropical: str = "") -> ElementForm:
+        used = _used(finder, wanted, {before, after})
+        first, then = (name if name in used else "" for name in (before, after))
+        return ElementForm(state, first, then, tropical)
+
+    try:
+        return by_element(*finder.largest(carried))
+    except NotLinear:
+        pass
+    state = _state(finder, carried)
+    if state is None or not state.decays or not state.updates:
+        return None
+    reads, whole = finder.reads(state)
+    used = _used(finder, wanted, {*reads, before, after})
+    try:
+        if whole & used:
+            raise NotLinear
+        found = MatrixForm.of(finder.notation, state, _in_order(reads, used))
+        if not (found.columns or found.correction or vectors):
+            raise NotLinear
+    except NotLinear:
+        return None if state.corrections else by_element(state)
+    return found
+
+
+def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:
+    return [read for name, read in reads.items() if name in used]
+
+
+def _used(finder: StateFinder, wanted: Iterable[str], stop: set[str]) -> set[str]:
+    """The values that these depend on, up to those in `stop`."""
+    pending, seen = list(wanted), set[str]()
+    producers = finder.body.index.producers
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name not in stop and name in producers:
+            pending += scoping.free_names(producers[name])
+    return seen
