@@ -60,10 +60,12 @@ def scripted(
     *inputs: Tensor,
     opsets: Sequence[int] = FEW,
     free: Sequence[Sequence[int]] = ((0,),),
+    called: str = "",
     faithful: bool = True,
     fold: bool = True,
 ) -> Case:
-    """A model for the TorchScript exporter; `free` are the dynamic axes of each input.
+    """A model for the TorchScript exporter; `free` are the dynamic axes of each input,
+    all of one name where that is `called`.
 
     `faithful` says that the exported model computes what torch does.
     """
@@ -74,7 +76,8 @@ def scripted(
     names = [f"x{number}" for number in range(len(inputs))]
     outputs = results(module, inputs)
     axes = {
-        x: {axis: f"{x}_d{axis}" for axis in some} for x, some in zip(names, free, strict=False)
+        x: {axis: called or f"{x}_d{axis}" for axis in some}
+        for x, some in zip(names, free, strict=False)
     }
 
     def export(opset: int) -> ModelProto:

@@ -44,7 +44,7 @@ def cases() -> Iterator[Case]:
 def _case(name: str, model: object, *inputs: Tensor) -> Case:
     """Any number of tokens, in what has tokens."""
     free = [(1,) if x.dim() > 2 and x.size(1) == TIME else () for x in inputs]
-    return scripted(f"recurrence_{name}", model, *inputs, opsets=OPSETS, free=free)
+    return scripted(f"recurrence_{name}", model, *inputs, opsets=OPSETS, free=free, called="T")
 
 
 class SelectiveScan(nn.Module):

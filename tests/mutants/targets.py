@@ -38,6 +38,7 @@ RULES = {
     "prune-if": "simplify",
     "inline-if": "simplify",
     "drop-empty-branch": "simplify",
+    "drop-copies": "simplify",
     "drop-reshapes": "simplify",
     "inline-loop": "simplify",
     "select-branches": "select-branches",

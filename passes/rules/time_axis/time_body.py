@@ -202,10 +202,11 @@ def _alone(site: Site) -> ModelProto:
 
 
 def _declare_types(site: Site, form: LoopForm) -> None:
-    """Declare the inferred types of body inputs that declare no shape."""
+    """Declare the inferred types of body inputs that declare no shape, or leave sizes open."""
     rows = {scanned.body_input: _element_type(site, scanned) for scanned in form.scanned}
     for value in form.body.input:
-        if dims_of(value.type) is not None:
+        declared = dims_of(value.type)
+        if declared is not None and all(isinstance(dim, int) for dim in declared):
             continue
         known = site.body_type_of("body", value.name)
         if dims_of(known) is None:
