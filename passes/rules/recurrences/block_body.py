@@ -15,6 +15,7 @@ import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.live import keep_nodes, live
 from passes.ir.repeated import replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.recurrences import element_steps, matrix_steps
@@ -146,7 +147,10 @@ class BlockBody:
                 for scanned in form.scanned
             ),
         ]
-        return author.graph(f"{body.rows.graph.name}_block", inputs, outputs)
+        graph = author.graph(f"{body.rows.graph.name}_block", inputs, outputs)
+        # products of which only the factors are read
+        keep_nodes(graph, live(graph.node, scoping.output_names(graph), scoping.free_names)[0])
+        return graph
 
     def _write(
         self, vectorizer: Vectorizer, names: Sequence[str], written: set[int], known: set[str]
@@ -214,11 +218,11 @@ class BlockBody:
     ) -> Prepared:
         name = form.state.carried.body_input
         kind = elem_type_of(self.body.rows.types[name])
+        notation = stage.finder.notation
         if isinstance(form, ElementForm):
-            return element_steps.prepared(form, writer, self.length, kind, starts[name])
+            return element_steps.prepared(form, notation, writer, self.length, kind, starts[name])
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
         plain = Decay(writer.author, self.length, len(form.around) + 2, dtype)
-        notation = stage.finder.notation
         return matrix_steps.prepared(form, notation, writer, plain, starts[name])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from passes.rule import Refused
+from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.plan import Stage
 from passes.rules.time_axis.time_body import TimeBody
@@ -23,6 +24,8 @@ _FEWEST, _NARROWEST = 16, 8
 _ELEMENTS, _FEWEST_ELEMENTS = 128, 48
 #: The most independent elements that gain, and those of a whole block, which stay in the cache.
 _WIDEST, _MOST = 768, 1 << 19
+#: The most elements of all steps that are written out: two such values stay in the cache.
+_MOST_STEPS = 1 << 15
 
 
 def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
@@ -34,8 +37,11 @@ def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
     matrices = [form for stage in stages for form in stage.forms if isinstance(form, MatrixForm)]
     if matrices:
         return _of_products(body, matrices)
-    states = [form.state.carried.body_input for stage in stages for form in stage.forms]
-    return _of_elements(body, max(_elements(body, name) for name in states))
+    forms = [form for stage in stages for form in stage.forms]
+    width = max(_elements(body, form.state.carried.body_input) for form in forms)
+    if all(isinstance(form, ElementForm) and form.matrix for form in forms):
+        return _of_rows(body, width)
+    return _of_elements(body, width)
 
 
 def _of_products(body: TimeBody, forms: list[MatrixForm]) -> int:
@@ -71,6 +77,11 @@ def _of_elements(body: TimeBody, width: int) -> int:
         return _ELEMENTS
     blocks = -(-trips * width // _MOST)
     return -(-trips // blocks)
+
+
+def _of_rows(body: TimeBody, width: int) -> int:
+    """Steps that are written out: as many as stay in the cache."""
+    return max(1, min(_PRODUCTS, _MOST_STEPS // width, body.trips or _PRODUCTS))
 
 
 def _elements(body: TimeBody, name: str) -> int:

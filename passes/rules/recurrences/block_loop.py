@@ -25,9 +25,10 @@ _ZERO_IS_A_SIZE = 14  # of Reshape, else it copies one
 
 @dataclass(frozen=True)
 class BlockLoop:
-    """Writes a loop; all values are known by their names in its body."""
+    """Writes a loop; all values are known by their names in its body. `exact`: nothing rounds."""
 
     block: BlockBody
+    exact: bool
 
     def edit(self) -> Edit:
         """The Edit.
@@ -57,9 +58,9 @@ class BlockLoop:
         return Edit(
             tuple(author.nodes),
             tuple(author.constants),
-            note=f"{self.block.length} iterations at once, as products of matrices; "
-            "sums of floats are regrouped",
-            exact=False,
+            note=f"{self.block.length} iterations at once"
+            + ("" if self.exact else "; sums of floats are regrouped"),
+            exact=self.exact,
             context=length.context,
             claim=Claim(body.trips or self.block.length),
             extras=author.extras(author.nodes),

@@ -9,16 +9,19 @@ by a decay. Source: the two-level scan of Blelloch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.in_range import Prepared, is_finite
-from passes.rules.recurrences.index_notation import Term
+from passes.rules.recurrences.index_notation import ONE, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
+from passes.rules.recurrences.matrix_form import MatrixForm
+from passes.rules.recurrences.rows import Rows
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -44,18 +47,46 @@ class ElementSteps:
     decays: str
     added: str
     constant: bool
+    dtype: np.dtype[Any]
 
-    def write(self, start: str) -> tuple[str, dict[str, str]]:
+    def write(self, writer: Writer, start: str) -> tuple[str, dict[str, str]]:
         """Write them from a state on; the state after the block, and what is read, by name."""
         author, form = self.author, self.form
-        first = spelling.unsqueeze(author, start, 0)
+        turned = writer.moved(start, form.state.at, form.order)
+        first = spelling.unsqueeze(author, turned, 0)
         decays = [self.decays] if self.constant else self.decays
+        if form.matrix is not None:
+            return self._turned(writer, form.matrix, decays, first)
         after = self._run(decays, self.added, first, self.length)
         last = spelling.part(author, after, 0, -1, None)
         reads = {form.after: after} if form.after else {}
         if form.before:
             reads[form.before] = self._shifted(first, after)
         return spelling.squeeze(author, last, 0), reads
+
+    def _turned(
+        self, writer: Writer, form: MatrixForm, decays: str | list[str], first: str
+    ) -> tuple[str, dict[str, str]]:
+        """Write them step by step, and what rows read of each."""
+        author, length = self.author, self.length
+        states = [first]
+        for decay, one in zip(
+            self._pieces(decays, length, 0), self._pieces(self.added, length, 0), strict=True
+        ):
+            states.append(self._step(decay, states[-1], one))
+
+        def read(row: str, before: bool) -> str:
+            found = states[:-1] if before else states[1:]
+            pairs = zip(self._pieces(row, length, 0), found, strict=True)
+            parts = [author.op("MatMul", one, state) for one, state in pairs]
+            return author.op("Concat", *parts, axis=0) if length > 1 else parts[0]
+
+        kind = np.dtype(self.dtype)
+        prefix, columns = (TIME, *form.around, ONE), form.columns or ONE
+        rows = Rows(writer, prefix, form.along, columns, length, kind)
+        reads = {out.read.name: rows.output(out, read) for out in form.outputs}
+        last = spelling.squeeze(author, states[-1], 0)
+        return writer.moved(last, tuple(self.form.order), form.state.at), reads
 
     def _shifted(self, first: str, after: str) -> str:
         """The states before the iterations, of those after them."""
@@ -147,19 +178,21 @@ class ElementSteps:
         return author.op("Reshape", value, author.op("Concat", author.ints(length), tail, axis=0))
 
 
-def prepared(form: ElementForm, writer: Writer, length: int, kind: int, start: str) -> Prepared:
+def prepared(
+    form: ElementForm, notation: Notation, writer: Writer, length: int, kind: int, start: str
+) -> Prepared:
     """The iterations of a block from a state `start` on, of elements of a type."""
     author, state = writer.author, form.state
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
-    order = [TIME, *state.at]
+    order = [TIME, *form.order]
     one = author.constant(np.ones((1,) * len(order), dtype), "one")
     plain = state.decays == ((Term(),) if not form.tropical else ())
-    decays = "" if plain else _summed(writer, state.decays, order, one)
-    added = _summed(writer, state.updates, order, one)
+    decays = "" if plain else _summed(notation, writer, state.decays, order, one)
+    added = _summed(notation, writer, state.updates, order, one)
     if not _varies(writer, state.updates):
         added = _spread(author, added, length)
     checks = []
-    if kind in _FLOATS and not plain:
+    if kind in _FLOATS and not plain and form.matrix is None:
         values = [decays] if form.tropical else [decays, added, start]
         squares = [author.op("ReduceSumSquare", value, keepdims=0) for value in values]
         checks.append(is_finite(author, squares, dtype))
@@ -169,7 +202,8 @@ def prepared(form: ElementForm, writer: Writer, length: int, kind: int, start: s
     constant = plain or not _varies(writer, state.decays)
 
     def write(inner: Author) -> tuple[str, dict[str, str]]:
-        return ElementSteps(inner, form, length, decays, added, constant).write(start)
+        steps = ElementSteps(inner, form, length, decays, added, constant, dtype)
+        return steps.write(replace(writer, author=inner), start)
 
     return Prepared(checks, write)
 
@@ -184,11 +218,13 @@ def _spread(author: Author, value: str, length: int) -> str:
     return author.op("Expand", value, author.op("Concat", author.ints(length), tail, axis=0))
 
 
-def _summed(writer: Writer, terms: Sequence[Term], order: Sequence[int], one: str) -> str:
+def _summed(
+    notation: Notation, writer: Writer, terms: Sequence[Term], order: Sequence[int], one: str
+) -> str:
     """The sum of products, their axes in an order; one without factors is the constant `one`."""
     parts = []
     for term in terms:
-        whole = writer.placed(term, order) if term.factors else one
+        whole = writer.spread(notation, term, order) if term.factors else one
         parts.append(
             writer.author.op("Neg", whole) if term.negative and not term.factors else whole
         )

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from passes.rules.recurrences.index_notation import ONE, At, Factor, NotLinear, Term
+from passes.ir.operators import op_of
+from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -31,6 +32,28 @@ class Writer:
         parts = [self.factor(factor, order) for factor in term.factors]
         whole = reduce(lambda left, right: self.author.op("Mul", left, right), parts)
         return self.author.op("Neg", whole) if term.negative else whole
+
+    def spread(self, notation: Notation, term: Term, order: Sequence[int]) -> str:
+        """The same, but elements that a product computes of fewer are computed in that order."""
+        parts = [self._computed(notation, factor, order) for factor in term.factors]
+        whole = reduce(lambda left, right: self.author.op("Mul", left, right), parts)
+        return self.author.op("Neg", whole) if term.negative else whole
+
+    def _computed(self, notation: Notation, factor: Factor, order: Sequence[int]) -> str:
+        node = notation.index.producers.get(factor.name)
+        if node is None or factor.inverse or len({*factor.at} - {ONE}) < 2:
+            return self.factor(factor, order)
+        if op_of(node) == "Exp":
+            inner = Term((Factor(node.input[0], factor.at),))
+            return self.author.op("Exp", self.spread(notation, inner, order))
+        try:
+            (term,) = notation.step(factor)
+        except (NotLinear, ValueError):
+            return self.factor(factor, order)
+        alone = all(one.inverse or self.carries(one.name) for one in term.factors)
+        if term.sums or not (alone or self.carries(factor.name)):
+            return self.factor(factor, order)
+        return self.spread(notation, term, order)
 
     def factor(self, factor: Factor, order: Sequence[int]) -> str:
         """A factor, its axes in an order."""

@@ -44,8 +44,12 @@ class MatrixForm:
     outputs: tuple[Output, ...]
 
     @classmethod
-    def of(cls, notation: Notation, state: LinearState, reads: Sequence[Read]) -> MatrixForm:
+    def of(
+        cls, notation: Notation, state: LinearState, reads: Sequence[Read], *, decays: bool = True
+    ) -> MatrixForm:
         """The form of a state that is read only along one axis.
+
+        Without `decays`, each element may have a decay of its own.
 
         Raises:
             NotLinear: there is none.
@@ -59,7 +63,8 @@ class MatrixForm:
             *(term for read in reads for term, _ in read.terms),
         ]
         used = {index for term in rows for index in _rows_of(term, row)}
-        used |= {index for term in state.decays for index in term.indices}
+        if decays:
+            used |= {index for term in state.decays for index in term.indices}
         free = [index for index in state.at if index and index != row and index not in used]
         columns = free[-1] if free else None
 

@@ -14,25 +14,33 @@ from passes.rules.recurrences.in_range import Prepared, is_finite, square
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
+from passes.rules.recurrences.rows import Rows
 from passes.writing.author import Author
 
 #: The log of what half a block may decay by, for rows: it keeps errors within 2x of the loop's.
 _MOST_WAY = 6.0
 #: The log of a decay, which then grows.
 _MOST_GROWTH = 0.5
+#: The part of a row of the state that a correction may take away.
+_MOST_CORRECTED = 2.1
 #: The logs of decays are no less: exp of it is 0, and 0 times it is 0.
 _LEAST_LOG = -1e4
 _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose")
 
 
 @dataclass(frozen=True)
-class BlockSteps:
-    """The iterations of a block for one state, which is `start` before them."""
+class MatrixSteps:
+    """The iterations of a block for one state, which is `start` before them.
+
+    `correcting` and `reading` are the rows of a correction.
+    """
 
     form: MatrixForm
     writer: Writer
     decay: Decay
     start: str
+    correcting: str = ""
+    reading: str = ""
 
     def write(self) -> tuple[str, dict[str, str]]:
         """Write them; the state after the block, and what is read of it, by name."""
@@ -54,55 +62,50 @@ class BlockSteps:
     def _column(self) -> int:
         return self.form.columns or ONE
 
-    def _row(self, term: Term) -> str:
-        """A row of each iteration, [around.., C, along]."""
-        return self._of_iterations(term, self.form.along)
-
-    def _columns(self, term: Term) -> str:
-        """A column of each iteration, [around.., C, columns]; 1 without factors."""
-        return self._of_iterations(term, self._column)
-
-    def _of_iterations(self, term: Term, last: int) -> str:
-        """A product, [around.., C, last], also where it is the same in each iteration."""
-        order = [*self.form.around, TIME, last]
-        if any(self.writer.carries(factor.name) for factor in term.factors):
-            return self.writer.placed(term, order)
-        shape = (*(1 for _ in self.form.around), self.decay.length, 1)
-        ones = self.decay.constant(np.full(shape, -1 if term.negative else 1), "sign")
-        if not term.factors:
-            return ones
-        same = self.writer.placed(replace(term, negative=False), order)
-        return self.author.op("Mul", same, ones)
-
-    def _times(self, value: str, column: Term) -> str:
-        """A value times a column."""
-        if not column.factors:
-            return self.author.op("Neg", value) if column.negative else value
-        return self.author.op("Mul", value, self._columns(column))
-
     def _added(self, start: str) -> list[tuple[str, str]]:
         """The rows and columns that the iterations add to the state."""
         form, decay, author = self.form, self.decay, self.author
-        added = [(update.row, self._columns(update.column)) for update in form.updates]
+        added = [(update.row, self.rows.column(update.column)) for update in form.updates]
         if form.correction is None:
-            return [(self._row(row), column) for row, column in added]
+            return [(self.rows.row(row), column) for row, column in added]
         left, read = form.correction
-        reading, correcting = self._row(read.row), self._row(left)
+        reading, correcting = self.reading, self.correcting
         seen = self._of_state(reading, start, before=True)
         same = [column for row, column in added if {*row.factors} == {*left.factors}]
         others = [
-            (self._row(row), column) for row, column in added if {*row.factors} != {*left.factors}
+            (self.rows.row(row), column)
+            for row, column in added
+            if {*row.factors} != {*left.factors}
         ]
         for row, column in others:
             pairs = decay.pair(reading, row, before=True)
             seen = author.op("Add", seen, author.op("MatMul", pairs, column))
         # what iterations add depends on what the ones before have added: (I + L) x = b
-        corrected = self._times(seen, read.column)
+        corrected = self.rows.times(seen, read.column)
         total = reduce(lambda one, other: author.op("Add", one, other), same) if same else ""
         right = author.op("Sub", total, corrected) if total else author.op("Neg", corrected)
         lower = decay.pair(reading, correcting, before=True)
-        lower = self._times(lower, read.column)
+        lower = self.rows.times(lower, read.column)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
+
+    def with_correction(self, left: Term, read: Product) -> MatrixSteps:
+        """With the rows of a correction."""
+        return replace(self, correcting=self.rows.row(left), reading=self.rows.row(read.row))
+
+    def converges(self, read: Product) -> str:
+        """Whether corrections do not grow from iteration to iteration: by no row of the state is
+        more than twice of it taken away, with room for rounding."""
+        author = self.author
+        squares = [
+            author.op("ReduceSum", author.op("Mul", row, row), author.ints(-1), keepdims=1)
+            for row in (self.correcting, self.reading)
+        ]
+        total = author.op("Mul", *squares)
+        if read.column.factors:
+            column = self.rows.column(read.column)
+            total = author.op("Mul", total, author.op("Mul", column, column))
+        most = author.op("ReduceMax", total, keepdims=0)
+        return author.op("Less", most, self.decay.constant(np.array(_MOST_CORRECTED**2), "most"))
 
     def _inverse(self, lower: str) -> str:
         """The inverse of I + L, where L is strictly lower triangular: by blocks, doubled.
@@ -129,51 +132,42 @@ class BlockSteps:
         return self.author.op("MatMul", self.decay.row_of_state(row, before=before), start)
 
     def _output(self, out: Output, start: str, added: Sequence[tuple[str, str]]) -> str:
-        parts = []
-        for product, before in out.products:
-            row = self._row(product.row)
+        def read(row: str, before: bool) -> str:
             value = self._of_state(row, start, before=before)
             for other, column in added:
                 pairs = self.decay.pair(row, other, before=before)
                 value = self.author.op("Add", value, self.author.op("MatMul", pairs, column))
-            parts.append(self._times(value, product.column))
-        parts += [self._other(product, index) for product, index in out.others]
-        total = reduce(lambda one, other: self.author.op("Add", one, other), parts)
-        return self._as_read(total, out.read.order)
+            return value
 
-    def _other(self, product: Product, index: int) -> str:
-        """A product that has nothing of the state."""
-        if not product.row.factors:
-            return self._columns(product.column)
-        row = self.writer.placed(product.row, [*self.form.around, TIME, index])
-        if index:
-            row = self._summed(row)
-        return self._times(row, product.column)
-
-    def _summed(self, value: str) -> str:
-        author = self.author
-        return author.op("ReduceSum", value, author.ints(-1), keepdims=1)
+        return self.rows.output(out, read)
 
     def _as_carried(self, value: str) -> str:
         order = [*self.form.around, self.form.along, self._column]
         return self.writer.moved(value, tuple(order), self.form.state.at)
 
-    def _as_read(self, value: str, order: Sequence[int]) -> str:
-        own = (*self.form.around, TIME, self._column)
-        return self.writer.moved(value, own, [TIME, *order])
+    @property
+    def rows(self) -> Rows:
+        """Writes the rows and columns."""
+        form, decay = self.form, self.decay
+        prefix = (*form.around, TIME)
+        return Rows(self.writer, prefix, form.along, self._column, decay.length, decay.dtype)
 
 
 def prepared(
     form: MatrixForm, notation: Notation, writer: Writer, plain: Decay, start: str
 ) -> Prepared:
     """The iterations of a block from a state `start` on."""
-    decay = _decay_of(form, notation, writer, plain)
+    steps = MatrixSteps(form, writer, _decay_of(form, notation, writer, plain), start)
+    checks = _checks(form, steps.decay, start)
+    if form.correction is not None:
+        steps = steps.with_correction(*form.correction)
+        checks.append(steps.converges(form.correction[1]))
 
     def write(author: Author) -> tuple[str, dict[str, str]]:
-        inner = replace(writer, author=author)
-        return BlockSteps(form, inner, replace(decay, author=author), start).write()
+        inner, decay = replace(writer, author=author), replace(steps.decay, author=author)
+        return replace(steps, writer=inner, decay=decay).write()
 
-    return Prepared(_checks(form, decay, start), write)
+    return Prepared(checks, write)
 
 
 def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
@@ -214,7 +208,10 @@ def _decay_of(form: MatrixForm, notation: Notation, writer: Writer, plain: Decay
             for term in terms
         ]
         total = author.op("Log", reduce(lambda one, other: author.op("Add", one, other), parts))
-    total = author.op("Max", total, plain.constant(np.array(_LEAST_LOG), "least"))
+    shape = (plain.length, 1) if form.decays_by_row else (plain.length,)
+    varies = any(writer.carries(factor.name) for term in terms for factor in term.factors)
+    least = np.full(() if varies else shape, _LEAST_LOG)
+    total = author.op("Max", total, plain.constant(least, "least"))
     if form.decays_by_row:
         return DecayOfRows.of(plain, total)
     return DecayOfAll(author, plain.length, plain.rank, plain.dtype, total)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from onnx import TensorProto
 
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Kind
@@ -12,6 +14,11 @@ from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.time_axis.time_body import TimeBody
+from passes.types.value_types import elem_type_of
+
+#: The types that onnxruntime multiplies, and those of elements.
+_PRODUCTS = (TensorProto.FLOAT, TensorProto.DOUBLE)
+_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64)
 
 Form = MatrixForm | ElementForm
 
@@ -60,8 +67,10 @@ def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
 
 def has_linear_state(body: TimeBody) -> bool:
     """Whether a state, for itself, is linear: it is kept and added to."""
-    finder = StateFinder.of(body, [carried.body_input for carried in body.form.carried])
-    return any(_form(finder, carried, vectors=True) is not None for carried in body.form.carried)
+    return any(
+        _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True) is not None
+        for carried in body.form.carried
+    )
 
 
 def _state(finder: StateFinder, carried: Carried) -> LinearState | None:
@@ -74,17 +83,16 @@ def _state(finder: StateFinder, carried: Carried) -> LinearState | None:
 def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | None:
     """The form of a state; None where it depends on others in another way."""
     form = finder.body.form
+    kind = elem_type_of(finder.body.rows.types.get(carried.body_input))
+    if kind not in _ELEMENTS:
+        return None
     others = [other.body_output for other in form.carried if other is not carried]
     wanted = [*others, *(one.body_output for one in form.collected if one.tensor)]
     before, after = carried.body_input, finder.after(carried)
 
-    def by_element(state: LinearState, tropical: str = "") -> ElementForm:
-        used = _used(finder, wanted, {before, after})
-        first, then = (name if name in used else "" for name in (before, after))
-        return ElementForm(state, first, then, tropical)
-
     try:
-        return by_element(*finder.largest(carried))
+        largest, operator = finder.largest(carried)
+        return replace(_by_element(finder, largest, {}, wanted), tropical=operator)
     except NotLinear:
         pass
     state = _state(finder, carried)
@@ -96,11 +104,30 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
         if whole & used:
             raise NotLinear
         found = MatrixForm.of(finder.notation, state, _in_order(reads, used))
-        if not (found.columns or found.correction or vectors):
+        vector = not (found.columns or found.correction)
+        if (vector and not vectors) or kind not in _PRODUCTS:
             raise NotLinear
     except NotLinear:
-        return None if state.corrections else by_element(state)
+        return None if state.corrections else _by_element(finder, state, reads, wanted)
     return found
+
+
+def _by_element(
+    finder: StateFinder, state: LinearState, reads: dict[str, Read], wanted: Sequence[str]
+) -> ElementForm:
+    """The form of a state whose elements are independent, read by rows alone if possible."""
+    before, after = state.carried.body_input, finder.after(state.carried)
+    used = _used(finder, wanted, {*reads, before, after})
+    rows = _in_order(reads, used)
+    if rows and before not in used and after not in used:
+        try:
+            form = MatrixForm.of(finder.notation, state, rows, decays=False)
+            return ElementForm(state, "", "", matrix=form)
+        except NotLinear:
+            pass
+    used = _used(finder, wanted, {before, after})
+    first, then = (name if name in used else "" for name in (before, after))
+    return ElementForm(state, first, then)
 
 
 def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:

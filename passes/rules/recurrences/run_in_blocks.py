@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from onnx import NodeProto
 
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
+from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.plan import has_linear_state, stages
+from passes.rules.recurrences.plan import Stage, has_linear_state, stages
 from passes.rules.time_axis.time_body import TimeBody
+from passes.types.value_types import elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -45,7 +50,9 @@ def run_in_blocks(site: Site) -> Edit:
     iterations one by one where a number is NaN or infinite, or a decay is too strong for the
     products. What is left after the last whole block runs one by one, too.
 
-    Sums of floats are regrouped, which needs `--allow-reassociation`.
+    Sums of floats are regrouped, which needs `--allow-reassociation`. They are not where the
+    elements of a state have decays of their own, and products alone read it (Mamba): its axes are
+    turned, and its steps written out, in the order of the loop.
 
     Refuses:
     - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
@@ -63,7 +70,8 @@ def run_in_blocks(site: Site) -> Edit:
         sentence = "a state is not linear in itself, or its factors depend on a state"
         raise Refused("not-linear", sentence, [site.path]) from None
     length = block_length(body, found)
-    if not site.options.allow_reassociation:
+    rounds = _rounds(body)
+    if rounds and _regroups(found) and not site.options.allow_reassociation:
         raise Refused(
             "reassociation",
             "its linear states can be computed for blocks of iterations, which regroups sums of "
@@ -71,11 +79,30 @@ def run_in_blocks(site: Site) -> Edit:
             [site.path],
         )
     try:
-        return BlockLoop(BlockBody(body, found, length)).edit()
+        return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
         raise Refused("not-linear", sentence, [site.path]) from None
     except Refused as reason:
-        if reason.code not in ("unknown-rank", "unknown-type", "no-batching-rule"):
-            raise
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
+
+
+def _rounds(body: TimeBody) -> bool:
+    """Whether sums of states may round."""
+    types = (body.rows.types[carried.body_input] for carried in body.form.carried)
+    return not FLOATS.isdisjoint(map(elem_type_of, types))
+
+
+def _regroups(found: Sequence[Stage]) -> bool:
+    """Whether sums are regrouped whose order an operator specifies: in steps that are written out,
+    only those are that a ReduceSum adds up, for products add in any order."""
+    for stage in found:
+        if not all(isinstance(form, ElementForm) and form.matrix for form in stage.forms):
+            return True
+        nodes = stage.finder.body.nodes
+        if any(
+            op_of(node) == "ReduceSum" and not stage.finder.dependent.isdisjoint(node.input)
+            for node in nodes
+        ):
+            return True
+    return False

@@ -46,9 +46,12 @@ class Tolerance:
         """float64: the largest absolute error allowed of each element, for `near`; 0 for what is
         not finite."""
         itself = np.abs(expected.astype(np.float64))
-        rounded = float(ml_dtypes.finfo(expected.dtype).eps) * self.units
+        info = ml_dtypes.finfo(expected.dtype)
+        # below the smallest normal number, an epsilon stays as large as there
+        floor = max(self.floor, float(info.smallest_normal))
         allowed = np.maximum(
-            rounded * np.maximum(itself, self.floor), self.absolute + self.relative * itself
+            float(info.eps) * self.units * np.maximum(itself, floor),
+            self.absolute + self.relative * itself,
         )
         return np.where(np.isfinite(itself), allowed, 0.0)
 
