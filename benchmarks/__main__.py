@@ -23,6 +23,7 @@ NAMES = (
     "raised",
     "unroll",
     "optimize",
+    "recurrences",
     "verification",
     "build",
 )

@@ -14,7 +14,11 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["startup", "noop", "linear", "memory", "scan8", "unroll", "optimize", "verification"]
+    "name",
+    [
+        *("startup", "noop", "linear", "memory", "scan8", "unroll", "optimize", "recurrences"),
+        "verification",
+    ],
 )
 def test_a_benchmark_runs(name: str, tmp_path: Path) -> None:
     written = tmp_path / "numbers.json"
