@@ -228,8 +228,8 @@ class MinLstm(nn.Module):
 @torch.jit.script
 def min_lstm(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     found = []
-    for row in x.unbind(1):
-        f, i, new = row.chunk(3, -1)
+    for t in range(x.size(1)):
+        f, i, new = x[:, t].chunk(3, -1)
         f, i = torch.sigmoid(f), torch.sigmoid(i)
         total = f + i
         h = f / total * h + i / total * new
@@ -294,7 +294,7 @@ class Lru(nn.Module):
 
 @torch.jit.script
 def lru(added: Tensor, real: Tensor, imaginary: Tensor) -> Tensor:
-    re = torch.zeros_like(added[:, 0].chunk(2, -1)[0])
+    re = torch.zeros([added.size(0), real.size(0)])
     im = torch.zeros_like(re)
     found = []
     for t in range(added.size(1)):

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute, attributes, text
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
 
@@ -120,12 +120,31 @@ def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis that is not cut."""
+    """The size of an axis that is not cut, or of which a known part is left."""
     rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
     if rank is None or cuts is None:
         return None
-    changes = axis in {cut.axis % rank for cut in cuts if not cut.is_whole}
-    return None if changes else read.size(node.input[0], axis)
+    size = read.size(node.input[0], axis)
+    for cut in cuts:
+        if cut.axis % rank == axis and not cut.is_whole:
+            if cut.part is None or size is None or size.number is None:
+                return None
+            size = Affine(len(range(size.number)[cut.part]))
+    return size
+
+
+def _summed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    """The size of an axis of an Einsum, which that of each operand with its letter is."""
+    sides = text(node, "equation", "").replace(" ", "").split("->")
+    terms = sides[0].split(",")
+    if len(sides) != 2 or "." in sides[0] or axis >= len(sides[1]):
+        return None
+    places = [
+        (name, term.index(sides[1][axis]))
+        for name, term in zip(node.input, terms, strict=False)
+        if sides[1][axis] in term
+    ]
+    return common([read.size(name, place) for name, place in places]) if places else None
 
 
 def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -180,6 +199,7 @@ _BY_SHAPE: dict[Shape, SizeRule] = {
 _SIZES: dict[str, SizeRule] = {
     "Concat": _joined,
     "ConstantOfShape": _filled,
+    "Einsum": _summed,
     "Expand": _expanded,
     "Gather": _gathered,
     "MatMul": _product,

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.types.value_types import dims_of, elem_type_of
 
-#: No axis is longer.
-_END = int(np.iinfo(np.int32).max)
-
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node may return its input."""
-    return op_of(node) == "Cast" or (op_of(node) == "Slice" and len(node.input) > 2)
+    return op_of(node) in ("Cast", "Slice")
 
 
 @register("drop-copies", considers=considers, optional=True)
@@ -56,14 +53,7 @@ def _takes_all(site: Site) -> bool:
     node = site.node
     home = site.model.home(site.scope, node.input[0])
     dims = dims_of(site.type_of(node.input[0]))
-    if dims is None or home is None or stands_in_loop(home):
+    cuts = cuts_of(node, lambda node, place, name: numbers(node, place, name, site.constant))
+    if dims is None or cuts is None or home is None or stands_in_loop(home):
         return False
-    starts, ends = (numbers(node, place, "", site.constant) for place in (1, 2))
-    if not starts or not ends or any(starts) or min(ends) < _END:
-        return False
-    given = (place for place in (3, 4) if len(node.input) > place and node.input[place])
-    known = {place: numbers(node, place, "", site.constant) for place in given}
-    axes, steps = known.get(3, range(len(starts))), known.get(4, [1])
-    if axes is None or steps is None:
-        return False
-    return all(-len(dims) <= axis < len(dims) for axis in axes) and set(steps) == {1}
+    return all(cut.is_whole and -len(dims) <= cut.axis < len(dims) for cut in cuts)
