@@ -16,6 +16,7 @@ from benchmarks.harness import Bench, cpu_seconds, table
 NAMES = (
     "startup",
     "noop",
+    "specialise",
     "linear",
     "memory",
     "scan8",

@@ -34,6 +34,32 @@ def squeezed(nodes: int, *, changing: int = 0, opset: int = 17) -> ModelProto:
     return _model(graph, opset)
 
 
+def chosen(nodes: int, *, opset: int = 17) -> ModelProto:
+    """A chain of `nodes` on N rows, with an If in the middle that an input decides, `rate`: in each
+    branch a node reads the chain so far."""
+    graph = _chain_graph(nodes, 0)
+    for value in (*graph.input, *graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "N"
+    graph.input.append(helper.make_tensor_value_info("rate", INT64, []))
+    graph.initializer.append(numpy_helper.from_array(np.array(16_000), "wide"))
+    middle = graph.node[nodes // 2]
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [helper.make_node(op, [middle.input[0]], [name])],
+            name,
+            [],
+            [helper.make_tensor_value_info(name, FLOAT, ["N", *_SHAPE[1:]])],
+        )
+        for name, op in (("then", "Abs"), ("else", "Neg"))
+    }
+    rest = [helper.make_node("Equal", ["rate", "wide"], ["is_wide"])]
+    rest.append(helper.make_node("If", ["is_wide"], [middle.output[0]], **branches))
+    rest += graph.node[nodes // 2 + 1 :]
+    del graph.node[nodes // 2 :]
+    graph.node.extend(rest)
+    return _model(graph, opset)
+
+
 def nested(loops: int, *, nodes: int = 10, changing: int = 10, opset: int = 8) -> ModelProto:
     """A chain of Loops, each with a chain of `nodes` in its body."""
     graph = GraphProto(name="loops")

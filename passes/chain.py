@@ -60,6 +60,7 @@ class Chain:
                 refused.
             NotVerified: no case of a rewrite could be compared.
             Mismatch: a rewrite disagrees with the original.
+            NoRuntime: the runtime that is to execute the outcome, too, is not installed.
         """
         first = self.sessions[0]
         with self._undisturbed():
@@ -182,6 +183,8 @@ class Chain:
                     for rewritten, checked in optional
                 }
             )
+        if verdicts.there is not None and not verdicts.there.agrees:
+            raise failed(f"the outcome {verdicts.there}", report)
         if verdicts.unloadable is None:
             return report
         version, sentence = verdicts.unloadable

@@ -25,6 +25,7 @@ class Batch(StrEnum):
 
     auto = "auto"
     vectorize = "vectorize"
+    mask = "mask"
     nest = "nest"
     unroll = "unroll"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from onnx import (
     FunctionProto,
@@ -81,6 +82,8 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:
     objections = _Objections(model)
     if objections.new(proto):
         _infer_again(proto)
+    if not hints:
+        return
     types = ValueTypes(proto)
     inferred = [hint.inferred(types) for hint in hints]
     for hint, found in zip(hints, inferred, strict=True):
@@ -277,16 +280,19 @@ def _named(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> list[_
 
 @dataclass
 class _Objections:
-    """What is wrong with a model by its types; `known` is not held against it."""
+    """What is wrong with a model by its types; what is `known`, or wrong with the original, is not
+    held against it."""
 
     original: Model
     known: set[str] = field(default_factory=lambda: {""})
 
-    def __post_init__(self) -> None:
-        self.known.add(self.of(self.original.proto))
+    @cached_property
+    def _own(self) -> str:
+        return self.of(self.original.proto)
 
     def new(self, proto: ModelProto) -> bool:
-        return self.of(proto) not in self.known
+        found = self.of(proto)
+        return found not in self.known and found != self._own
 
     def of(self, proto: ModelProto) -> str:
         try:

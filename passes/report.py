@@ -14,6 +14,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.places import MAIN, loop_of, path_of
 from passes.rule import Edit
+from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
 from passes.verify.compare.verdicts import Verification
 from passes.writing.purposes import Extra
@@ -164,7 +165,8 @@ class Report:
     they are. `checked` is the verdict on the whole
     model, None where verification was off. `failure`: why there is no outcome, where no record
     says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
-    read; `bound`: how its signature is another one, a sentence for each input and output.
+    read; `bound`: how its signature is another one, a sentence for each input and output;
+    `findings`: what is in the way of the outcome at its target, looked for under --strict.
     """
 
     command: str
@@ -178,6 +180,7 @@ class Report:
     notes: Sequence[str] = ()
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
 
     @property
     def refusals(self) -> list[Record]:
@@ -211,6 +214,7 @@ class Report:
         lines += _rewrite_lines(self.records) if verbose else _summary_lines(self.records)
         lines += _step_lines(self.records)
         lines += _refusal_lines(self.refusals, verbose)
+        lines += [f"  in the way: {line}" for line in described(self.findings)]
         if self.checked is not None:
             lines.append(f"  whole model {self.checked}")
             lines += [f"          note: {note}" for note in self.checked.notes]

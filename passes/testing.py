@@ -13,6 +13,8 @@ from typing import Any
 import onnx
 from onnx import ModelProto
 
+from passes import dims, values
+from passes.binding import parsed_shape
 from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
 from passes.engine.schedules import SCHEDULES
@@ -91,12 +93,20 @@ def options_of(given: Mapping[str, Any]) -> RuleOptions:
     return RuleOptions(**read)
 
 
+def _entries(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], dict[str, Any]]:
+    """What reads entries with a semicolon between them."""
+    return lambda text: dict(read(entry.strip()) for entry in text.split(";"))
+
+
 _NUMBER = ("a whole number", int)
 _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "int": _NUMBER,
     "int | None": _NUMBER,
     "bool": ("yes or no", {"yes": True, "no": False}.__getitem__),
     "tuple[str, ...]": ("a list", lambda text: tuple(filter(None, text.split(",")))),
+    "Mapping[str, int]": ("NAME=SIZE; ...", _entries(dims.parsed)),
+    "Mapping[str, tuple[int | None, ...]]": ("NAME=SIZE,SIZE; ...", _entries(parsed_shape)),
+    "Mapping[str, Any]": ("NAME=VALUE; ...", _entries(values.parsed)),
 }
 
 

@@ -16,7 +16,15 @@ ROOT = Path(__file__).parent.parent
 @pytest.mark.parametrize(
     "name",
     [
-        *("startup", "noop", "linear", "memory", "scan8", "unroll", "optimize", "recurrences"),
+        "startup",
+        "noop",
+        "specialise",
+        "linear",
+        "memory",
+        "scan8",
+        "unroll",
+        "optimize",
+        "recurrences",
         "verification",
     ],
 )

@@ -5,7 +5,7 @@ executed anew with `--slow`, of which every tenth is not slow.
 
 `golden_models/<pipeline>/<case>.before.onnxtxt` becomes `<case>.after.onnxtxt`;
 `<case>.refused.onnxtxt` is refused. Options and the expected code stand in the model's metadata:
-`"option batch": "unroll"`, `"refused": "batch-not-static"`.
+`"option batch": "unroll"`, `"option values": "rate=16000; fast=true"`, `"refused": "may-fail"`.
 """
 
 from __future__ import annotations

@@ -21,22 +21,28 @@ from passes.testing import options_of
         (
             passes.upgrade,
             {"batch": "rows"},
-            "batch is 'rows', not one of auto, vectorize, nest, unroll",
+            "batch is 'rows', not one of auto, vectorize, mask, nest, unroll",
         ),
         (
             passes.optimize,
-            {"target": "gpu"},
-            "target is 'gpu', not one of onnxruntime, no-control-flow, loop-only, scan-only",
+            {"target": "onnxruntim"},
+            "target is 'onnxruntim', not a target; the nearest are onnxruntime, ",
         ),
         (passes.unroll, {"bounded": "never"}, "bounded is 'never', not one of auto, select, if"),
         (passes.unroll, {"peel": "middle"}, "peel is 'middle', not one of first, last"),
         (passes.unroll, {"factor": 0}, "factor is 0, it must be 1 or more"),
         (passes.unroll, {"factor": 2, "peel": "last"}, "factor and peel do not go together"),
+        (
+            passes.optimize,
+            {"max_trips": 4, "target": "loop-only"},
+            "max_trips goes with target no-control-flow, which alone writes loops out; "
+            "loop-only does not",
+        ),
         (passes.unroll, {"check_output": "enough"}, "check_output is the name of an output that"),
         (
             passes.lower,
-            {"executor": "gpu"},
-            "executor is 'gpu', not one of reference, onnxruntime, both",
+            {"executor": "tarct"},
+            "executor is 'tarct', not an executor; the nearest are tract, ",
         ),
         (
             passes.lower,

@@ -44,7 +44,8 @@ def replay(block: str, folder: Path) -> str:
 def test_the_tour_shows_what_the_commands_print(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    shutil.copytree(ROOT / "golden_models/binary", tmp_path / "golden_models/binary")
+    for folder in ("golden_models/binary", "golden_models/exported/torch"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     text = README.read_text()
     shown = BLOCK.findall(text)
     assert len(shown) >= 4

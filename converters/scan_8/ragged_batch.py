@@ -1,7 +1,8 @@
 """A whole batch at once when its rows differ in length: trimming, reversing, masking, padding.
 
 The mask is computed once, in front of the loop, and scanned with the inputs. The sequence is
-trimmed to the longest length. Where an op of the body may fail on values that the original
+trimmed to the longest length, or runs to its end where masks are to end the rows: then no size is
+known only at run time. Where an op of the body may fail on values that the original
 never saw, a finished row is fed its iteration 0 again, with its initial state, and a row of
 length 0 what a row that runs is fed; what comes of it is not kept.
 """
@@ -14,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, TensorProto, helper
 
-from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.converters.scan_8.batched_scan import BatchedScan, RowType
 from passes.converters.scan_8.ragged_rows import RaggedRows
 from passes.converters.scan_8.sequence_lens import Lengths
 from passes.types.value_types import tensor_type
@@ -37,9 +38,11 @@ class Ragged:
 
     @cached_property
     def longest(self) -> str:
-        """The longest length, int64 [1]. Where all are 0, bodies that may take one step: a Scan
-        over nothing fails in onnxruntime."""
+        """The longest length, int64 [1], or the time where masks end the rows. Where all are 0,
+        bodies that may take one step: a Scan over nothing fails in onnxruntime."""
         author = self.author
+        if self.lengths.masked:
+            return spelling.unsqueeze(author, self.lengths.time, 0)
         least = author.constant(np.full((1, 1), int(self.safe), np.int64), "least")
         with author.serving(END_ROWS):
             lengths = author.op("Concat", self.lengths.ends, least, axis=0)
@@ -55,6 +58,17 @@ class Ragged:
     def rows(self) -> RaggedRows:
         """What takes apart what the loop collects."""
         return RaggedRows(self.author, self.lengths, self.longest)
+
+    def write(self, run: str, element: RowType, output: str) -> None:
+        """Write what the loop collected as `run`, with zeros behind the length of each row."""
+        if not self.lengths.masked:
+            self.rows.write(run, element, output)
+            return
+        author = self.author
+        with author.serving(END_ROWS):
+            zero = spelling.zero(author, element.elem_type)
+            mask = row_mask(author, self._mask, len(element.dims), 2)
+            author.name_as(choose(author, mask, zero, run, element.elem_type), output)
 
     def scanned_mask(self) -> str:
         """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of
@@ -81,8 +95,9 @@ class Ragged:
         Not whether it runs: of what onnxruntime's Where takes where the mask holds, -0.0 is lost.
         """
         author = self.author
-        steps = spelling.count_to(author, self.lengths.time)
-        run = author.op("Slice", steps, author.ints(0), self.longest)
+        run = spelling.count_to(author, self.lengths.time)
+        if not self.lengths.masked:
+            run = author.op("Slice", run, author.ints(0), self.longest)
         return author.op("GreaterOrEqual", run, self.lengths.ends)
 
     def sequences(self) -> list[str]:
@@ -98,10 +113,12 @@ class Ragged:
     def _sequence(self, tensor: str, backwards: bool, elem_type: int, index: int) -> str:
         author = self.author
         one = author.ints(1)
-        value = author.once(
-            ("until the longest", tensor),
-            lambda: author.op("Slice", tensor, author.ints(0), self.longest, one),
-        )
+        value = tensor
+        if not self.lengths.masked:
+            value = author.once(
+                ("until the longest", tensor),
+                lambda: author.op("Slice", tensor, author.ints(0), self.longest, one),
+            )
         if backwards:
             ends = self.scan.form.lengths
             value = author.op("ReverseSequence", value, ends, batch_axis=0, time_axis=1)

@@ -42,6 +42,9 @@ def upgrade_scan_8(site: Site) -> Edit:
         y, z = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_axes = [1],
                      body = batch> (h0, x)
 
+    With `--batch mask`, which the target without control flow chooses, rows of other lengths take
+    all steps, too: masks keep their states and write zeros behind their lengths.
+
     After (`nest`, for every body; `unroll` writes the rows of a static batch out):
 
         y, z = Scan <num_scan_inputs = 3, body = row (float[H] h0_b, float[T, I] x_b, int64 len) {
@@ -65,23 +68,26 @@ def upgrade_scan_8(site: Site) -> Edit:
     - `no-batching-rule`: `--batch vectorize`: an op of the body has no rule for a batch
     - `batched-operand`: `--batch vectorize`: a shape or size in the body differs from row to row
     - `random`: `--batch vectorize`: an op of the body draws anew for each row
-    - `not-speculatable`: `--batch vectorize`: a branch or loop in the body may fail on other rows
+    - `not-speculatable`: `--batch vectorize`: a branch or loop in the body may fail on other rows;
+      `--batch mask`: the body may fail where a row of length 0 runs
     - `ragged-rows`: `--batch vectorize`: branches or loops in the body give rows of other shapes
     - `collected-while`: `--batch vectorize`: a loop in the body collects another count per row
     - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known, or 0
     - `batch-too-large`: `--batch unroll` was asked for a batch of more than 64 rows
     """
     scan = BatchedScan.of(site)
-    strategy = _strategy(site, scan)
-    if strategy != "auto":
-        return _written(site, scan, strategy, strategy)
-    try:
-        return _written(site, scan, "vectorize", "vectorize")
-    except Refused as reason:
-        return _written(site, scan, "nest", f"nest, since vectorize refused: {reason.sentence}")
+    *attempts, last = _strategies(site, scan)
+    why = ""
+    for strategy in attempts:
+        try:
+            return _written(site, scan, strategy, f"{strategy}{why}")
+        except Refused as reason:
+            why = f", since {strategy} refused: {reason.sentence}"
+    return _written(site, scan, last, f"{last}{why}")
 
 
-def _strategy(site: Site, scan: BatchedScan) -> str:
+def _strategies(site: Site, scan: BatchedScan) -> list[str]:
+    """The strategies to try, in order; one alone where it was asked for."""
     asked = site.options.batch
     if asked == "auto":
         return _automatic(site, scan)
@@ -104,14 +110,16 @@ def _strategy(site: Site, scan: BatchedScan) -> str:
             "allowed; `nest` has no such limit",
             [site.path],
         )
-    return str(asked)
+    return [str(asked)]
 
 
-def _automatic(site: Site, scan: BatchedScan) -> str:
-    """A batch of 1 needs no loop over it; else the whole batch at once, where that works."""
-    if scan.batch == 1:
-        return "unroll"
-    return "auto" if site.target >= OLDEST else "nest"
+def _automatic(site: Site, scan: BatchedScan) -> list[str]:
+    """A batch of 1 needs no loop over it; else the whole batch at once, where that works. What is
+    to have no control flow cannot have rows that end at a size known only at run time, either."""
+    if site.target < OLDEST:
+        return ["unroll" if scan.batch == 1 else "nest"]
+    masks = ["mask"] if site.options.flat and scan.form.lengths else []
+    return [*masks, "unroll"] if scan.batch == 1 else [*masks, "vectorize", "nest"]
 
 
 def _written(site: Site, scan: BatchedScan, strategy: str, note: str) -> Edit:
@@ -129,7 +137,7 @@ def _edit(
     UpgradedScan(author, site, scan, strategy, outputs, needs_rows).write()
     nodes = author.read(outputs)
     _inherit(nodes[-1], site.node, set(_node_names(nodes)))
-    exact = strategy != "vectorize"  # a batched product sums in another order
+    exact = strategy not in ("vectorize", "mask")  # a batched product sums in another order
     return Edit(
         tuple(nodes),
         tuple(author.constants),

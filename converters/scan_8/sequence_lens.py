@@ -23,7 +23,8 @@ class Lengths:
     """`ends` is int64 [batch], or [batch, 1] where the whole batch runs at once; `time` a scalar.
 
     `may_all_be_zero`: possibly no row runs, which a batch or time of 0 says, too. `rows`, shaped as
-    `ends`, is the row whose inputs each row runs on, empty if its own.
+    `ends`, is the row whose inputs each row runs on, empty if its own. `masked`: each row takes all
+    steps, and masks alone end it.
     """
 
     ends: str
@@ -31,6 +32,7 @@ class Lengths:
     may_be_zero: bool
     may_all_be_zero: bool
     rows: str = ""
+    masked: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,16 @@ def time_of(author: Author, scan: BatchedScan) -> str:
     return spelling.scalar_size(author, scan.sequences[0], 1)
 
 
-def guarded_ends(author: Author, ends: str, lengths: str, time: str) -> str:
-    """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time."""
+def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: bool) -> str:
+    """`ends`, which are the `lengths`, or a failure where one of these is not in 0..time; if
+    `masked`, without a size that is known only at run time."""
     with author.serving(GUARD_LENGTHS):
-        return guards.must_all(author, ends, _in_range(author, lengths, time))
+        fit = _in_range(author, lengths, time)
+        if not masked:
+            return guards.must_all(author, ends, fit)
+        wrong = author.op("Cast", author.op("Not", fit), to=TensorProto.INT64)
+        none = author.op("Equal", spelling.total(author, wrong), author.int(0))
+        return guards.guarded(author, ends, none, TensorProto.INT64)
 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:

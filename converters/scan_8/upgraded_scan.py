@@ -20,7 +20,7 @@ from passes.converters.scan_8.sequence_lens import (
 )
 from passes.converters.scan_8.unroll import unroll
 from passes.converters.scan_8.vectorize import runs_on, vectorize
-from passes.rule import Site
+from passes.rule import Refused, Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
@@ -80,7 +80,12 @@ class UpgradedScan:
     @property
     def _whole(self) -> bool:
         """Whether the whole batch runs at once."""
-        return self.strategy == "vectorize"
+        return self.strategy in ("vectorize", "mask")
+
+    @property
+    def _masked(self) -> bool:
+        """Whether masks alone end the rows."""
+        return self.strategy == "mask"
 
     def _assumed(self, assumption: str) -> bool:
         return self.site.assumes(assumption)
@@ -150,9 +155,17 @@ class UpgradedScan:
         time = time_of(author, scan)
         ends = spelling.unsqueeze(author, lengths, 1) if self._whole else lengths
         if not self._assumed("valid-inputs") and not known.in_range(scan.time):
-            ends = guarded_ends(author, ends, lengths, time)
+            ends = guarded_ends(author, ends, lengths, time, masked=self._masked)
         empty = not self._assumed("non-empty")
-        return Lengths(ends, time, known.may_be_zero and empty, known.may_all_be_zero and empty)
+        zero, zeros = known.may_be_zero and empty, known.may_all_be_zero and empty
+        if self._masked and zero and not self._runs_on:
+            raise Refused(
+                "not-speculatable",
+                "the body may fail on what a row of length 0 would feed it (--assume non-empty: "
+                "there is none)",
+                [self.site.path, lengths],
+            )
+        return Lengths(ends, time, zero, zeros, masked=self._masked)
 
     def _borrowing(self, author: Author, lengths: Lengths) -> Lengths:
         """The lengths, and whose inputs a row of length 0 runs on."""

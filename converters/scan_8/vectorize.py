@@ -67,7 +67,7 @@ def vectorize(
         _write(author, ctx, scan, outputs, name)
     else:
         ragged = Ragged(author, ctx, scan, lengths, safe)
-        if safe and may_run_on(scan):
+        if safe and may_run_on(scan) and not lengths.masked:
             RunOn(ragged).write(outputs, name)
         else:
             _write_ragged(ragged, outputs, name)
@@ -189,4 +189,4 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
     )
     write_scan(author, form, name=name, rows=1, may_idle=ragged.may_idle)
     for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
-        ragged.rows.write(result, element, output)
+        ragged.write(result, element, output)

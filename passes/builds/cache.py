@@ -81,6 +81,7 @@ class Cache:
             "model": [task.model, *((file.path, file.sha256) for file in files)],
             "inputs": [(file.path, file.sha256) for file in given],
             "commands": [asdict(Ran.of(options)) for options in task.pipeline.commands],
+            "profiles": [str(options.profile) for options in task.pipeline.commands],
             "dims": dict(task.pipeline.dims),
             "strict": task.strict,
             "format": task.expected().suffix,
@@ -171,12 +172,13 @@ def _given(inputs: Path) -> list[File]:
 
 
 def _plugins() -> list[str]:
-    """Other distributions that register rules or commands, with their versions."""
+    """Other distributions that register rules, commands or executors, with their versions."""
     from passes.commands import registry
+    from passes.verify.runtimes import executors
 
     entries = [
         entry
-        for group in (plugins.GROUP, registry.GROUP)
+        for group in (plugins.GROUP, registry.GROUP, executors.GROUP)
         for entry in metadata.entry_points(group=group)
     ]
     return sorted({f"{one.dist.name} {one.dist.version}" for one in entries if one.dist})

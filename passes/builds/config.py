@@ -16,7 +16,7 @@ from passes.builds.task import End, Task
 from passes.builds.toml_lines import line_of
 from passes.choices import Assumption
 from passes.commands.declaring import Declared, Says, WrongType, WrongValue, options_of
-from passes.commands.options import Executing, Options
+from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
 from passes.errors import WrongUsage, nearest
@@ -44,6 +44,11 @@ class Verifying(Declared):
     budget: Annotated[float | None, options_of(Executing)["verify_budget"].says] = None
     seed: Annotated[int | None, options_of(Executing)["seed"].says] = None
     allow_unverified: Annotated[bool | None, options_of(Options)["allow_unverified"].says] = None
+
+    def check(self) -> None:
+        """See that there is such an executor."""
+        if self.executor is not None:
+            check_executor(self.executor)
 
     def said(self) -> dict[str, Any]:
         """The options of commands that it sets."""
@@ -313,6 +318,8 @@ class _Reader:
         values = self.values(declared, own, where, ("command",))
         if "inputs" in values:
             values["inputs"] = os.path.normpath(self.path.parent / values["inputs"])
+        if f"{values.get('target')}".endswith(".toml"):
+            values["target"] = os.path.normpath(self.path.parent / values["target"])
         self.made(declared, values, where)
         return name, values
 
@@ -365,6 +372,9 @@ class _Reader:
     def made(self, declared: type[_T], values: dict[str, Any], where: tuple[str | int, ...]) -> _T:
         try:
             return declared(**values)
+        except WrongValue as error:
+            key = options_of(declared)[error.name].file_key
+            raise self.wrong((*where, key), error.sentence, " ") from error
         except (TypeError, ValueError) as error:
             raise self.wrong(where, f"{error}") from error
 

@@ -18,9 +18,13 @@ from passes.commands.options import Options
 from passes.commands.registry import command_of
 from passes.errors import USAGE
 from passes.report import Checked, Record, Report, Size
+from passes.targets.finding import Finding
 
 VERSION = 1
-_TOOLS = {"passes": "onnx-passes", **{name: name for name in ("onnx", "onnxruntime", "numpy")}}
+_TOOLS = {
+    "passes": "onnx-passes",
+    **{name: name for name in ("onnx", "onnxruntime", "numpy", "openvino", "tract")},
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class ReportFile:
     notes: Sequence[str] = ()
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
+    findings: Sequence[Finding] = ()
 
     @classmethod
     def of(cls, task: Task, done: Done) -> ReportFile:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from passes.not_produced import Disagreement
     from passes.report import Report
     from passes.session import Progress, Result
+    from passes.targets.findings import Checked
 
 
 class CannotWrite(PassesError):
@@ -138,10 +139,12 @@ def _written(task: Task, say: Progress | None) -> Done:
     )
     result = pipeline.run(task.model)
     report = result.report
-    if task.strict and (refused := _stays(result, pipeline)):
-        return Done(
-            End.INCOMPLETE, NOT_PRODUCED, f"{refused}, and --strict was given", result.report
-        )
+    if task.strict:
+        unfit = _unfit(result, pipeline)
+        report = replace(report, findings=[one for found in unfit for one in found.findings])
+        if refused := _stays(result, pipeline) or ", ".join(map(str, unfit)):
+            sentence = f"{refused}, and --strict was given"
+            return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
     target = task.target(report.opsets[1])
     remarks = tuple(f"warning: {warning}" for warning in report.warnings)
     end = End.UNCHANGED if report.unchanged else End.WRITTEN
@@ -152,9 +155,22 @@ def _written(task: Task, say: Progress | None) -> Done:
     return Done(end, DONE, "", report, str(target), remarks)
 
 
+def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
+    """What is in the way of the outcome at the targets of the pipeline, as far as there is any."""
+    from passes.session import loaded
+    from passes.targets.findings import check
+
+    profiles = {one.name: one for options in pipeline.commands if (one := options.profile)}
+    if not profiles:
+        return []
+    model, _ = loaded(result)
+    found = [check(model, profile) for profile in profiles.values()]
+    return [one for one in found if not one.fits]
+
+
 def _stays(result: Result, pipeline: Pipeline) -> str:
-    """What the pipeline set out to rewrite and is there still, or was left out since nothing
-    vouches for it; empty where there is no such.
+    """What the pipeline set out to rewrite, where it has no target, and is there still, or was left
+    out since nothing vouches for it; empty where there is no such.
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
     from passes.ir.operators import op_of
@@ -168,6 +184,7 @@ def _stays(result: Result, pipeline: Pipeline) -> str:
     aims = {
         rule
         for options in pipeline.commands
+        if options.profile is None or options.for_rules().rules
         for rule in options.schedule.aims_of(options.for_rules().rules)
     }
     left = {op_of(place.node) for place in walk_model(result.model)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from inspect import Parameter
 from pathlib import Path
@@ -16,11 +16,11 @@ from passes.cli.parameters import give_parameters, options_from, parameters_of
 from passes.cli.running import check_report, complain, fail, progress, tell, write
 from passes.commands.declaring import Says
 from passes.commands.delivery import Reporting
-from passes.commands.options import Binding, Executing
+from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
 
 if TYPE_CHECKING:
-    from passes.targets.finding import Finding
+    from passes.binding import Binding as BoundInputs
     from passes.targets.findings import Checked
     from passes.targets.remedies import Plan
 
@@ -50,6 +50,7 @@ class Check(Executing, Binding, Reporting):
             shown=_CLI,
         ),
     ] = False
+    max_trips: MaxTrips = None
     save_culprits: Annotated[
         str | os.PathLike[str] | None,
         Says(
@@ -86,18 +87,16 @@ def _check(model: Path, **given: Any) -> None:
 
 def _one(model: Path, options: Check) -> bool:
     """Check a model at one target, and whether it, or what was made of it, fits."""
-    from passes.binding import Binding as BoundInputs
     from passes.check import load_checked
     from passes.targets.findings import check
     from passes.targets.profile import load
     from passes.targets.remedies import plan
 
     profile = load(options.target or "")
-    loaded, found = load_checked(model)
-    checked = check(loaded, found, profile)
-    shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
-    bound = BoundInputs(options.dims or {}, shapes, options.values or {})
-    made = None if checked.fits and not bound else plan(loaded, profile, bound)
+    loaded, _ = load_checked(model)
+    checked = check(loaded, profile)
+    bound = _binding(options)
+    made = None if checked.fits and not bound else plan(loaded, profile, bound, options.max_trips)
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
@@ -109,6 +108,14 @@ def _one(model: Path, options: Check) -> bool:
     if made is not None and options.fix:
         return _fixed(model, made, options)
     return made is None and (not options.run or _ran(model, model, options))
+
+
+def _binding(options: Check) -> BoundInputs:
+    """What the options say of the inputs."""
+    from passes.binding import Binding as BoundInputs
+
+    shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
+    return BoundInputs(options.dims or {}, shapes, options.values or {})
 
 
 def _fixed(model: Path, made: Plan, options: Check) -> bool:
@@ -135,10 +142,10 @@ def _fixed(model: Path, made: Plan, options: Check) -> bool:
     if done.exit_code:
         fail(done.sentence, done.exit_code)
     assert done.report is not None
-    loaded, found = load_checked(done.output)
-    left = check(loaded, found, load(options.target or ""))
+    loaded, _ = load_checked(done.output)
+    left = check(loaded, load(options.target or ""))
     tell(f"{done.report.to_text()}\nwrote {done.output}")
-    tell(f"{done.output}: {_verdict(left)}")
+    tell(f"{done.output}: {left}")
     return left.fits and (not options.run or _ran(model, Path(done.output), options))
 
 
@@ -150,7 +157,7 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
         NoRuntime: the runtime is not installed.
     """
     from passes.targets.profile import load
-    from passes.verify.runtimes.comparing import compared
+    from passes.verify.runtimes.comparing import compared_files
 
     profile = load(options.target or "")
     if not profile.runtime:
@@ -159,9 +166,9 @@ def _ran(original: Path, outcome: Path, options: Check) -> bool:
     with progress() as say:
         if say is not None:
             say(f"running on {profile.runtime}")
-        found = compared(
-            original, outcome, profile.runtime, inputs, options.verify_budget, options.seed
-        )
+        budget, seed = options.verify_budget, options.seed
+        bound = _binding(options)
+        found = compared_files(original, outcome, profile.runtime, inputs, budget, seed, bound)
     tell(f"{outcome}: {found}")
     return found.agrees
 
@@ -177,8 +184,10 @@ def _lines(
     model: Path, checked: Checked, summary: str, made: Plan | None, options: Check
 ) -> list[str]:
     """The report for people."""
-    lines = [f"{model}: {_verdict(checked)}, {summary}"]
-    lines += [f"  {_described(first, group)}" for first, group in _groups(checked)]
+    from passes.targets.finding import described
+
+    lines = [f"{model}: {checked}, {summary}"]
+    lines += [f"  {line}" for line in described(checked.findings)]
     if made is None:
         return lines
     for remedy in made.taken:
@@ -188,18 +197,18 @@ def _lines(
         more = sum(remedy.cleared.values())
         lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
     lines += [f"may clear more, if you know it: {option}" for option in made.missing]
-    if not made.taken and not _bound(options):
-        return [*lines, "nothing known clears any of it"]
-    after = f"after this: {_verdict(made.left)}"
+    if not made.taken and not _given(options):
+        return [*lines, *(["nothing known clears any of it"] * (not made.offered))]
+    after = f"after this: {made.left}"
     if options.fix:
         return [*lines, after]
     command = ["passes", "check", str(model), "--target", options.target or "", "--fix"]
-    command += _bound(options)
+    command += _given(options)
     return [*lines, f"run: {shlex.join(command)}  ({after})"]
 
 
-def _bound(options: Check) -> list[str]:
-    """The options that bind inputs, as they were given."""
+def _given(options: Check) -> list[str]:
+    """The options that bind inputs, and what is promised, as they were given."""
     said: list[str] = []
     for name, size in (options.dims or {}).items():
         said += ["--dim", f"{name}={size}"]
@@ -208,34 +217,7 @@ def _bound(options: Check) -> list[str]:
         said += ["--shape", f"{name}={sizes}"]
     for name, value in (options.values or {}).items():
         said += ["--set", f"{name}={value}"]
-    return said
-
-
-def _verdict(checked: Checked) -> str:
-    count = len(checked.findings)
-    if not count:
-        return f"fits {checked.target}"
-    return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {checked.target}"
-
-
-def _groups(checked: Checked) -> list[tuple[Finding, Sequence[Finding]]]:
-    """Findings that differ in their places only, with the first of them."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in checked.findings:
-        groups.setdefault(finding.kind, []).append(finding)
-    return [(group[0], group) for group in groups.values()]
-
-
-def _described(first: Finding, group: Sequence[Finding]) -> str:
-    """A line for findings of a kind: where they are, what is wrong, and how sure that is."""
-    sure = first.confidence + (", answers wrongly" if first.otherwise != "refuses" else "")
-    op = f" ({first.op})" if first.op else ""
-    told = f"{first.sentence} [{first.code}, {sure}]"
-    if len(group) == 1:
-        return f"{first.path}{op}: {told}"
-    folders = {finding.folder for finding in group}
-    places = f"under {folders.pop()}" if len(folders) == 1 else f"as {first.path}"
-    return f"{len(group)} x {first.op or first.code}, {places}: {told}"
+    return said if options.max_trips is None else [*said, "--max-trips", f"{options.max_trips}"]
 
 
 def _as_json(model: Path, checked: Checked, made: Plan | None) -> str:
@@ -265,8 +247,8 @@ def _matrix(model: Path, options: Check) -> bool:
     from passes.targets.findings import check
     from passes.targets.profile import load, names
 
-    loaded, found = load_checked(model)
-    every = {name: check(loaded, found, load(name)) for name in names()}
+    loaded, _ = load_checked(model)
+    every = {name: check(loaded, load(name)) for name in names()}
     width = max(map(len, every)) + 2
     lines = [f"{model}:"]
     lines += [f"  {name:<{width}}{_counts(checked)}" for name, checked in every.items()]

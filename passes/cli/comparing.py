@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from onnx import ModelProto
@@ -10,8 +10,10 @@ from onnx import ModelProto
 from passes.check import load_checked
 from passes.report import Checked, Report, Size
 from passes.verify.compare.verdicts import Verification
+from passes.verify.executor import Executor
 from passes.verify.inputs.hints import model_hints
-from passes.verify.installed import executors
+from passes.verify.installed import executors, is_runtime
+from passes.verify.runtimes.comparing import compared
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
@@ -41,9 +43,10 @@ def compare_files(
         given = [load(inputs, sides[0].proto)]
     if say is not None:
         say("verifying")
-    with executors(executor) as chosen:
-        verification = verify(
-            Models(sides[0].proto, sides[1].proto, sides[0].base_dir, sides[1].base_dir),
+
+    def judge(before: ModelProto, chosen: Sequence[Executor]) -> Verification:
+        return verify(
+            Models(before, sides[1].proto, sides[0].base_dir, sides[1].base_dir),
             Terms(
                 chosen,
                 exact=exact,
@@ -52,6 +55,12 @@ def compare_files(
                 tolerance=tolerance,
             ),
         )
+
+    if is_runtime(executor):
+        verification = compared(executor, sides[0].proto, judge).verification
+    else:
+        with executors(executor) as chosen:
+            verification = judge(sides[0].proto, chosen)
     opsets = (sides[0].opset(), sides[1].opset())
     sizes = (Size.of(sides[0]), Size.of(sides[1]))
     report = Report("verify", str(before), opsets, sizes, checked=Checked.of(verification))

@@ -94,7 +94,11 @@ class Delivery(Reporting):
     ] = None
     strict: Annotated[
         bool,
-        Says("Exit 3, too, if something stays that the command is to rewrite.", shown=_BOTH),
+        Says(
+            "Exit 3, too, if something stays that the command is to rewrite, or is in the way at a "
+            "--target.",
+            shown=_BOTH,
+        ),
     ] = False
     force: Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)] = False
     verbose: Annotated[bool, Says("Report every rewrite, and how it was verified.", shown=_CLI)] = (

@@ -15,10 +15,12 @@ from passes.choices import (
     Verifying,
 )
 from passes.commands.declaring import Declared, Says, WrongValue
+from passes.errors import nearest
 
 if TYPE_CHECKING:
     from passes.engine.schedules import Schedule
     from passes.onnxruntime.releases import Release
+    from passes.targets.profile import Profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,13 @@ class Executing(Declared):
     """What executes models, and on which inputs."""
 
     executor: Annotated[
-        str, Says("What executes the models; `both` leaves out what is not installed.", Executors)
+        str,
+        Says(
+            "What executes the models: `reference`, `onnxruntime`, or `both` of them, without what "
+            "is not installed. `openvino`, `tract` or another one that is registered executes the "
+            "outcome there, too.",
+            metavar="EXECUTOR",
+        ),
     ] = Executors.both
     inputs: Annotated[
         str | os.PathLike[str] | None,
@@ -79,6 +87,22 @@ class Executing(Declared):
         float, Says("Seconds that verification may take.", least=0, metavar="S")
     ] = 60.0
     seed: Annotated[int, Says("Seed of the drawn inputs.", metavar="N")] = 0
+
+    def check(self) -> None:
+        """See that there is such an executor."""
+        super().check()
+        check_executor(self.executor)
+
+
+def check_executor(name: str) -> None:
+    """See that there is an executor. Raises WrongValue."""
+    if name in set(Executors):
+        return
+    from passes.verify.runtimes.executors import modules
+
+    known = [*map(str, Executors), *modules()]
+    if name not in known:
+        raise WrongValue("executor", f"is {name!r}, not an executor; {nearest(name, known)}")
 
 
 Dims = Annotated[
@@ -144,6 +168,11 @@ class Options(Executing, Binding, Converting):
         """The phases that the command runs with these options."""
         raise NotImplementedError
 
+    @property
+    def profile(self) -> Profile | None:
+        """What the outcome is to fit under --strict."""
+        return None
+
     def for_rules(self) -> RuleOptions:
         """What the rules are given: the options that they have, by name, as far as one is said."""
         known = {option.name for option in fields(RuleOptions)}
@@ -195,6 +224,15 @@ class Choosing(Selecting):
 
 MaxNodes = Annotated[
     int, Says("The most nodes that all loops together unroll to.", least=1, metavar="N")
+]
+MaxTrips = Annotated[
+    int | None,
+    Says(
+        "Promise that no Loop runs more than N times: one whose trip count is unknown is written "
+        "out that often, and the new model fails if that is not enough.",
+        least=1,
+        metavar="N",
+    ),
 ]
 MaxBytes = Annotated[
     int,

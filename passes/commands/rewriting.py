@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from passes.choices import MOST_BYTES, MOST_NODES, Batch, Bounded, Peel, RuleOptions, Target
 from passes.commands.declaring import Says, WrongValue
-from passes.commands.options import Choosing, MaxBytes, MaxNodes, Options, Selecting
+from passes.commands.options import Choosing, MaxBytes, MaxNodes, MaxTrips, Options, Selecting
 from passes.commands.registry import command
+from passes.errors import nearest
 
 if TYPE_CHECKING:
     from passes.engine.schedules import Schedule
+    from passes.targets.profile import Profile
 
 
 @command("upgrade", short_help="Upgrade a model to a newer opset.", suffix="opset{opset}")
@@ -26,9 +28,10 @@ class Upgrade(Options):
     batch: Annotated[
         str,
         Says(
-            "How a Scan-8 handles its batch: `vectorize` handles all rows at once, `nest` runs a "
-            "loop over the batch around the loop over time, `unroll` writes out each row of a "
-            "static batch, `auto` chooses.",
+            "How a Scan-8 handles its batch: `vectorize` handles all rows at once; `mask` too, but "
+            "rows of other lengths take all steps, and masks end them: slower, without a size that "
+            "is known only at run time; `nest` runs a loop over the batch around the loop over "
+            "time, `unroll` writes out each row of a static batch, `auto` chooses.",
             Batch,
         ),
     ] = Batch.auto
@@ -143,15 +146,7 @@ class Unroll(Selecting):
             "Let loops do K iterations at a time, whatever their trip count.", least=1, metavar="K"
         ),
     ] = None
-    max_trips: Annotated[
-        int | None,
-        Says(
-            "Promise that no Loop runs more than N times: one whose trip count is unknown is "
-            "written out that often, and the new model fails if that is not enough.",
-            least=1,
-            metavar="N",
-        ),
-    ] = None
+    max_trips: MaxTrips = None
     bounded: Annotated[
         str,
         Says(
@@ -225,7 +220,7 @@ class Optimize(Choosing):
     """Optimize the control flow of a model for speed, or for what a runtime supports.
 
     What a rule does not apply to is reported with the reason. Under --strict the exit code is 3 if
-    a Loop stays, or, by target: a Scan (loop-only), any control flow (no-control-flow).
+    a Loop stays, or, with another target than onnxruntime, if `check` finds anything in the way.
     """
 
     target: Annotated[
@@ -233,11 +228,12 @@ class Optimize(Choosing):
         Says(
             "`onnxruntime` is for speed: Scans that do little; `scan-only` the same, for runtimes "
             "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls, inlines and "
-            "selects.",
-            Target,
+            "selects. Any other target of `check` is given the one of these that it takes most of.",
+            metavar="TARGET",
         ),
     ] = Target.onnxruntime
     max_nodes: MaxNodes = MOST_NODES
+    max_trips: MaxTrips = None
     max_bytes: MaxBytes = MOST_BYTES
     allow_reassociation: Annotated[
         bool,
@@ -246,12 +242,46 @@ class Optimize(Choosing):
 
     @property
     def schedule(self) -> Schedule:
-        fast = self.target == Target.onnxruntime
-        return _schedule("optimize" if fast else f"optimize-{self.target}")
+        form = self._form
+        return _schedule("optimize" if form == Target.onnxruntime else f"optimize-{form}")
+
+    @property
+    def profile(self) -> Profile | None:
+        from passes.targets.profile import load
+
+        return None if self.target == Target.onnxruntime else load(self.target)
+
+    @property
+    def _form(self) -> str:
+        if self.target in set(Target):
+            return self.target
+        return self.profile.form if self.profile is not None else Target.onnxruntime
+
+    def check(self) -> None:
+        """See that there is such a target, and that one promised trip counts writes loops out."""
+        super().check()
+        if self.target not in set(Target):
+            self._check_profile()
+        if self.max_trips is not None and self._form != Target.no_control_flow:
+            flat = f"target {Target.no_control_flow}, which alone writes loops out"
+            raise WrongValue("max_trips", f"goes with {flat}; {self.target} does not")
+
+    def _check_profile(self) -> None:
+        from passes.targets.profile import BadProfile, load, names
+
+        known = dict.fromkeys([*map(str, Target), *names()])
+        if self.target not in known and not self.target.endswith(".toml"):
+            raise WrongValue(
+                "target", f"is {self.target!r}, not a target; {nearest(self.target, known)}"
+            )
+        try:
+            load(self.target)
+        except BadProfile as error:
+            raise WrongValue("target", f"is wrong: {error}") from error
 
     def for_rules(self) -> RuleOptions:
         own = super().for_rules()
-        if self.target == Target.no_control_flow:  # unrolling into Ifs would not remove them
+        if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own
 

@@ -75,11 +75,16 @@ class Cleaner:
 
     @cached_property
     def _unread(self) -> set[str]:
-        """The values that nothing reads in some graph of the original that defines them."""
+        """The values that nothing reads in some graph of the original that defines them, but for
+        those of nodes of which something else is read: what takes their place need not have them.
+        """
         found: set[str] = set()
         for _, graphs in self.original.graphs:
             for owner in graphs:
-                found |= scoping.defined(owner) - ends(owner) - scoping.all_reads(owner.node)
+                read = ends(owner) | scoping.all_reads(owner.node)
+                several = (node.output[:] for node in owner.node if len(node.output) > 1)
+                used = {name for names in several if not read.isdisjoint(names) for name in names}
+                found |= scoping.defined(owner) - read - used
         return found
 
 

@@ -22,15 +22,21 @@ def conjuncts(
     """
     if not name:
         return
-    node = producer(name)
-    while node is not None and _keeps_truth(node):
-        name = node.input[0]
-        node = producer(name)
+    node, name = plain(name, producer)
     if node is not None and op_of(node) == "And":
         for part in node.input:
             yield from conjuncts(part, producer)
     else:
         yield node, name
+
+
+def plain(name: str, producer: Callable[[str], NodeProto | None]) -> tuple[NodeProto | None, str]:
+    """What a condition is before it is cast or handed on: its producer, and its name."""
+    node = producer(name)
+    while node is not None and _keeps_truth(node):
+        name = node.input[0]
+        node = producer(name)
+    return node, name
 
 
 def is_true(value: npt.NDArray[Any] | None) -> bool:

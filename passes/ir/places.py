@@ -29,6 +29,8 @@ def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 def holds_graphs(node: NodeProto) -> bool:
     """Whether a node has bodies; quicker than to ask for them."""
+    if not node.attribute:
+        return False
     for attribute in node.attribute[:]:
         if attribute.type == _GRAPH or attribute.type == _GRAPHS:
             return True
@@ -141,7 +143,9 @@ def walk_model(model: ModelProto) -> Iterator[Place]:
 def graphs_below(owner: Owner) -> Iterator[Owner]:
     """`owner` and every graph nested in it."""
     yield owner
-    for node in owner.node[:]:
+    for node in owner.node:
+        if not node.attribute:  # three times as quick as to find none in it
+            continue
         for attribute in node.attribute[:]:  # not `subgraphs`: a generator a node takes the time
             if attribute.type == _GRAPH:
                 yield from graphs_below(attribute.g)

@@ -18,7 +18,7 @@ from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.targets.finding import Finding
 from passes.targets.profile import Agreement, Loop, Profile
-from passes.types.value_types import dims_of
+from passes.types.value_types import Dim, dims_of
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
@@ -150,9 +150,18 @@ def _of_scan(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     if facts.most is not None and length is not None and length > facts.most:
         sentence = f"it runs {length} times, at most {facts.most} are taken"
         yield Finding("trip-count", place.path, "Scan", sentence, sure)
+    if not facts.symbols and any(isinstance(dim, str) for dim in _declared(form)):
+        sentence = "its body declares sizes by symbols"
+        yield Finding("symbols", place.path, "Scan", sentence, sure)
     if not facts.captures and _computed_captures(model, place, form):
         sentence = "its body reads values that are computed outside"
         yield Finding("captures", place.path, "Scan", sentence, sure)
+
+
+def _declared(form: LoopForm) -> Iterator[Dim]:
+    """The dims of the inputs and outputs that the body of a loop declares."""
+    for value in (*form.body.input, *form.body.output):
+        yield from dims_of(value.type) or ()
 
 
 def _computed_captures(model: Model, place: Place, form: LoopForm) -> list[str]:

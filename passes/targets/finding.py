@@ -1,10 +1,14 @@
-"""One thing that is in the way of a model at a target."""
+"""One thing that is in the way of a model at a target, and lines for people on several."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from passes.targets.profile import Confidence, Otherwise
+Confidence = Literal["measured", "stated", "source", "inferred"]
+#: What becomes of a node that a target does not take as it is.
+Otherwise = Literal["refuses", "answers wrongly"]
 
 
 @dataclass(frozen=True)
@@ -28,3 +32,30 @@ class Finding:
     def folder(self) -> str:
         """The path without its last part."""
         return self.path.rpartition("/")[0]
+
+
+def verdict(count: int, target: str) -> str:
+    """Whether a model fits a target, where so many things are in the way."""
+    if not count:
+        return f"fits {target}"
+    return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {target}"
+
+
+def described(findings: Iterable[Finding]) -> list[str]:
+    """A line for findings that differ in their places only: where they are, what is wrong, and how
+    sure that is."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(finding.kind, []).append(finding)
+    return [_described(group[0], group) for group in groups.values()]
+
+
+def _described(first: Finding, group: Sequence[Finding]) -> str:
+    sure = first.confidence + (", answers wrongly" if first.otherwise != "refuses" else "")
+    op = f" ({first.op})" if first.op else ""
+    told = f"{first.sentence} [{first.code}, {sure}]"
+    if len(group) == 1:
+        return f"{first.path}{op}: {told}"
+    folders = {finding.folder for finding in group}
+    places = f"under {folders.pop()}" if len(folders) == 1 else f"as {first.path}"
+    return f"{len(group)} x {first.op or first.code}, {places}: {told}"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from onnx import TypeProto, ValueInfoProto
 
-from passes.check.survey import Survey
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import called_key, op_of, plain_domain
 from passes.ir.places import subgraphs
 from passes.targets import control_flow, operators
-from passes.targets.finding import Finding
+from passes.targets.finding import Finding, verdict
 from passes.targets.profile import Profile
 from passes.types.value_types import dims_of, shapes_below
 
@@ -41,8 +40,11 @@ class Checked:
         """Whether nothing is."""
         return not self.findings
 
+    def __str__(self) -> str:
+        return verdict(len(self.findings), self.target)
 
-def check(model: Model, found: Survey, profile: Profile) -> Checked:
+
+def check(model: Model, profile: Profile) -> Checked:
     """What is in the way of a valid model at a target."""
     findings = [*_of_model(model, profile), *_of_values(model, profile)]
     called = {(plain_domain(one.domain), one.name) for one in model.proto.functions}
@@ -117,6 +119,8 @@ def _of_node(model: Model, place: scoping.Place, profile: Profile) -> Iterator[F
             yield Finding(kind, place.path, name, f"{field} are not taken")
             return
     if subgraphs(place.node) and name in ("If", "Loop", "Scan"):
-        yield from control_flow.findings(model, place, profile)
-    else:
-        yield from operators.findings(model, place, profile)
+        found = [*control_flow.findings(model, place, profile)]
+        yield from found
+        if found or name not in profile.refused:
+            return
+    yield from operators.findings(model, place, profile)

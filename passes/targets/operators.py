@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import onnx.defs
-from onnx import NodeProto, TensorProto, helper
+from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from passes.ir.attributes import text
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -15,6 +16,12 @@ from passes.targets.finding import Finding
 from passes.targets.profile import Operator, Profile
 from passes.types.value_types import elem_type_of
 
+#: The activations of recurrent operators by default, of each direction.
+_ACTIVATIONS = {
+    "RNN": [b"Tanh"],
+    "GRU": [b"Sigmoid", b"Tanh"],
+    "LSTM": [b"Sigmoid", b"Tanh", b"Tanh"],
+}
 #: Operators that every reader of models folds or passes on.
 _NO_KERNELS = frozenset({"Constant", "Identity"})
 
@@ -59,7 +66,7 @@ def _of_operator(
         if read and constants.tensor(read) is None:
             sentence = f"input {position} is no constant"
             yield Finding("constant-input", place.path, name, sentence, sure)
-    for attribute, value in _attributes(node, version).items():
+    for attribute, value in _attributes(node, version):
         taken, wrong = operator.attributes.get(attribute), operator.wrong.get(attribute, ())
         if value in wrong:
             sentence = f"with {attribute}={value} it answers wrongly"
@@ -67,7 +74,10 @@ def _of_operator(
         elif taken is not None and value not in taken:
             sentence = f"{attribute}={value} is not taken, but {', '.join(map(str, taken))}"
             yield Finding("attribute", place.path, name, sentence, sure)
-    given = {attribute.name for attribute in node.attribute}
+    given = {one.name for one in node.attribute if not _is_default(node, one)}
+    if operator.one_direction and _differ(node):
+        sentence = "activations of the second direction are ignored without a word"
+        yield Finding("attribute", place.path, name, sentence, sure, "answers wrongly")
     for ignored in operator.ignored:
         there = ignored in given
         if isinstance(ignored, int):
@@ -76,6 +86,19 @@ def _of_operator(
             what = f"input {ignored}" if isinstance(ignored, int) else ignored
             sentence = f"{what} is ignored without a word"
             yield Finding("attribute", place.path, name, sentence, sure, "answers wrongly")
+
+
+def _is_default(node: NodeProto, given: AttributeProto) -> bool:
+    """Whether an attribute lists the activations that a recurrent operator has without it."""
+    default = _ACTIVATIONS.get(op_of(node), [])
+    return given.name == "activations" and list(given.strings) in (default, 2 * default)
+
+
+def _differ(node: NodeProto) -> bool:
+    """Whether the two directions of a recurrent operator have activations of their own."""
+    (names,) = [list(one.strings) for one in node.attribute if one.name == "activations"] or [[]]
+    half = len(names) // 2 if text(node, "direction", "") == "bidirectional" else len(names)
+    return names[:half] != (names[half:] or names)
 
 
 def _named(node: NodeProto) -> tuple[str, str]:
@@ -110,23 +133,22 @@ def _version(model: Model, place: Place) -> int:
     return int(schema.since_version)
 
 
-def _attributes(node: NodeProto, version: int) -> dict[str, str | int]:
-    """Words and numbers that attributes are given, or have by default."""
-    values: dict[str, str | int] = {}
+def _attributes(node: NodeProto, version: int) -> Iterator[tuple[str, str | int]]:
+    """Words and numbers that attributes are given, each of a list once, or have by default."""
+    values: dict[str, object] = {}
     try:
         domain, name = _named(node)
         schema = onnx.defs.get_schema(name, version or 1, domain)
         for name, declared in schema.attributes.items():
-            default = helper.get_attribute_value(declared.default_value)
-            if isinstance(default, bytes | int):
-                values[name] = default.decode() if isinstance(default, bytes) else default
+            values[name] = helper.get_attribute_value(declared.default_value)
     except (onnx.defs.SchemaError, ValueError):
         pass  # an operator without a document has no defaults
-    for attribute in node.attribute:
-        value = helper.get_attribute_value(attribute)
-        if isinstance(value, bytes | int):
-            values[attribute.name] = value.decode() if isinstance(value, bytes) else value
-    return values
+    values |= {one.name: helper.get_attribute_value(one) for one in node.attribute}
+    for name, value in values.items():
+        listed = isinstance(value, list) and all(isinstance(one, bytes) for one in value)
+        for one in dict.fromkeys(value) if isinstance(value, list) and listed else [value]:
+            if isinstance(one, bytes | int):
+                yield name, one.decode() if isinstance(one, bytes) else one
 
 
 def _element_type(model: Model, place: Place) -> int:

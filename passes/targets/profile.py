@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Literal
 
 from passes.builds.toml_lines import line_of
+from passes.choices import Target
 from passes.errors import WrongUsage, nearest
+from passes.onnxruntime.releases import release_of
+from passes.targets.finding import Confidence, Otherwise
 from passes.targets.structured import Unreadable, read
 
-Confidence = Literal["measured", "stated", "source", "inferred"]
-#: What becomes of a node that a target does not take as it is.
-Otherwise = Literal["refuses", "answers wrongly"]
+_RELEASE = "onnxruntime=="
 #: Which values of several branches or iterations have to agree.
 Agreement = Literal["any", "same rank", "same shape"]
 
@@ -61,7 +62,7 @@ class Operator:
     one alone; `types` the element types of its values; `constant-inputs` the positions of inputs
     that have to be constants; `attributes` the values that an attribute may have. With a value in
     `wrong`, or an attribute or input in `ignored`, the target takes the node and answers
-    wrongly."""
+    wrongly; so it does with activations of a second direction that differ, with `one-direction`."""
 
     versions: Sequence[Sequence[int]] = ()
     types: Sequence[str] = ()
@@ -69,6 +70,7 @@ class Operator:
     attributes: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
     wrong: Mapping[str, Sequence[str | int]] = field(default_factory=dict)
     ignored: Sequence[str | int] = ()
+    one_direction: bool = False
     domain: str = ""
     confidence: Confidence = "stated"
     note: str = ""
@@ -107,12 +109,19 @@ class Loop:
     confidence: Confidence = "stated"
     note: str = ""
 
+    @property
+    def reach(self) -> int:
+        """How many Loops are taken: none, some, or all."""
+        any_count = len(self.trip_count) == 3 and self.most_trips is None and self.captures
+        any_values = self.carried != "same shape" and self.collected == "any"
+        return self.taken + (self.taken and any_count and any_values)
+
 
 @dataclass(frozen=True)
 class Scan:
     """Which Scans are taken: of which `versions`, with the `lengths` of rows that a Scan-8 may
     have, with a length that is `static`, at most `most` and maybe `zero`; with `captures` of values
-    that are computed outside."""
+    that are computed outside; with `symbols` among the sizes that the body declares."""
 
     taken: bool = True
     versions: Range = field(default_factory=Range)
@@ -121,8 +130,15 @@ class Scan:
     most: int | None = None
     zero: bool = True
     captures: bool = True
+    symbols: bool = True
     confidence: Confidence = "stated"
     note: str = ""
+
+    @property
+    def reach(self) -> int:
+        """How many Scans are taken, but for those of version 8: none, some, or all."""
+        any_length = self.zero and self.captures and not self.static and self.most is None
+        return self.taken + (self.taken and any_length)
 
 
 @dataclass(frozen=True)
@@ -159,6 +175,15 @@ class Profile:
         """The operators that are listed."""
         return frozenset(self.operators)
 
+    @property
+    def form(self) -> Target:
+        """The form of loops of which it takes most; none, if it takes only some of each."""
+        scans = 0 if "Scan" in self.refused else self.scan.reach
+        loops = 0 if "Loop" in self.refused else self.loop.reach
+        if max(scans, loops) == 0 or scans == loops == 1:
+            return Target.no_control_flow
+        return Target.scan_only if scans >= loops else Target.loop_only
+
 
 def names() -> list[str]:
     """The names of the profiles that the package ships."""
@@ -167,10 +192,12 @@ def names() -> list[str]:
 
 
 def load(name: str) -> Profile:
-    """The profile of a name, or in the file at a path that ends in `.toml`.
+    """The profile of a name, or in the file at a path that ends in `.toml`; of a release of
+    onnxruntime, as in `onnxruntime==1.20`, what it loads.
 
     Raises:
         BadProfile: there is none, or it has an unknown key, or a value of another type.
+        UnknownRelease: it names a release that is not known.
     """
     if name.endswith(".toml"):
         try:
@@ -179,6 +206,15 @@ def load(name: str) -> Profile:
             reason = getattr(error, "strerror", None) or "it is no text"
             raise BadProfile(f"{name}: cannot be read ({reason})") from error
         return parsed(text, name)
+    if name.startswith(_RELEASE):
+        release, newest = release_of(name), load(_RELEASE.rstrip("="))
+        return replace(
+            newest,
+            name=name,
+            version=f"1.{release.minor}",
+            opset=replace(newest.opset, max=release.opset),
+            ir_version=replace(newest.ir_version, max=release.ir_version),
+        )
     if name not in names():
         raise BadProfile(
             f"there is no target {name!r}; {nearest(name, names())}; a path of a profile of your "

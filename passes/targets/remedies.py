@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
-from passes.binding import Binding
-from passes.check import check as check_valid
-from passes.choices import Target
+from passes.binding import Binding, with_sizes
+from passes.choices import DEFAULT_OPSET, Target
+from passes.commands.declaring import options_of
 from passes.commands.pipeline import Pipeline
+from passes.commands.registry import command_named
 from passes.dims import dims_of_inputs
 from passes.errors import PassesError
 from passes.ir.model import Model
@@ -23,13 +25,17 @@ from passes.types.value_types import dims_of
 _CONTROL_FLOW = frozenset(
     {
         *("if", "if-branches", "loop", "scan", "trip-count", "collected", "carried", "captures"),
-        "lengths",
-        *("sequence", "optional", "operator"),
+        *("lengths", "symbols", "sequence", "optional", "operator"),
     }
 )
+#: Those that shapes in bodies may clear.
+_DECLARED = frozenset({"if-branches", "carried", "symbols"})
+_RECURRENT = frozenset({"RNN", "GRU", "LSTM"})
 _OPSET = frozenset({"opset", "operator-version", "operator", "type", "attribute"})
 #: Opsets that are tried, newest first, beside the ends of what the target takes.
 _TRIED = (21, 18, 17, 16, 13, 11)
+#: How many iterations are written out to try whether any number of them would do.
+_FEW = 2
 
 
 class Kind(StrEnum):
@@ -56,8 +62,9 @@ class Remedy:
 
     def __str__(self) -> str:
         said = [self.command]
+        declared = options_of(command_named(self.command).options)
         for name, value in self.options.items():
-            flag = f"--{name.strip('_').replace('_', '-')}"
+            flag = f"--{declared[name].key}"
             values = value if isinstance(value, tuple) else (value,)
             said += [flag] if value is True else [f"{flag} {one}" for one in values]
         return " ".join(said)
@@ -76,62 +83,88 @@ class Plan:
 
 @dataclass(frozen=True)
 class _State:
-    """A model on its way, with what is in the way of it."""
+    """A model on its way, with what is in the way of it; `bound`: some of its inputs are."""
 
     model: Model
     checked: Checked
+    bound: bool
+
+    @classmethod
+    def of(cls, model: Model, profile: Profile, bound: bool) -> _State:
+        """The state of a model, with the sizes declared that an outcome has where inputs are
+        bound."""
+        if bound:
+            model = Model(with_sizes(model.proto, model)[0], model.path)
+        return cls(model, check(model, profile), bound)
 
 
-def plan(model: Model, profile: Profile, bound: Binding) -> Plan:
-    """What clears the findings of a valid model whose inputs are bound first.
+def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Plan:
+    """What clears the findings of a valid model whose inputs are bound first. The user may promise
+    `max_trips`, the most iterations of any Loop.
 
     Raises:
         WrongUsage: its inputs cannot be bound so.
     """
     given = bound.of(model) if bound else model
-    state = _State(given, check(given, check_valid(given), profile))
+    state = _State.of(given, profile, bool(bound))
     taken: list[Remedy] = []
-    for command, options in _candidates(state, profile):
-        following = _after(state, (command, options), profile)
-        if following is None:
-            continue
-        cleared = _cleared(state.checked, following.checked)
-        if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
-            state.checked.findings
-        ):
-            taken.append(Remedy(command, options, Kind.EXACT, cleared))
-            state = following
-        if state.checked.fits:
-            break
-    for command, options in _opsets(state, profile):
-        following = _after(state, (command, options), profile)
-        if following is not None and len(following.checked.findings) < len(state.checked.findings):
+    promise = {} if max_trips is None else {"max_trips": max_trips}
+    for steps in (partial(_candidates, promise=promise), _opsets, _declaring):
+        for command, options in steps(state, profile):
+            following = _after(state, (command, options), profile)
+            if following is None:
+                continue
             cleared = _cleared(state.checked, following.checked)
-            taken.append(Remedy(command, options, Kind.EXACT, cleared))
-            state = following
-            break
-    return Plan(taken, state.checked, list(_offered(state, profile)), _missing(state))
+            if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
+                state.checked.findings
+            ):
+                kind = Kind.PROMISE if "max_trips" in options else Kind.EXACT
+                taken.append(Remedy(command, options, kind, cleared))
+                state = following
+            if state.checked.fits:
+                break
+    return Plan(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
 
 
-def _candidates(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Commands that may clear something, in an order in which they can follow each other."""
+def _candidates(
+    state: _State, profile: Profile, promise: Mapping[str, int]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Commands that may clear something, in an order in which they can follow each other; what
+    was promised is kept for where exact ones do not suffice."""
     codes = {finding.code for finding in state.checked.findings}
     if "function" in codes:
         yield "convert", {"inline": ("all",)}
-    if "lengths" in codes:
-        yield "upgrade", {}
+    old = any((one.code, one.op) == ("operator-version", "Scan") for one in state.checked.findings)
+    if old or "lengths" in codes:
+        most = profile.opset.max
+        to = {} if most is None or most > DEFAULT_OPSET else {"opset": most}
+        ways = [("upgrade", {**to, **way}) for way in ({}, {"batch": "mask"})]
+        yield from _best(state, profile, ways)
+    if "sequence" in codes:
+        yield "simplify", {"rules": ("collect-sequence",)}
+    if codes & {"trip-count", "collected"}:
+        yield "simplify", {"rules": ("count-loop",)}
+        yield "simplify", {"rules": ("bound-loop",)}
+    yield from _declaring(state, profile)
+    if "captures" in codes and profile.scan.taken and not profile.scan.captures:
+        yield "simplify", {"rules": ("carry-captures",)}
+    if any(one.code == "attribute" and one.op in _RECURRENT for one in state.checked.findings):
+        yield "simplify", {"rules": ("forward-cell",)}
     if codes & _CONTROL_FLOW:
-        for target in _targets(profile):
-            yield "optimize", {"target": str(target)}
+        yield from (("optimize", {"target": target}) for target in _forms(profile))
+        if promise:
+            yield "optimize", {"target": str(Target.no_control_flow), **promise}
 
 
-def _targets(profile: Profile) -> Iterator[Target]:
-    """Forms of control flow that a target may take, those that keep most of it first."""
-    if profile.scan.taken and not profile.loop.taken:
-        yield Target.scan_only
-    if profile.loop.taken and not profile.scan.taken:
-        yield Target.loop_only
-    yield Target.no_control_flow
+def _declaring(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The command that declares shapes, where they may clear something."""
+    if any(finding.code in _DECLARED for finding in state.checked.findings):
+        yield "simplify", {"rules": ("declare-shapes",)}
+
+
+def _forms(profile: Profile) -> Iterator[str]:
+    """Forms of control flow that a target may take, the one that keeps most of it first."""
+    yield from dict.fromkeys(map(str, (profile.form, Target.no_control_flow)))
 
 
 def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -145,30 +178,53 @@ def _opsets(state: _State, profile: Profile) -> Iterator[tuple[str, dict[str, An
     older: dict[str, Any] = {}
     if profile.ir_version.max is not None:
         older = {"ir_version": min(profile.ir_version.max, int(state.model.proto.ir_version))}
-    counted = []
-    for opset in opsets:
-        for more, options in enumerate(({"opset": opset}, {"opset": opset, **older})):
-            step: tuple[str, dict[str, Any]] = ("convert", options)
-            following = _after(state, step, profile)
-            if following is not None:
-                counted.append(((len(following.checked.findings), more, -opset), step))
+    yield from _best(
+        state,
+        profile,
+        [("convert", {"opset": opset, **more}) for more in ({}, older) for opset in opsets],
+    )
+
+
+def _best(
+    state: _State, profile: Profile, steps: Sequence[tuple[str, dict[str, Any]]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The one that leaves the fewest findings, without those that declared shapes may clear; the
+    first of equal ones; none if all are refused."""
+    tried = [(step, _after(state, step, profile)) for step in steps]
+    counted = [
+        (sum(one.code not in _DECLARED for one in after.checked.findings), step)
+        for step, after in tried
+        if after is not None
+    ]
     if counted:
         yield min(counted, key=lambda one: one[0])[1]
 
 
-def _offered(state: _State, profile: Profile) -> Iterator[Remedy]:
+def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Iterator[Remedy]:
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    for kind, options in (
-        (Kind.REGROUPS, {"allow_reassociation": True}),
-        (Kind.PROMISE, {"assume": ("valid-inputs", "non-empty")}),
-    ):
-        step = ("optimize", {"target": str(Target.no_control_flow), **options})
-        following = _after(state, step, profile)
-        if following is not None and len(following.checked.findings) < len(state.checked.findings):
-            cleared = _cleared(state.checked, following.checked)
-            yield Remedy(*step, kind, cleared)
+    asked: dict[Kind, list[dict[str, Any]]] = {
+        Kind.REGROUPS: [{"allow_reassociation": True}],
+        Kind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
+    }
+    offers = [(kind, ways, dict[str, str]()) for kind, ways in asked.items()]
+    if not promise:  # how often, only the user knows
+        offers.append((Kind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
+    flat = str(Target.no_control_flow)
+    for kind, ways, shown in offers:
+        steps = [
+            ("optimize", {"target": form, **(promise if form == flat else {}), **options})
+            for options in ways
+            for form in _forms(profile)
+            if form == flat or "max_trips" not in options
+        ]
+        tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
+        if tried:
+            (command, options), best = min(tried, key=lambda one: len(one[1].checked.findings))
+            if len(best.checked.findings) < len(state.checked.findings):
+                cleared = _cleared(state.checked, best.checked)
+                yield Remedy(command, {**options, **shown}, kind, cleared)
 
 
 def _missing(state: _State) -> list[str]:
@@ -196,8 +252,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
     pipeline = Pipeline([(command, {**options, "verify": False})])
     try:
         result = pipeline.run(state.model.proto)
-        model = Model(result.model, state.model.path)
-        return _State(model, check(model, check_valid(model), profile))
+        return _State.of(Model(result.model, state.model.path), profile, state.bound)
     except PassesError:
         return None
 

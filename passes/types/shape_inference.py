@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 
 import onnx
-from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
@@ -23,9 +23,10 @@ def infer_shapes(model: ModelProto) -> ModelProto:
     onnx takes any vector that is added, subtracted or multiplied for a shape, and makes a dim of
     each element: for 2^31 of them it takes all memory. Where a vector is too long for a shape,
     it does not compute with shapes. A negative size, which some exporters write where it is not
-    known, is left out: onnx would compute with it, and Slice would end the process. Before opset
-    11 an If gets the known sizes of either branch: where the branches differ, as runtimes allow,
-    they are left open.
+    known, is left out: onnx would compute with it, and Slice would end the process. So is a symbol
+    that only one value declares, which is no input or output of the model: it tells nothing, and
+    onnx would prefer it to the one that it infers. Before opset 11 an If gets the known sizes of
+    either branch: where the branches differ, as runtimes allow, they are left open.
 
     Raises:
         InferenceError, ValidationError, RuntimeError, ValueError: inference gives up.
@@ -100,6 +101,7 @@ def _inferred(model: ModelProto) -> ModelProto:
     declared = _sizes(model)
     if any(map(_negative, declared)):
         model = _without_negative(model)
+    model = without_idle_symbols(model)
     if any(map(_large, declared)):
         plain: ModelProto = onnx.shape_inference.infer_shapes(model)
         if any(map(_long, _sizes(plain))):
@@ -151,9 +153,44 @@ def _without_negative(model: ModelProto) -> ModelProto:
     return copy
 
 
-def _declared(model: ModelProto) -> Iterator[TensorShapeProto]:
-    """The shapes of all tensors that are declared, in any graph."""
-    for graph in scoping.graphs_below(model.graph):
+def without_idle_symbols(model: ModelProto) -> ModelProto:
+    """A copy without the symbols that tell nothing; the model itself where there are none."""
+    idle = idle_symbols(model)
+    if not idle:
+        return model
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for shape in _declared(copy):
+        for dim in shape.dim:
+            if dim.dim_param in idle:
+                dim.ClearField("dim_param")
+    return copy
+
+
+def idle_symbols(model: ModelProto) -> Set[str]:
+    """The symbols that one value declares alone, which is no input or output of the model."""
+    ends = {value.name for value in (*model.graph.input, *model.graph.output)}
+    values: dict[str, set[tuple[int, str]]] = {}
+    for number, value in _values(model):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                values.setdefault(dim.dim_param, set()).add((number, value.name))
+    return {
+        symbol
+        for symbol, ((number, name), *more) in values.items()
+        if not more and (number or name not in ends)
+    }
+
+
+def _values(model: ModelProto) -> Iterator[tuple[int, ValueInfoProto]]:
+    """All values that are declared, each with the number of its graph."""
+    for number, graph in enumerate(scoping.graphs_below(model.graph)):
         assert isinstance(graph, GraphProto)
         for value in (*graph.input, *graph.output, *graph.value_info):
-            yield value.type.tensor_type.shape
+            yield number, value
+
+
+def _declared(model: ModelProto) -> Iterator[TensorShapeProto]:
+    """The shapes of all tensors that are declared, in any graph."""
+    for _, value in _values(model):
+        yield value.type.tensor_type.shape

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from passes.choices import Executors
 from passes.errors import PassesError
 from passes.verify.executor import Executor
 
@@ -34,14 +35,27 @@ def kept_running() -> Iterator[None]:
             _KEPT.remove(kept)
 
 
+def is_runtime(which: str) -> bool:
+    """Whether what is to execute models is a runtime that runs the outcome alone."""
+    return which not in set(Executors)
+
+
 @contextmanager
 def executors(which: str) -> Iterator[list[Executor]]:
-    """The executors to use: ours, and onnxruntime where it is wanted and installed.
+    """The executors to use: ours, and onnxruntime where it is wanted and installed; both, if
+    another runtime is to run the outcome.
 
     Raises:
         NoExecutor: only onnxruntime was requested, and it is not installed.
+        NoRuntime: the runtime is not installed.
     """
     from passes.verify.reference import ReferenceExecutor
+
+    if is_runtime(which):
+        from passes.verify.runtimes.executors import runtime
+
+        runtime(which)
+        which = Executors.both
 
     with ExitStack() as stack:
         chosen: list[Executor] = []

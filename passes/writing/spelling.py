@@ -136,11 +136,11 @@ def part(author: Author, value: str, axis: int, start: int, end: int | None) -> 
     return author.op("Slice", value, author.ints(start), author.ints(end), author.ints(axis))
 
 
-def reversed_rows(author: Author, value: str, outputs: Sequence[str] = ()) -> str:
-    """The elements along axis 0, last first."""
+def reversed_rows(author: Author, value: str, outputs: Sequence[str] = (), *, axis: int = 0) -> str:
+    """The elements along an axis, last first; before opset 10, along axis 0."""
     if author.opset >= SLICE_HAS_INPUTS:
         last, beyond = author.ints(-1), author.ints(-(1 << 31))
-        return author.op("Slice", value, last, beyond, author.ints(0), last, outputs=outputs)
+        return author.op("Slice", value, last, beyond, author.ints(axis), last, outputs=outputs)
     size = size_of_axis(author, value, 0)
     index = author.op("Sub", author.op("Sub", size, author.ints(1)), arange(author, size))
     return author.op("Gather", value, index, outputs=outputs, axis=0)
@@ -172,19 +172,24 @@ def filled(author: Author, shape: str, elem_type: int, value: int) -> str:
     return author.op("ConstantOfShape", shape, value=tensor)
 
 
+def zero(author: Author, elem_type: int) -> str:
+    """Zero, False or "", one of them in a vector."""
+    if elem_type == TensorProto.STRING:
+        return author.strings([""], (1,))
+    return author.constant(np.zeros(1, helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+
+
 def zeros(author: Author, shape: str, elem_type: int) -> str:
     """Zero, False or "" everywhere, for every element type.
 
     ConstantOfShape supports no strings and no complex numbers: they are gathered from a single
     zero.
     """
-    if elem_type == TensorProto.STRING:
-        zero = author.strings([""], (1,))
-    elif elem_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
-        zero = author.constant(np.zeros(1, helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
-    else:
+    if elem_type not in (TensorProto.STRING, TensorProto.COMPLEX64, TensorProto.COMPLEX128):
         return filled(author, shape, elem_type, 0)
-    return author.op("Gather", zero, filled(author, shape, TensorProto.INT64, 0), axis=0)
+    return author.op(
+        "Gather", zero(author, elem_type), filled(author, shape, TensorProto.INT64, 0), axis=0
+    )
 
 
 def select(

@@ -16,6 +16,7 @@ def rows_from(front: str, inputs: str = "float[B,T,3] x", opset: int = 17) -> st
     <int64[1] first = {{0}}, int64[1] second = {{1}}, int64[1] two = {{2}}, int64[1] width = {{2}},
      float zero = {{0}}, int64 at = {{1}}, float[3,2] w = {{1,0,1,1,0,1}}, float[2] b = {{1,2}},
      int64[2] parts = {{2,1}}, int64[3] zeros = {{0,0,0}}, int64[3] axes = {{0,1,2}},
+     int64[1] last = {{-1}}, int64[1] nine = {{9}}, int64[6] longer = {{1,0,0,1,0,0}},
      int64[3] ends = {{2147483647,2147483647,2}}>
     {{
         shape = Shape (x)
@@ -43,6 +44,7 @@ FRONTS = {
     "summed": "y = ReduceSum <keepdims = 0> (x, two)\n z = Unsqueeze (y, two)",
     "sliced": "z = Slice (x, first, two, two)",
     "sliced on all axes": "z = Slice (x, zeros, ends, axes)",
+    "padded": "p = Pad (x, longer)\n y = Slice (p, second, last, first)\n z = MatMul (y, w)",
     "split": "z, rest = Split <axis = 2> (x, parts)",
     "joined": "y = Slice (x, first, second, two)\n z = Concat <axis = -1> (y, y)",
     "squeezed": "y = Unsqueeze (x, first)\n s = Squeeze (y, first)\n z = MatMul (s, w)",
@@ -68,6 +70,9 @@ def test_older_slices_and_sums() -> None:
         ("y = Add (x, other)\n z = MatMul (y, w)", "float[B,T,3] x, float[C,T,3] other"),
         ("z = Slice (x, first, two, axes_0)", "float[B,T,2] x, int64[1] axes_0"),
         ("z = Slice (x, second, two, first)", "float[B,T,2] x"),
+        ("z = Slice (x, first, last, first)", "float[B,T,2] x"),
+        ("z = Pad (x, longer)", "float[B,T,2] x"),
+        ("y = Concat <axis = 0> (x, x)\n z = Slice (y, second, nine, first)", "float[B,T,2] x"),
         ("z = Concat <axis = 0> (x, x)", "float[B,T,2] x"),
     ],
 )

@@ -132,6 +132,16 @@ class TestTheCache:
         Batch(tasks("loop.onnx"), here, folder / "cache").run()
         assert Batch(tasks("loop.onnx", **change), here, folder / "cache").run().cached == 0
 
+    def test_a_changed_profile_is_another_task(self, folder: Path) -> None:
+        def cached(*refused: str) -> int:
+            facts = f'name = "npu"\nsummary = "Some NPU"\nrefused = {[*refused]}\n'
+            Path("npu.toml").write_text(facts)
+            strict = Pipeline([("optimize", {"target": "npu.toml", "executor": "reference"})])
+            every = tasks("loop.onnx", pipeline=strict, strict=True)
+            return Batch(every, here, folder / "cache").run().cached
+
+        assert [cached("Neg"), cached("Neg"), cached("Exp")] == [0, 1, 0]
+
     def test_a_changed_model_is_done(self, folder: Path) -> None:
         Batch(tasks("loop.onnx", "plain.onnx"), here, folder / "cache").run()
         onnx.save(as_model(NEGATED.replace("Neg (s)", "Abs (s)")), "loop.onnx")

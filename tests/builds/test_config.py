@@ -79,6 +79,16 @@ def test_all_that_a_build_says(folder: Path) -> None:
     )
 
 
+def test_a_profile_is_found_beside_the_file(folder: Path) -> None:
+    (folder / "ci").mkdir()
+    profile = write('name = "npu"\nsummary = "Some NPU"\n', "ci/npu.toml")
+    text = '[pipelines]\nnpu = [{command = "optimize", target = "npu.toml"}]\n'
+    file = config.load(write(text, "ci/passes.toml"))
+    made = file.task("m.onnx", f"{folder}", None)
+    assert made is not None
+    assert made[0].pipeline.commands == (Optimize(target=str(profile)),)
+
+
 def test_overrides_of_some_models(folder: Path) -> None:
     file = config.load(write(FULL))
     made = file.task("models/large/m.onnx", f"{folder}/models", None)
@@ -118,8 +128,8 @@ def test_overrides_of_some_models(folder: Path) -> None:
             "passes.toml:2: pipelines.a.0: factor and peel do not go together",
         ),
         (
-            "[verify]\nbudget = 3\nexecutor = 'gpu'",
-            "passes.toml:3: verify.executor is 'gpu', not one of reference, onnxruntime, both",
+            "[verify]\nbudget = 3\nexecutor = 'tarct'",
+            "passes.toml:3: verify.executor is 'tarct', not an executor; the nearest are tract, ",
         ),
         (
             "pipeline = 'fsat'\n[pipelines]\nfast = ['upgrade']",

@@ -6,17 +6,23 @@ import json
 import shlex
 from pathlib import Path
 
+import jsonschema
 import onnx
 import pytest
 from typer.testing import CliRunner
 
 from passes.__main__ import app
+from passes.builds import schemas
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.testing import as_model
-from tests.targets.test_findings import CALLED, WHILE
+from tests.targets.test_findings import CALLED, SUM, WHILE
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
 FAST = ("--executor", "reference", "--verify-budget", "5")
+NEGATED = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x) => (float[2] y) { y = Neg (x) }
+"""
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -44,14 +50,27 @@ def test_what_is_in_the_way_and_what_clears_it() -> None:
     ]
 
 
+#: Where the user has to say, or promise, something.
+NOT_ALL = {
+    ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
+    ("exported/torch/script_cell.opset13.onnx", "tract"),
+}
+
+
 @pytest.mark.parametrize(
     ("model", "target"),
     [
         ("binary/gru.onnx", "openvino-2026"),
         ("binary/gru.onnx", "tract"),
+        ("exported/jax/gates.opset21.onnx", "tract"),
+        ("exported/onnxscript/for_reading.opset15.onnx", "tract"),
+        ("exported/sklearn/gaussian_process.opset18.onnx", "no-control-flow"),
+        ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
         ("exported/tensorflow/decoded.opset9.onnx", "no-control-flow"),
         ("exported/tensorflow/decoded.opset9.onnx", "tract"),
-        ("exported/sklearn/nearest_neighbors.opset18.onnx", "graph-capture"),
+        ("exported/torch/script_cell.opset13.onnx", "openvino-2026"),
+        ("exported/torch/script_cell.opset13.onnx", "tract"),
+        ("exported/torch/script_list_stacked.opset13.onnx", "openvino-2026"),
     ],
 )
 def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
@@ -59,6 +78,7 @@ def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
     code, said, _ = run("check", "m.onnx", "--target", target)
     assert code == NOT_PRODUCED
     command, _, promised = said.splitlines()[-1].removeprefix("run: ").partition("  (after this: ")
+    assert promised.startswith("fits") == ((model, target) not in NOT_ALL)
     program, *arguments = shlex.split(command)
     assert program == "passes"
     code, said, errors = run(*arguments, *FAST)
@@ -69,12 +89,27 @@ def test_the_last_line_leads_to_what_it_says(model: str, target: str) -> None:
 
 
 def test_what_nothing_clears() -> None:
-    code, said, _ = run("check", "while.onnx", "--target", "no-control-flow", "--json", "c.json")
+    Path("npu.toml").write_text('name = "npu"\nsummary = "N"\nrefused = ["Neg"]\n')
+    onnx.save(as_model(NEGATED), "neg.onnx")
+    code, said, _ = run("check", "neg.onnx", "--target", "npu.toml", "--json", "c.json")
     assert code == NOT_PRODUCED
     assert said.splitlines()[-1] == "nothing known clears any of it"
     report = json.loads(Path("c.json").read_text())
-    assert [finding["code"] for finding in report["findings"]] == ["loop"]
+    assert [finding["code"] for finding in report["findings"]] == ["operator"]
     assert (report["fits"], report["remedies"]) == (False, [])
+
+
+def test_a_promise_clears_a_while() -> None:
+    code, said, _ = run("check", "while.onnx", "--target", "no-control-flow")
+    assert code == NOT_PRODUCED
+    offer = "needs a promise of yours: optimize --target no-control-flow --max-trips N"
+    assert said.splitlines()[-1] == f"would clear 1 more, {offer}"
+    promised = ("check", "while.onnx", "--target", "no-control-flow", "--max-trips", "4")
+    code, said, _ = run(*promised)
+    assert said.splitlines()[-1].endswith("--fix --max-trips 4  (after this: fits no-control-flow)")
+    code, said, errors = run(*promised, "--fix", *FAST)
+    assert (code, errors) == (DONE, "")
+    assert said.splitlines()[-1] == "while.no-control-flow.onnx: fits no-control-flow"
 
 
 def test_a_profile_of_ones_own_and_all_targets() -> None:
@@ -88,6 +123,33 @@ def test_a_profile_of_ones_own_and_all_targets() -> None:
     assert code == NOT_PRODUCED
     assert "  no-control-flow  1 x Loop (loop)\n" in said
     assert "  loop-only        fits\n" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "ops"),
+    [("tract", {"Scan"}), ("openvino-2026", {"Loop"}), ("migraphx", set()), ("npu.toml", {"Loop"})],
+)
+def test_a_model_is_given_the_form_that_its_target_takes(target: str, ops: set[str]) -> None:
+    Path("npu.toml").write_text('name = "npu"\nsummary = "Some NPU"\n[scan]\nmost = 9\n')
+    onnx.save(as_model(SUM), "sum.onnx")
+    arguments = ("optimize", "sum.onnx", "--target", target, "--strict", "-o", "new.onnx")
+    assert run(*arguments, "--no-verify")[0] == DONE
+    assert {node.op_type for node in onnx.load("new.onnx").graph.node} & {"Loop", "Scan"} == ops
+    assert run("check", "new.onnx", "--target", target)[0] == DONE
+
+
+def test_strict_ends_with_the_check() -> None:
+    Path("npu.toml").write_text('name = "npu"\nsummary = "Some NPU"\nrefused = ["Exp", "Loop"]\n')
+    arguments = ("optimize", "while.onnx", "--target", "npu.toml", "-o", "new.onnx", "--no-verify")
+    code, said, errors = run(*arguments, "--strict", "--json", "report.json")
+    assert (code, Path("new.onnx").exists()) == (NOT_PRODUCED, False)
+    checked = run("check", "while.onnx", "--target", "npu.toml")[1].splitlines()[1]
+    assert f"  in the way: {checked.strip()}\n" in said
+    assert errors == "1 thing is in the way of npu, and --strict was given\n"
+    report = json.loads(Path("report.json").read_text())
+    jsonschema.validate(report, schemas.report())
+    assert [one["code"] for one in report["findings"]] == ["operator"]
+    assert run(*arguments)[0] == DONE
 
 
 def test_wrong_usage() -> None:

@@ -101,7 +101,7 @@ def _nodes(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name.split(".")[0])
-@pytest.mark.parametrize("batch", ["vectorize", "nest", "unroll"])
+@pytest.mark.parametrize("batch", ["vectorize", "mask", "nest", "unroll"])
 def test_every_golden_model_through_every_strategy(path: Path, batch: str) -> None:
     before = onnx.load(path)
     refused = refusals(before, batch)

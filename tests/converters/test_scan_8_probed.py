@@ -123,7 +123,7 @@ def test_no_time_steps_fail_in_onnxruntime_and_do_not_end_it() -> None:
         executor.run(model, {**feeds, "x": np.ones((2, 0, 2), np.float32)})
 
 
-@pytest.mark.parametrize("batch", ["vectorize", "nest"])
+@pytest.mark.parametrize("batch", ["vectorize", "mask", "nest"])
 @pytest.mark.parametrize("declared", ["N", "?"])
 def test_sizes_that_are_not_said_to_agree_must_agree(batch: str, declared: str) -> None:
     text = f"""{HEAD} g (float[B,2] h, float[{declared},T,2] x) => (float[B,2] y) {{
@@ -137,7 +137,7 @@ def test_sizes_that_are_not_said_to_agree_must_agree(batch: str, declared: str) 
 
 
 @pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (0, 0)])
-@pytest.mark.parametrize("batch", ["vectorize", "nest"])
+@pytest.mark.parametrize("batch", ["vectorize", "mask", "nest"])
 @pytest.mark.parametrize("robust", [False, True])
 def test_there_may_be_nothing_to_run(sizes: tuple[int, int], batch: str, robust: bool) -> None:
     model = upgraded(RAGGED, opset=13, batch=batch, robust=robust)
@@ -160,7 +160,7 @@ def test_there_may_be_nothing_to_run(sizes: tuple[int, int], batch: str, robust:
             assert answer["z"].shape == expected["z"].shape
 
 
-@pytest.mark.parametrize("batch", ["auto", "vectorize", "nest"])
+@pytest.mark.parametrize("batch", ["auto", "vectorize", "mask", "nest"])
 def test_one_scanned_input_alone(batch: str) -> None:
     """There is no other size that its batch and time could disagree with."""
     model = f"""{HEAD} g (float[B,T,2] x) => (float[B,T,2] z) {{
@@ -186,7 +186,7 @@ def node_names(graph: GraphProto) -> list[list[str]]:
     return [own, *(names for one in inner for names in node_names(one))]
 
 
-@pytest.mark.parametrize("batch", ["nest", "vectorize"])
+@pytest.mark.parametrize("batch", ["nest", "vectorize", "mask"])
 @pytest.mark.parametrize("case", ["both branches of an If", "fixed lengths"])
 def test_no_two_nodes_of_a_graph_share_a_name(batch: str, case: str) -> None:
     """onnxruntime loads no model in which they do."""

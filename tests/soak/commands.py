@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto
 
 from passes import api
-from passes.choices import RuleOptions, Verifying
+from passes.choices import Batch, RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
 from passes.session import Result, Session
 from passes.values import held
@@ -89,14 +89,16 @@ def commands(model: ModelProto, feeds: Mapping[str, Feed] = MappingProxyType({})
     opset = model.opset_import[0].version
     found = [Command("upgrade", to) for to in (api.DEFAULT_OPSET, min(opset + 1, 26), 17, 26)]
     if opset <= 8:
-        found += [Command("upgrade", 21, {"batch": one}) for one in ("vectorize", "nest", "unroll")]
+        found += [Command("upgrade", 21, {"batch": one}) for one in Batch if one != "auto"]
         found += [Command("upgrade", 9, {"batch": "auto"}), Command("upgrade", 13)]
     found += [Command(one) for one in SCHEDULES if one not in ("upgrade", "unroll-partial", "peel")]
     found += [Command("unroll-partial", options={"factor": factor}) for factor in (1, 2, 3)]
     found += [Command("peel", options={"peel": which}) for which in ("first", "last")]
     found += [Command("unroll", options={**_BOUNDED, "bounded": one}) for one in ("select", "if")]
     found.append(Command("unroll", options=_CHECKED))
-    found.append(Command("optimize-no-control-flow", options=_FLAT))
+    found += [
+        Command("optimize-no-control-flow", options={**_FLAT, **one}) for one in ({}, _BOUNDED)
+    ]
     found.append(Command("optimize", options={"allow_reassociation": True}))
     if sizes := {dim: SIZES[0][dim] for dim in _dims(model)}:
         found.append(Command("unroll", options={"dims": sizes}))

@@ -27,25 +27,25 @@ from tests.targets.test_findings import COUNTED, LISTED, LSTM, SCANNED
 def test_each_is_a_valid_model_that_is_in_the_way_alone(
     text: str, target: str, names: list[str], tmp_path: Path
 ) -> None:
-    model, found = load_checked(as_model(text))
-    checked = check(model, found, load(target))
+    model, _ = load_checked(as_model(text))
+    checked = check(model, load(target))
     paths = save(model, checked, tmp_path / "made")
     assert [path.name for path in paths][: len(names)] == names
     for path in paths:
-        alone, seen = load_checked(path)
+        alone, _ = load_checked(path)
         onnx.checker.check_model(alone.proto, full_check=True)
         assert len(alone.proto.graph.node) == 1
-        codes = {finding.code for finding in check(alone, seen, load(target)).findings}
+        codes = {finding.code for finding in check(alone, load(target)).findings}
         assert codes & {finding.code for finding in checked.findings}
 
 
 def test_nothing_for_a_model_that_fits() -> None:
-    model, found = load_checked(as_model(SCANNED))
-    assert not list(culprits(model, check(model, found, load("scan-only"))))
+    model, _ = load_checked(as_model(SCANNED))
+    assert not list(culprits(model, check(model, load("scan-only"))))
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    model, found = load_checked(as_model(SCANNED))
+    model, _ = load_checked(as_model(SCANNED))
     (tmp_path / "file").touch()
     with pytest.raises(CannotWriteCulprits, match="cannot be written"):
-        save(model, check(model, found, load("loop-only")), tmp_path / "file" / "made")
+        save(model, check(model, load("loop-only")), tmp_path / "file" / "made")

@@ -6,7 +6,7 @@ import pytest
 
 from passes.check import load_checked
 from passes.targets.findings import check
-from passes.targets.profile import parsed
+from passes.targets.profile import load, parsed
 from passes.testing import as_model
 
 HEAD = 'name = "npu"\nsummary = "Some NPU"\n'
@@ -43,6 +43,13 @@ SCANNED = """
         m = Mul (e, k)
         t = Add (s, m)
       }> (h, x)
+    }
+"""
+SUM = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
+      y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
+          => (float[2] t, float[2] u) { t = Add (s, e) u = Identity (t) }> (h, x)
     }
 """
 LSTM = """
@@ -144,6 +151,12 @@ CALLED = """
             ],
         ),
         ("[loop]\ncarried = 'same shape'", COUNTED, []),
+        ("[scan]\nsymbols = false", SCANNED, []),
+        (
+            "[scan]\nsymbols = false",
+            SCANNED.replace("(float[2] s", "(float[N] s"),
+            [("symbols", "main/scan_1", "its body declares sizes by symbols")],
+        ),
         ("[scan]\ntaken = false", SCANNED, [("scan", "main/scan_1", "a Scan is not taken")]),
         (
             "[scan]\nstatic = true\ncaptures = false",
@@ -164,11 +177,73 @@ CALLED = """
     ],
 )
 def test_what_is_in_the_way(facts: str, model: str, found: list[tuple[str, str, str]]) -> None:
-    loaded, survey = load_checked(as_model(model))
-    findings = check(loaded, survey, parsed(HEAD + facts, "npu.toml")).findings
+    loaded, _ = load_checked(as_model(model))
+    findings = check(loaded, parsed(HEAD + facts, "npu.toml")).findings
     assert [one.code for one in findings] == [code for code, _, _ in found]
     for finding, (_, path, sentence) in zip(findings, found, strict=True):
         assert path in finding.path.lower()
         assert sentence in finding.sentence
         wrong = "wrongly" in finding.sentence or "ignored" in finding.sentence
         assert not wrong or finding.otherwise == "answers wrongly"
+
+
+@pytest.mark.parametrize(
+    ("model", "found"),
+    [
+        (PLAIN, []),
+        (COUNTED, []),
+        (LSTM, []),
+        (PLAIN.replace('"" : 21', '"" : 28'), []),
+        (PLAIN.replace("float[N,2]", "bfloat16[N,2]"), ["type: the element type bfloat16"]),
+        (
+            """<ir_version: 10, opset_import: ["" : 22]>
+            g (float[1,1,4,4] x, float[N,4] r, int64[N] b) => (float[N,1,1,1] y) {
+              y = RoiAlign (x, r, b)
+            }""",
+            ["operator-version: version 22 is not taken"],
+        ),
+        (
+            """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
+            g (float[2] x) => (float[2] y) {
+              a = com.microsoft.Gelu (x)
+              y = com.microsoft.Nothing (a)
+            }""",
+            ["operator: the operator is not listed"],
+        ),
+    ],
+)
+def test_what_onnxruntime_does_not_load(model: str, found: list[str]) -> None:
+    loaded, _ = load_checked(as_model(model))
+    findings = check(loaded, load("onnxruntime")).findings
+    assert len(findings) == len(found)
+    for finding, wanted in zip(findings, found, strict=True):
+        assert f"{finding.code}: {finding.sentence}".startswith(wanted)
+
+
+BOTH_WAYS = (
+    LSTM.replace("float[1,", "float[2,")
+    .replace(
+        'direction = "reverse", clip = 1.0', 'direction = "bidirectional", activations = [ACTS]'
+    )
+    .replace("float[3,1,1,2] y", "float[3,2,1,2] y")
+)
+SAME = '"Sigmoid", "Tanh", "Tanh"'
+
+
+@pytest.mark.parametrize(
+    ("target", "activations", "found"),
+    [
+        ("tract", f"{SAME}, {SAME}", []),
+        ("tract", f'{SAME}, "Sigmoid", "Relu", "Tanh"', ["activations is ignored"]),
+        ("openvino-2026", f"{SAME}, {SAME}", []),
+        ("openvino-2026", f'{SAME}, "Sigmoid", "Relu", "Tanh"', ["activations of the second"]),
+        ("openvino-2026", f'"Sigmoid", "Elu", "Tanh", {SAME}', ["activations=Elu is", "activati"]),
+        ("migraphx", f'"Sigmoid", "Softsign", "Tanh", {SAME}', ["activations=Softsign is not"]),
+    ],
+)
+def test_activations(target: str, activations: str, found: list[str]) -> None:
+    loaded, _ = load_checked(as_model(BOTH_WAYS.replace("ACTS", activations)))
+    findings = [one for one in check(loaded, load(target)).findings if one.op == "LSTM"]
+    assert len(findings) == len(found)
+    for finding, wanted in zip(findings, found, strict=True):
+        assert finding.sentence.startswith(wanted)

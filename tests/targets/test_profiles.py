@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from passes.onnxruntime.releases import UnknownRelease
 from passes.targets.profile import BadProfile, load, names, parsed
 
 HEAD = 'name = "npu"\nsummary = "Some NPU"\n'
@@ -67,3 +68,13 @@ def test_what_names_no_profile(tmp_path: Path) -> None:
     own = tmp_path / "npu.toml"
     own.write_text(HEAD)
     assert load(str(own)).name == "npu"
+
+
+def test_a_release_of_onnxruntime() -> None:
+    older, newest = load("onnxruntime==1.20"), load("onnxruntime")
+    assert (older.name, older.version) == ("onnxruntime==1.20", "1.20")
+    assert (older.opset.max, older.ir_version.max) == (21, 10)
+    assert (newest.opset.max, newest.ir_version.max) == (28, 14)
+    assert older.operators == newest.operators
+    with pytest.raises(UnknownRelease, match=r"onnxruntime 1\.99 loads is not known"):
+        load("onnxruntime==1.99")

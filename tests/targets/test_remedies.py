@@ -10,7 +10,7 @@ from passes.targets.deciding import deciding
 from passes.targets.profile import load, parsed
 from passes.targets.remedies import Kind, fixing, plan
 from passes.testing import as_model
-from tests.targets.test_findings import CALLED, SCANNED
+from tests.targets.test_findings import CALLED, LSTM, SCANNED
 
 DECIDED = """
     <ir_version: 10, opset_import: ["" : 21]>
@@ -29,6 +29,28 @@ DECIDED = """
       z = If (both) <
         then_branch = h () => (float[2] u) { u = Neg (x) },
         else_branch = k () => (float[2] v) { v = Abs (x) }>
+    }
+"""
+OPEN = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (int64 n, float[T,2] x) => (float[T,2] y) {
+      y = Loop <body = b (int64 i, bool go, s) => (on, t) {
+        on = Identity (go)
+        t = Neg (s)
+      }> (n, "", x)
+    }
+"""
+ENDED = """
+    <ir_version: 10, opset_import: ["" : 19]>
+    g (float[2] x, float limit) => (float[2] y)
+    <int64 most = {9223372036854775807}, int64 last = {99}> {
+      y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+        few = Less (i, last)
+        t = Add (s, x)
+        sum = ReduceSum <keepdims = 0> (t)
+        more = Less (sum, limit)
+        on = And (few, more)
+      }> (most, "", x)
     }
 """
 
@@ -51,6 +73,14 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (CALLED, "openvino-2026", ["convert --inline all"]),
         (SCANNED, "loop-only", ["optimize --target loop-only"]),
         (SCANNED, "migraphx", ["convert --opset 19"]),
+        (ENDED, "migraphx", ["simplify --rule count-loop"]),
+        (SCANNED, "openvino-2026", ["simplify --rule carry-captures"]),
+        (
+            LSTM.replace(", clip = 1.0", ""),
+            "tract",
+            ["simplify --rule forward-cell", "convert --opset 18"],
+        ),
+        (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
     ],
 )
 def test_commands_that_clear(model: str, target: str, commands: list[str]) -> None:
@@ -67,3 +97,77 @@ def test_what_only_the_user_knows() -> None:
     found = plan(load_checked(as_model(SCANNED))[0], open_, Binding())
     assert list(found.missing) == ["--dim T=SIZE"]
     assert plan(load_checked(as_model(SCANNED))[0], open_, Binding({"T": 3})).left.fits
+
+
+WHILE = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] x, float most) => (float[2] y) <bool yes = {1}, float half = {0.5}> {
+      y = Loop <body = b (int64 i, bool go, float[2] a) => (bool on, float[2] c) {
+        c = Mul (a, half)
+        size = ReduceMax <keepdims = 0> (c)
+        on = Greater (size, most)
+      }> ("", yes, x)
+    }
+"""
+
+
+def test_a_while_needs_a_promise() -> None:
+    model, profile = load_checked(as_model(WHILE))[0], load("no-control-flow")
+    found = plan(model, profile, Binding())
+    assert not found.taken
+    (offer,) = found.offered
+    assert (str(offer), offer.kind) == (
+        "optimize --target no-control-flow --max-trips N",
+        Kind.PROMISE,
+    )
+
+
+def test_a_promise_that_was_made_is_taken() -> None:
+    model, profile = load_checked(as_model(WHILE))[0], load("no-control-flow")
+    found = plan(model, profile, Binding(), max_trips=3)
+    (taken,) = found.taken
+    assert (str(taken), taken.kind) == (
+        "optimize --target no-control-flow --max-trips 3",
+        Kind.PROMISE,
+    )
+    assert found.left.fits
+    assert found.offered == []
+
+
+def test_the_bound_of_a_solver_is_the_trip_count_that_a_target_needs() -> None:
+    bounded = (
+        WHILE.replace(
+            "on = Greater (size, most)", "more = Greater (size, most) on = And (more, few)"
+        )
+        .replace("c = Mul", "few = Less (i, nine) c = Mul")
+        .replace("bool yes", "int64 nine = {9}, bool yes")
+    )
+    found = plan(load_checked(as_model(bounded))[0], load("migraphx"), Binding())
+    assert "simplify --rule count-loop" in [str(one) for one in found.taken]
+
+
+RAGGED = """
+    <ir_version: 4, opset_import: ["" : 8]>
+    g (int64[2] lens, float[2,3] h0, float[2,4,3] x) => (float[2,3] h_end, float[2,4,3] ys) {
+      h_end, ys = Scan <num_scan_inputs = 1,
+        body = step (float[3] h, float[3] x_t) => (float[3] h_out, float[3] y) {
+          h_out = Add (h, x_t)
+          y = Tanh (h_out)
+        }> (lens, h0, x)
+    }
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "commands"),
+    [
+        ("openvino-2026", ["upgrade"]),  # it has all that looks up the rows of other lengths
+        ("tensorrt-10", ["upgrade --batch mask", "convert --opset 11"]),
+        ("migraphx", ["upgrade --opset 19 --batch mask"]),
+        ("no-control-flow", ["optimize --target no-control-flow"]),
+    ],
+)
+def test_rows_of_other_lengths(target: str, commands: list[str]) -> None:
+    found = plan(load_checked(as_model(RAGGED))[0], load(target), Binding())
+    assert [str(one) for one in found.taken] == commands
+    assert found.left.fits

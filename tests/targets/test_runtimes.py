@@ -9,21 +9,16 @@ from pathlib import Path
 import onnx
 import pytest
 
+from passes.binding import Binding
 from passes.errors import DONE, NOT_PRODUCED
 from passes.testing import as_model
-from passes.verify.runtimes.comparing import Compared, compared
+from passes.verify.runtimes.comparing import Compared, compared_files
 from passes.verify.runtimes.executors import NoRuntime, runtime
 from tests.cli.test_checking import run
+from tests.targets.test_findings import SUM
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "golden_models"
-SUM = """
-    <ir_version: 8, opset_import: ["" : 17]>
-    g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
-      y, z = Scan <num_scan_inputs = 1, body = b (float[2] s, float[2] e)
-          => (float[2] t, float[2] u) { t = Add (s, e) u = Identity (t) }> (h, x)
-    }
-"""
 #: tract runs it forward.
 BACKWARDS = """
     <ir_version: 8, opset_import: ["" : 17]>
@@ -46,7 +41,7 @@ def found(name: str, before: str, after: str = "") -> Compared:
     pytest.importorskip(name)
     for path, text in (("before.onnx", before), ("after.onnx", after or before)):
         onnx.save(as_model(text), path)
-    return compared(Path("before.onnx"), Path("after.onnx"), name, None, 10.0, 0)
+    return compared_files(Path("before.onnx"), Path("after.onnx"), name, None, 10.0, 0, Binding())
 
 
 @pytest.mark.parametrize("name", ["openvino", "tract"])
@@ -89,6 +84,36 @@ def test_check_runs_the_outcome() -> None:
     assert run("check", "rnn.onnx", "--target", "tract", "--run")[0] == NOT_PRODUCED
     _, _, errors = run("check", "rnn.onnx", "--target", "ort-web", "--run")
     assert errors == "--run: there is no executor for ort-web\n"
+
+
+AGREES, SECONDS = "agrees with the original on", ("--verify-budget", "15")
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "known", "last"),
+    [
+        ("torch/script_cell.opset13", "openvino-2026", (), AGREES),
+        ("torch/script_cell.opset13", "tract", ("--dim", "x0_d0=5"), AGREES),
+        ("torch/operator_while_counted.opset18", "openvino-2026", (), AGREES),
+        ("torch/operator_while_counted.opset18", "tract", (), "declutter_discard_unused_input"),
+        ("jax/rwkv4.opset21", "openvino-2026", (), AGREES),
+        ("jax/rwkv4.opset21", "tract", (), AGREES),
+        ("tensorflow/keras_gru.opset13", "openvino-2026", (), AGREES),
+        ("tensorflow/keras_gru.opset13", "tract", (), "1 thing is in the way of tract"),
+        ("sklearn/gaussian_process.opset14", "openvino-2026", (), AGREES),
+        ("sklearn/gaussian_process.opset14", "tract", (), AGREES),
+    ],
+)
+def test_exported_models_with_loops_run_there(
+    model: str, target: str, known: tuple[str, ...], last: str
+) -> None:
+    pytest.importorskip(target.partition("-")[0])
+    Path("m.onnx").write_bytes((GOLDEN / "exported" / f"{model}.onnx").read_bytes())
+    arguments = ("check", "m.onnx", "--target", target, "--fix", "--run", *known, *SECONDS)
+    code, said, errors = run(*arguments)
+    assert errors == ""
+    assert last in said.splitlines()[-1]
+    assert (code == DONE) == (last == AGREES)
 
 
 def test_nothing_is_reported_over_the_network() -> None:

@@ -58,6 +58,35 @@ def test_what_is_no_tensor_has_no_element_type() -> None:
 # -- graphs and bodies ------------------------------------------------------------------------
 
 
+def test_a_symbol_that_one_value_alone_declares_does_not_hide_what_is_inferred() -> None:
+    model = parsed(
+        """<ir_version: 10, opset_import: ["" : 17]>
+        g (bool c, float[T,2] x, float[3,2] k) => (float[M,2] y, float[3,2] z) {
+          y = If (c) <
+            then_branch = a () => (float[unk__7,2] p) { p = Neg (x) },
+            else_branch = b () => (float[Abs_dim_0,2] q) { q = Abs (x) }>
+          z = Scan <num_scan_inputs = 1, body = step (float[A,2] s, float[2] e) => (float[B,2] t) {
+            m = Neg (s)
+            t = Add (m, e)
+          }> (k, x)
+        }"""
+    )
+    types = types_of(model)
+    assert types["main/if_0.then_branch/p"] == types["main/if_0.else_branch/q"] == "float[T,2]"
+    assert types["main/scan_1.body/m"] == types["main/scan_1.body/t"] == "float[3,2]"
+
+
+def test_a_symbol_that_two_values_declare_counts() -> None:
+    body = """step (int64 i, bool on, float[A,B] s) => (bool go, float[A,C] t) {
+        go = Identity (on) u = Neg (s) t = my.other (u) }"""
+    model = parsed(
+        f"""<ir_version: 10, opset_import: ["" : 17, "my" : 1]>
+        g (bool c, float[N,N] x) => (float[O,N] y) {{ y = Loop <body = {body}> ("", c, x) }}"""
+    )
+    types = types_of(model)
+    assert types["main/loop_0.body/t"] == "float[A,?]"
+
+
 def test_inputs_initializers_and_inferred_values() -> None:
     model = parsed("""
         <ir_version: 8, opset_import: ["" : 16]>

@@ -148,6 +148,23 @@ def may_change(site: Site, form: LoopForm) -> Set[str]:
     return changes.keys()
 
 
+def proven_types(site: Site, form: LoopForm) -> tuple[Mapping[str, TypeProto], Mapping[Dim, Atom]]:
+    """The types of values of the body of a Loop that hold in every iteration, whatever it
+    declares, and what the symbols in them are the sizes of; none where a rank rests on what it
+    declares."""
+    bare = BodyInference(site, form, (), Integers(site), declaring=False)
+    for state in form.carried:
+        declared, initial = bare.declared(state.body_input), bare.outer(state.initial)
+        if declared is not None and len(declared) != (-1 if initial is None else len(initial)):
+            return {}, {}
+    types, dims, _ = _fixpoint(bare, lambda carried, before, after: False)
+    for state in form.carried:
+        before, after = dims[state.body_input], dims_of(types.get(state.body_output))
+        if before != bare.widen(state.body_input, before, after):
+            return {}, {}  # it took too many rounds
+    return types, bare.sizes
+
+
 _Stays = Callable[[Carried, Dims | None, Dims | None], bool]
 
 

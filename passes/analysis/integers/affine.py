@@ -155,6 +155,9 @@ class Affine:
         return " + ".join(parts).replace("+ -", "- ")
 
 
+ONE = Affine(1)
+
+
 def _sum(constant: int, terms: Iterable[tuple[Atom, int]]) -> Affine:
     counts: dict[Atom, int] = {}
     for atom, count in terms:

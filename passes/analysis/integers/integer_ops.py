@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, helper
 
-from passes.analysis.integers.affine import LIMITS, Affine, Ints
+from passes.analysis.integers.affine import LIMITS, ONE, Affine, Ints
 from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, numbers
@@ -29,7 +29,7 @@ class Reading:
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
     wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
-    of size 1 a sequence holds.
+    of size 1 a sequence holds. `positive` is a number that is 1 or more wherever this is asked.
     """
 
     ints: Callable[[str], Ints | None]
@@ -38,6 +38,12 @@ class Reading:
     dims: Callable[[str], Dims | None]
     guard: Callable[[NodeProto], Guard | None] = lambda node: None
     length: Callable[[str], Affine | None] = lambda name: None
+    positive: Affine = ONE
+
+    def is_size(self, number: Affine) -> bool:
+        """Whether a number is 0 or more."""
+        more = number - (self.positive - 1)
+        return number.at_least(0) or (self.positive.fits() and more.at_least(0))
 
     def rank(self, name: str) -> int | None:
         """The rank of a value."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto
 
-from passes.analysis.integers.affine import LIMITS, Affine, Atom, Ints, size_atom, symbol_atom
+from passes.analysis.integers.affine import LIMITS, ONE, Affine, Atom, Ints, size_atom, symbol_atom
 from passes.analysis.integers.integer_ops import FOLLOWED, WHOLE, Reading, ints_of, is_settled
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.analysis.sizes.sizes_across import Across
@@ -38,6 +38,8 @@ class Integers:
     """What is known about integers and sizes at a site: outside, and in its body where given.
 
     `known` are names of the body that are settled already; None means not a number to follow.
+    `positive` is a number that is 1 or more wherever the answers are used, as a trip count is where
+    the loop runs.
     Values that vary in the body are not followed, and a size that cannot be followed further
     is the atom of its own axis.
     """
@@ -45,6 +47,7 @@ class Integers:
     site: Site
     body: GraphProto | None = None
     known: Mapping[str, Ints | None] = field(default_factory=dict)
+    positive: Affine = ONE
 
     def __post_init__(self) -> None:
         site = self.site
@@ -187,6 +190,7 @@ class Integers:
             dims=partial(self._dims, scope),
             guard=partial(self._guard, scope),
             length=lambda name: self._length(scope, name, depth),
+            positive=self.positive,
         )
 
     def _length(self, scope: Scope, name: str, depth: int) -> Affine | None:
@@ -282,7 +286,10 @@ class Integers:
         key = (home.key, name, axis)
         if key in self._sizes:
             return self._sizes[key]
-        shared, place = self.site.model.index(home.owner).derived, (self._trusts_all, *key)
+        shared, place = (
+            self.site.model.index(home.owner).derived,
+            (self._trusts_all, self.positive, *key),
+        )
         if place not in shared:
             if depth >= _DEEPEST:
                 self._cut_short = True

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integer_ops import Reading
-from passes.analysis.sizes.whole_axes import cuts_of
+from passes.analysis.sizes.whole_axes import END, cuts_of
 from passes.ir.attributes import attribute, attributes, text
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
@@ -120,17 +120,42 @@ def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis that is not cut, or of which a known part is left."""
+    """The size of an axis that is not cut, or between bounds that are proven to lie inside."""
     rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
     if rank is None or cuts is None:
         return None
     size = read.size(node.input[0], axis)
-    for cut in cuts:
-        if cut.axis % rank == axis and not cut.is_whole:
-            if cut.part is None or size is None or size.number is None:
-                return None
-            size = Affine(len(range(size.number)[cut.part]))
-    return size
+    parts = [cut.part for cut in cuts if cut.axis % rank == axis and not cut.is_whole]
+    if not parts or size is None:
+        return size
+    part = parts[0] if len(parts) == 1 else None
+    if part is None:
+        return None
+    first, end = (_place(read, size, bound) for bound in (part.start, part.stop))
+    if first is None or end is None or not read.is_size(end - first):
+        return None
+    return end - first
+
+
+def _place(read: Reading, size: Affine, bound: int) -> Affine | None:
+    """Where a bound of a Slice lies on an axis; None where it may lie outside, or is cut off."""
+    if bound >= END:
+        return size
+    place = size + bound if bound < 0 else Affine(bound)
+    return place if read.is_size(place) and read.is_size(size - place) else None
+
+
+def _padded(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    """The size with what is added, or taken away, in front of and behind it."""
+    rank, pads = read.rank(node.input[0]), read.numbers(node, 1, "pads")
+    chosen = len(node.input) > 3 and bool(node.input[3])
+    axes = read.numbers(node, 3, "axes") if chosen else range(rank or 0)
+    size = read.size(node.input[0], axis)
+    if not rank or pads is None or axes is None or size is None or len(pads) != 2 * len(axes):
+        return None
+    pairs = zip([*axes, *axes], pads, strict=True)
+    padded = size + sum(more for position, more in pairs if position % rank == axis)
+    return padded if read.is_size(padded) else None
 
 
 def _summed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -203,6 +228,7 @@ _SIZES: dict[str, SizeRule] = {
     "Expand": _expanded,
     "Gather": _gathered,
     "MatMul": _product,
+    "Pad": _padded,
     "Range": _counted,
     "Reshape": _reshaped,
     "Slice": _sliced,

@@ -15,7 +15,8 @@ from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
 
 Array = npt.NDArray[Any]
-_END = (1 << 31) - 1  # no axis is longer
+#: No axis is longer.
+END = (1 << 31) - 1
 _BOUNDS = ("starts", "ends", "axes", "steps")
 
 
@@ -55,7 +56,7 @@ class Cut:
     @property
     def is_whole(self) -> bool:
         """Whether the axis stays as it is."""
-        return (self.start, self.step) == (0, 1) and self.end is not None and self.end >= _END
+        return (self.start, self.step) == (0, 1) and self.end is not None and self.end >= END
 
     @property
     def part(self) -> slice | None:

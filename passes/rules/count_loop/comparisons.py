@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +12,11 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
-from passes.analysis.trip_count.induction import integers_of
+from passes.analysis.trip_count.induction import inductions, integers_of
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.rule import Refused, Site
+from passes.rule import NothingToDo, Refused, Site
 from passes.rules.count_loop.comparison import Comparison
 from passes.types.value_types import elem_type_of
 
@@ -107,16 +107,20 @@ _NEGATED |= {"LessOrEqual": "Greater", "GreaterOrEqual": "Less"}
 
 @dataclass(frozen=True)
 class Comparisons:
-    """Reads the conditions of one loop."""
+    """Reads the conditions of one loop, in which all counters are `exact` in so many iterations,
+    always if None."""
 
     site: Site
     form: LoopForm
     integers: Integers
+    exact: int | None = None
 
     @classmethod
     def of(cls, site: Site, form: LoopForm) -> Comparisons:
         """The comparisons of a site."""
-        return cls(site, form, integers_of(site, form))
+        counters = inductions(site, form, rounding=True)
+        exact = [one.exact for one in counters if one.exact is not None]
+        return cls(site, form, integers_of(site, form, counters), min(exact, default=None))
 
     def in_body(self, node: NodeProto | None) -> Comparison:
         """What a part of the body's condition compares.
@@ -129,6 +133,29 @@ class Comparisons:
         if not _slope(left.value) and _slope(right.value):
             return self._comparison(_FLIPPED[op], right, left)
         return self._comparison(op, left, right)
+
+    def among(self, parts: Sequence[NodeProto | None]) -> list[Comparison | None]:
+        """What each part compares; None for one that stays as a condition on data, where another
+        one counts. What is exact only for some iterations stays, too, for data may end the loop.
+
+        Raises:
+            NothingToDo: the loop has a trip count, and all of its condition depends on data.
+            Refused: no part counts.
+        """
+        found: list[Comparison | None] = []
+        refused: list[Refused] = []
+        for part in parts:
+            try:
+                found.append(self.in_body(part))
+            except Refused as why:
+                refused.append(why)
+                found.append(None)
+        if refused:
+            found = [one if one is not None and one.most is None else None for one in found]
+            if not any(found):
+                data = all(why.code in ("comparison", "float-counter") for why in refused)
+                raise NothingToDo if data and self.form.trip_count else refused[0]
+        return found
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
         """Whether an outer condition is the comparison `like`, one iteration before the first."""
@@ -203,7 +230,11 @@ class Comparisons:
         first = counter.value.without(ITERATION).wrapped(elem_type)
         most = self._most(replace(counter, value=first), abs(step), bound)
         bound_type = bound.elem_type or elem_type
-        return Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+        found = Comparison(op, first, step, bound.value, elem_type, bound_type, most)
+        room = found.room.number
+        if self.exact is None or (room is not None and room // abs(step) + 2 <= self.exact):
+            return found
+        return replace(found, most=min(self.exact, self.exact if most is None else most))
 
     def _most(self, first: Operand, step: int, bound: Operand) -> int | None:
         """The number of iterations in which the floats are distinct; None where they always are.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from onnx import NodeProto, helper
@@ -11,14 +13,16 @@ from passes.analysis.bodies.liveness import dead_after_rewrite, doubts_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
+from passes.ir.conditions import plain
 from passes.ir.live import live
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.count_loop.counter import Counter
+from passes.rules.count_loop.counter import Counted, Counter
 from passes.rules.raise_loop.raised_body import RaisedBody
 from passes.rules.unroll.few_iterations import expected, refuse_few
+from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
 from passes.writing.purposes import COUNT_TRIPS
@@ -76,13 +80,19 @@ def count_loop(site: Site) -> Edit:
     there the new model fails, unless M or another comparison ends it. Integers have the range of
     their types; no axis and no loop is assumed to be longer than 2^31 - 2^16.
 
+    Where other parts of the condition depend on data, as `And (error > tol, c_out < n)` does in an
+    iterative solver, they stay, and the loop gets the most iterations that the counter allows as
+    its trip count: `unroll` and targets that need one then have it.
+
     Both sides may be cast to floats, as tf2onnx does, if the initial value of the counter or its
-    bound is a constant. Floats round integers from 2^24 on (float64: 2^53): a model that would
-    count further fails; `--assume valid-inputs` assumes that none does.
+    bound is a constant; and the counter may take its step as a float, as paddle's
+    `Cast (Add (Mul (Cast (c_in), 1), 1))` does, from a constant on. Floats round integers from
+    2^24 on (float64: 2^53): a model that would count further fails; `--assume valid-inputs` assumes
+    that none does.
 
     Refuses:
     - `endless`: nothing ends the loop
-    - `comparison`: a part of the condition is not a comparison of two numbers by their order
+    - `comparison`: no part of the condition is a comparison of two numbers by their order
     - `no-counter`: what is compared does not grow by a constant step
     - `bound-varies`: the counter is compared with something that may change
     - `step`: the counter stands still, or moves away from its bound
@@ -99,38 +109,74 @@ def count_loop(site: Site) -> Edit:
         raise NothingToDo  # it is counted already
     author = Author(site.target, site.names, site.node.name or "loop")
     with author.serving(COUNT_TRIPS):
-        count, note, sizes = Counter(site, form, author).count()
-    counted = replace(_uncontrolled(site, form, author), trip_count=count)
-    author.adopt([counted.to_node()])
+        counted = Counter(site, form, author).count()
+    loop = replace(_uncontrolled(site, form, author, counted), trip_count=counted.trips)
+    author.adopt([loop.to_node()])
     nodes = author.nodes
     covered = dead_after_rewrite(site, Integers(site), (), nodes)
-    if any(size.number is None for size in sizes):  # else all that is written is folded
-        refuse_few(site, nodes, covered, expected(sizes))
+    if any(size.number is None for size in counted.sizes):  # else all that is written is folded
+        refuse_few(site, nodes, covered, expected(counted.sizes))
     return Edit(
         tuple(nodes),
         tuple(author.constants),
-        note=note,
+        note=counted.note,
         covered=covered,
         context=context_of(site),
         extras=author.extras(nodes),
     )
 
 
-def _uncontrolled(site: Site, form: LoopForm, author: Author) -> LoopForm:
-    """The loop without its condition, which holds whenever the body runs and is handed on."""
+def _uncontrolled(site: Site, form: LoopForm, author: Author, counted: Counted) -> LoopForm:
+    """The loop without the parts of its condition that are counted: where these are all of it, it
+    holds whenever the body runs and is handed on."""
     assert form.condition is not None
     inner = author.inside(f"{author.prefix}/step")
     _, counting = live(form.body.node, [form.condition.body_output], scoping.free_names)
     doubts = doubts_of(site, form) - counting
     body = RaisedBody(form, Integers(site, form.body), inner, doubts)
-    going = form.condition.body_input
-    body.prune(form.body_outputs[1:], form.carried, ())
-    if body.reads(going) or going in form.body_outputs[1:]:
+    initial, going = form.condition.initial, form.condition.body_input
+    if counted.parts:
+        left = _left(site, form, inner, counted.parts)
+    else:
+        initial, left = "", going
+    read = {name for node in inner.nodes for name in node.input}
+    body.prune([*form.body_outputs[1:], left, *read], form.carried, ())
+    if not counted.parts and (body.reads(going) or going in form.body_outputs[1:]):
         body.rename(going, spelling.true(inner, form.condition_rank))
     go_on = inner.fresh("go_on")
-    body.append(helper.make_node("Identity", [going], [go_on]))
+    for node in (*inner.nodes, helper.make_node("Identity", [left], [go_on])):
+        body.append(node)
     graph = body.with_output(0, go_on, like=going)
     fixed = scoping.initializer_names(graph)
     constants = tuple(name for name in form.constant_inputs if name in fixed)
-    condition = Condition("", going, go_on)
-    return replace(form, body=graph, condition=condition, constant_inputs=constants)
+    return replace(
+        form,
+        body=graph,
+        condition=Condition(initial, going, go_on),
+        constant_inputs=constants,
+    )
+
+
+def _left(site: Site, form: LoopForm, inner: Author, counted: AbstractSet[str]) -> str:
+    """Write the body's condition without the parts that are counted."""
+    assert form.condition is not None
+    left = _without(form.condition.body_output, counted, Integers(site, form.body).source, inner)
+    if dims_of(site.body_type_of("body", left)) == (1,) * form.condition_rank:
+        return left
+    return inner.op("Reshape", left, inner.ints(*(1,) * form.condition_rank))
+
+
+def _without(
+    name: str,
+    counted: AbstractSet[str],
+    producer: Callable[[str], NodeProto | None],
+    author: Author,
+) -> str:
+    """A condition without some of its parts; "" where it has no other."""
+    kept, (node, part) = name, plain(name, producer)
+    if node is None or op_of(node) != "And":
+        return "" if part in counted else kept
+    left, right = (_without(read, counted, producer, author) for read in node.input)
+    if [left, right] == list(node.input):
+        return kept
+    return author.op("And", left, right) if left and right else left or right

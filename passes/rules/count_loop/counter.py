@@ -23,6 +23,21 @@ from passes.writing.purposes import GUARD_COUNT, GUARD_FLOATS
 
 
 @dataclass(frozen=True)
+class Counted:
+    """The name of a trip count, its description in the report, and what is known about the limits
+    of which the least ends the loop.
+
+    `parts`: these values of the body are counted, and the rest of the condition stays; none where
+    nothing else ends the loop.
+    """
+
+    trips: str
+    note: str
+    sizes: tuple[Affine, ...]
+    parts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class Counter:
     """Writes the trip count of a loop that its condition ends."""
 
@@ -30,9 +45,8 @@ class Counter:
     form: LoopForm
     author: Author
 
-    def count(self) -> tuple[str, str, tuple[Affine, ...]]:
-        """The name of the trip count, its description in the report, and what is known about the
-        limits of which the least ends the loop."""
+    def count(self) -> Counted:
+        """Write the trip count."""
         reader = Comparisons.of(self.site, self.form)
         condition = self.form.condition
         assert condition is not None
@@ -46,18 +60,25 @@ class Counter:
         if fixed is not None:
             count = self.author.int(fixed)
             count = self._if_started(count) if starts else count
-            known = (Affine(fixed),)
-            return self._limited(count, None), f"{fixed} iterations by a float counter", known
-        comparisons = list(dict.fromkeys(reader.in_body(part) for part in parts))
+            note = f"{fixed} iterations by a float counter"
+            return Counted(self._limited(count, None), note, (Affine(fixed),))
+        found = reader.among(parts)
+        counting = [part.output[0] for part, one in zip(parts, found, strict=True) if part and one]
+        comparisons = list(dict.fromkeys(one for one in found if one is not None))
         ending = [
             comparison for comparison in comparisons if not comparison.holds_through(self.limit)
         ]
+        partly = None in found
+        note = "counts while " + " and ".join(map(str, ending)) + " and data" * partly
+        sizes = (*(_roughly(comparison) for comparison in ending), *self._limits)
+        if partly:
+            count = self._at_most(reader, ending, starts) if ending else self.form.trip_count
+            return Counted(count, note if ending else "data ends it", sizes, frozenset(counting))
         if not ending:
             count, note = self._unconditional(starts)
-            return self._with_float_guard(count, comparisons), note, self._limits
-        note = "counts while " + " and ".join(map(str, ending))
+            return Counted(self._with_float_guard(count, comparisons), note, self._limits)
         count = self._with_float_guard(self._ended(reader, ending, starts), comparisons)
-        return count, note, (*(_roughly(comparison) for comparison in ending), *self._limits)
+        return Counted(count, note, sizes)
 
     @cached_property
     def limit(self) -> Affine | None:
@@ -75,26 +96,46 @@ class Counter:
         starts: Sequence[NodeProto | None],
     ) -> str:
         """The trip count of a loop that comparisons end, and M where it has one."""
-        counting = Counting(self.site, reader.integers, self.author)
         same = _matches(reader, comparisons, starts)
+        count, endless = self._iterations(reader, comparisons, same)
+        count = self._if_started(count) if starts and not same else count
+        if self.form.trip_count or not endless:
+            return self._limited(count, _size(comparisons, same))
+        with self.author.serving(GUARD_COUNT):
+            return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
+
+    def _at_most(
+        self,
+        reader: Comparisons,
+        comparisons: Sequence[Comparison],
+        starts: Sequence[NodeProto | None],
+    ) -> str:
+        """The most iterations of a loop that comparisons end, or M, or data: the condition on data
+        stays, and so does the initial condition as a whole. A count of `ENDLESS` ends nothing."""
+        counted = [node for node in starts if any(reader.outside(node, one) for one in comparisons)]
+        same = _matches(reader, comparisons, counted)
+        count, _ = self._iterations(reader, comparisons, same)
+        return self._limited(count, _size(comparisons, same))
+
+    def _iterations(
+        self, reader: Comparisons, comparisons: Sequence[Comparison], same: bool
+    ) -> tuple[str, bool]:
+        """How many iterations run, once started, until one of the comparisons fails, and whether
+        all may hold forever. `same`: that it started is the same comparisons, one iteration
+        earlier; without, the first one runs."""
+        counting = Counting(self.site, reader.integers, self.author)
         begun = [
             (comparison, comparison.before if same else comparison.first)
             for comparison in comparisons
         ]
         found = [counting.times(comparison, start, negative=same) for comparison, start in begun]
         times = [name for name, _ in found]
-        size = comparisons[0].exact_room if same and len(comparisons) == 1 else None
+        endless = all(one for _, one in found)
         if same:
-            count = self._least(times)
-        else:
-            if all(counting.reaches_largest(comparison, start) for comparison, start in begun):
-                times.append(self.author.int(ENDLESS))  # one more must be a number
-            count = self._one_more(self._least(times))
-            count = self._if_started(count) if starts else count
-        if self.form.trip_count or not all(endless for _, endless in found):
-            return self._limited(count, size)
-        with self.author.serving(GUARD_COUNT):
-            return self._must(count, self.author.op("Less", count, self.author.int(ENDLESS)))
+            return self._least(times), endless
+        if all(counting.reaches_largest(comparison, start) for comparison, start in begun):
+            times.append(self.author.int(ENDLESS))  # one more must be a number
+        return self._one_more(self._least(times)), endless
 
     def _unconditional(self, starts: Sequence[NodeProto | None]) -> tuple[str, str]:
         """The trip count where only the initial condition can keep the loop from running to M."""
@@ -172,6 +213,11 @@ class Counter:
 
     def _scalar(self, name: str) -> str:
         return spelling.scalar(self.author, name, self.site.type_of(name))
+
+
+def _size(comparisons: Sequence[Comparison], same: bool) -> Affine | None:
+    """The trip count by these comparisons, where it is known."""
+    return comparisons[0].exact_room if same and len(comparisons) == 1 else None
 
 
 def _roughly(comparison: Comparison) -> Affine:

@@ -106,7 +106,7 @@ class Counting:
         """
         author, step = self.author, abs(comparison.step)
         if start.number is not None and comparison.bound.number is not None:
-            return author.int(self._fixed(comparison, start.number, comparison.bound.number)), False
+            return author.int(self.fixed(comparison, start.number, comparison.bound.number)), False
         begin = self.number(start, comparison.elem_type, "the counter")
         bound = self.number(comparison.bound, comparison.bound_type, "the bound")
         low, high = (begin, bound) if comparison.upwards else (bound, begin)
@@ -127,7 +127,7 @@ class Counting:
         count = author.op("Where", holds, count, author.int(0))
         return self._ending(comparison, start, _Run(begin, bound, distance, holds, count))
 
-    def _fixed(self, comparison: Comparison, start: int, bound: int) -> int:
+    def fixed(self, comparison: Comparison, start: int, bound: int) -> int:
         """The number of iterations where all is constant."""
         distance = bound - start if comparison.upwards else start - bound
         step = abs(comparison.step)

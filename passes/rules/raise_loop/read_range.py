@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from passes.analysis.bodies.iteration_reads import Read
 from passes.analysis.integers.affine import ITERATION, Affine
@@ -34,7 +34,9 @@ def window_of(site: Site, integers: Integers, read: Read, trips: TripCount) -> R
         Refused: `negative-read` where an index may count from the end, `out-of-range` where
             the last iteration reads past the end, `may-exceed` where it may and would not fail.
     """
-    extent = integers.size(read.tensor, read.axis)
+    # what is read behind a first row, as Concat (first, x[:-1]), has as many rows as x has some
+    running = replace(integers, positive=trips.size)
+    extent = running.size(read.tensor, read.axis)
     assert extent is not None
     first = read.base - (trips.size - 1) if read.backwards else read.base
     sizes = {atom for atom, _ in (extent + trips.size).terms}

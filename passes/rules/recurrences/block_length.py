@@ -38,7 +38,8 @@ def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
     if matrices:
         return _of_products(body, matrices)
     forms = [form for stage in stages for form in stage.forms]
-    width = max(_elements(body, form.state.carried.body_input) for form in forms)
+    names = [state.carried.body_input for form in forms for state in form.states]
+    width = max(_elements(body, name) for name in names)
     if all(isinstance(form, ElementForm) and form.matrix for form in forms):
         return _of_rows(body, width)
     return _of_elements(body, width)

@@ -16,13 +16,17 @@ from passes.writing.author import Author
 _LARGEST = 1e20
 
 
+#: The states after a block, and what is read of them, by name.
+Written = tuple[list[str], dict[str, str]]
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """The iterations of a block for one state: `checks` are the conditions, scalar bools, on which
-    `write` may be used; it returns the state after the block, and what is read of it, by name."""
+    """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
+    on which `write` may be used."""
 
     checks: list[str]
-    write: Callable[[Author], tuple[str, dict[str, str]]]
+    write: Callable[[Author], Written]
 
 
 def square(author: Author, factor: Factor) -> str:

@@ -57,6 +57,9 @@ class LinearState:
     updates: tuple[Term, ...]
 
 
+_Feeds = dict[str, list[Term]]
+
+
 @dataclass(frozen=True)
 class StateFinder:
     """Finds linear states in a body; `unsolved` are the states that nothing may depend on."""
@@ -107,6 +110,30 @@ class StateFinder:
             else:
                 corrections.append(_correction(rest, state.at, at))
         return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
+
+    def coupled(self, carried: Carried) -> tuple[LinearState, dict[str, tuple[Term, ...]]]:
+        """A carried value to which unsolved states of the same shape are added, element by element.
+
+        Returns:
+            The state, and what multiplies each of these states, a sum of products.
+
+        Raises:
+            NotLinear: it is none.
+        """
+        at, feeds, updates = self.notation.everywhere(carried.body_input), _Feeds(), list[Term]()
+        kind = self.body.rows.types.get(carried.body_input)
+        for term in self._read(Factor(carried.body_output, at), self.unsolved):
+            own = [factor for factor in term.factors if factor.name in self.unsolved]
+            if not own:
+                updates.append(term)
+                continue
+            rest = term.without(own[0])
+            same = self.body.rows.types.get(own[0].name) == kind
+            if len(own) > 1 or own[0].inverse or own[0].at != at or rest.sums or not same:
+                raise NotLinear
+            feeds.setdefault(own[0].name, []).append(rest)
+        decays = {name: tuple(terms) for name, terms in feeds.items()}
+        return LinearState(carried, at, (), (), tuple(updates)), decays
 
     def largest(self, carried: Carried) -> tuple[LinearState, str]:
         """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b).

@@ -100,6 +100,11 @@ class MatrixForm:
         )
 
     @property
+    def states(self) -> tuple[LinearState, ...]:
+        """The state, as one of a form that may have several."""
+        return (self.state,)
+
+    @property
     def factors(self) -> list[Factor]:
         """The factors of its products, without decays, each once."""
         products = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
-from passes.rules.recurrences.in_range import Prepared, is_finite, square
+from passes.rules.recurrences.in_range import Prepared, Written, is_finite, square
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
@@ -42,13 +42,13 @@ class MatrixSteps:
     correcting: str = ""
     reading: str = ""
 
-    def write(self) -> tuple[str, dict[str, str]]:
+    def write(self) -> Written:
         """Write them; the state after the block, and what is read of it, by name."""
         decay = self.decay
         start = decay.start(self._state(self.start))
         added = self._added(start)
         reads = {out.read.name: self._output(out, start, added) for out in self.form.outputs}
-        return self._as_carried(decay.end(start, added)), reads
+        return [self._as_carried(decay.end(start, added))], reads
 
     @property
     def author(self) -> Author:
@@ -163,7 +163,7 @@ def prepared(
         steps = steps.with_correction(*form.correction)
         checks.append(steps.converges(form.correction[1]))
 
-    def write(author: Author) -> tuple[str, dict[str, str]]:
+    def write(author: Author) -> Written:
         inner, decay = replace(writer, author=author), replace(steps.decay, author=author)
         return replace(steps, writer=inner, decay=decay).write()
 

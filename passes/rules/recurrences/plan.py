@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import TensorProto
@@ -10,7 +10,7 @@ from onnx import TensorProto
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.index_notation import NotLinear
+from passes.rules.recurrences.index_notation import NotLinear, Term
 from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.time_axis.time_body import TimeBody
@@ -19,6 +19,9 @@ from passes.types.value_types import elem_type_of
 #: The types that onnxruntime multiplies, and those of elements.
 _PRODUCTS = (TensorProto.FLOAT, TensorProto.DOUBLE)
 _ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64)
+
+#: As many states may feed each other.
+_MOST_COUPLED = 2
 
 Form = MatrixForm | ElementForm
 
@@ -58,10 +61,10 @@ def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
         tried = (_form(finder, carried, vectors=vectors) for carried in unsolved.values())
         forms = tuple(form for form in tried if form is not None)
         if not forms:
-            raise NotLinear
+            forms = (_coupled(finder, unsolved),)
         found.append(Stage(finder, forms))
-        for one in forms:
-            del unsolved[one.state.carried.body_input]
+        for state in (state for one in forms for state in one.states):
+            del unsolved[state.carried.body_input]
     return tuple(found)
 
 
@@ -122,12 +125,42 @@ def _by_element(
     if rows and before not in used and after not in used:
         try:
             form = MatrixForm.of(finder.notation, state, rows, decays=False)
-            return ElementForm(state, "", "", matrix=form)
+            return ElementForm((state,), (state.decays,), ("",), ("",), matrix=form)
         except NotLinear:
             pass
     used = _used(finder, wanted, {before, after})
     first, then = (name if name in used else "" for name in (before, after))
-    return ElementForm(state, first, then)
+    return ElementForm((state,), (state.decays,), (first,), (then,))
+
+
+def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementForm:
+    """The form of states that feed each other, element by element.
+
+    Raises:
+        NotLinear: there are none, or too many.
+    """
+    first = next(iter(unsolved))
+    group, pending = dict[str, tuple[LinearState, dict[str, tuple[Term, ...]]]](), [first]
+    while pending:
+        name = pending.pop()
+        if name in group:
+            continue
+        if len(group) == _MOST_COUPLED:
+            raise NotLinear
+        group[name] = finder.coupled(unsolved[name])
+        pending += group[name][1]
+    own = [state.carried for state, _ in group.values()]
+    befores, afters = [one.body_input for one in own], [finder.after(one) for one in own]
+    form = finder.body.form
+    wanted = [other.body_output for other in form.carried if other not in own]
+    wanted += [one.body_output for one in form.collected if one.tensor]
+    used = _used(finder, wanted, {*befores, *afters})
+    return ElementForm(
+        tuple(state for state, _ in group.values()),
+        tuple(feeds.get(name, ()) for _, feeds in group.values() for name in group),
+        tuple(name if name in used else "" for name in befores),
+        tuple(name if name in used else "" for name in afters),
+    )
 
 
 def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:

@@ -11,7 +11,7 @@ from passes.analysis.integers.folding import Array, folded
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Kind, LoopForm
-from passes.rule import Edit, Refused, Site
+from passes.rule import Edit, NothingToDo, Refused, Site
 from passes.rules.count_loop.count_loop import considers, count_loop
 
 _MOST = 1 << 31  # with an M above this, exporters say that only the condition ends the loop
@@ -29,7 +29,8 @@ class Bound:
 def bound_of(site: Site, form: LoopForm) -> Bound:
     """What bounds a Scan-9+ or Loop: its trip count, M, or the option `max_trips`.
 
-    A Loop that ends by a counter whose start, step and bound are constants has a trip count.
+    A Loop that ends by a counter whose start, step and bound are constants has a trip count; or, if
+    data may end it before, a most.
 
     Raises:
         Refused: `trip-count-not-static` where nothing bounds it.
@@ -39,9 +40,10 @@ def bound_of(site: Site, form: LoopForm) -> Bound:
         return Bound(count.static, exact=True)
     if form.kind is Kind.LOOP:
         counted = _counted(site) if count.conditional else None
-        if counted is not None:
-            return Bound(counted, exact=True)
+        if counted is not None and counted.exact:
+            return counted
         most = count.declared if isinstance(count.declared, int) else _MOST
+        most = most if counted is None else min(most, counted.size)
         declared = site.options.max_trips
         endless = count.unlimited and not count.conditional
         if declared is not None and not endless and declared < most:
@@ -66,17 +68,20 @@ def _unbounded(count: TripCount) -> Refused:
     return Refused("trip-count-not-static", why, [path, *filter(None, culprits)])
 
 
-def _counted(site: Site) -> int | None:
-    """The trip count that the rule `count-loop` finds for a while loop, where it is a number."""
+def _counted(site: Site) -> Bound | None:
+    """The trip count that the rule `count-loop` finds for a while loop, where it is a number; not
+    exact where data may end the loop before."""
     if not considers(site.node, site.opset, site.target):
         return None
     try:
         edit = count_loop(site)
-    except Refused:
+    except (NothingToDo, Refused):
         return None
     (loop,) = [node for node in edit.nodes if op_of(node) == "Loop"]
     trips = _evaluation(edit, site.constant)(loop.input[0])
-    return max(0, int(trips.item())) if trips is not None and trips.size == 1 else None
+    if trips is None or trips.size != 1:
+        return None
+    return Bound(max(0, int(trips.item())), exact=not considers(loop, site.opset, site.target))
 
 
 def _evaluation(edit: Edit, outer: Callable[[str], Array | None]) -> Callable[[str], Array | None]:

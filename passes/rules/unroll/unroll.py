@@ -7,6 +7,8 @@ from dataclasses import replace
 from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
+from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
@@ -56,7 +58,8 @@ def unroll(site: Site) -> Edit:
     If. Collected outputs are cut to the iterations that took place. If the loop would run more than
     N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one more
     output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from one
-    constant to another has a trip count, and so has a loop whose M follows from known sizes.
+    constant to another has a trip count, and so has a loop whose M follows from known sizes; where
+    data may end such a while loop before, it is written out as one that has that M.
 
     Refuses:
     - `trip-count-not-static`: the trip count is known only at run time
@@ -79,10 +82,16 @@ def unroll(site: Site) -> Edit:
         raise Refused("random", f"the body runs {op_of(drawing)}", [site.path, *drawing.output])
     allow(site, form, bound.size)
     note = "1 iteration" if bound.size == 1 else f"{bound.size} iterations"
-    if not bound.exact:
-        return refuse_known_failure(site, _bounded(site, form, bound, f"at most {note}"))
-    edit = refuse_known_failure(site, Unrolling(site, form, bound.size).edit(note))
-    return replace(edit, context=context_of(site))  # the trip count may follow from it
+    if bound.exact:
+        edit = Unrolling(site, form, bound.size).edit(note)
+    else:
+        edit = _bounded(site, form, bound, f"at most {note}")
+    edit = refuse_known_failure(site, edit)
+    covered = edit.covered
+    if bound.exact:
+        covered = dead_after_rewrite(site, Integers(site), covered, edit.nodes)
+    # the trip count may follow from the context
+    return replace(edit, covered=covered, context=context_of(site))
 
 
 def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:

@@ -22,7 +22,7 @@ from passes.verify.executor import CANNOT_LOAD, CRASHED, CannotRun, Event, Execu
 from passes.verify.inputs.draw import Drawer
 from passes.verify.inputs.hints import model_hints
 from passes.verify.inputs.lessons import Lessons
-from passes.verify.installed import executors
+from passes.verify.installed import executors, is_runtime
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.rewrites.assumptions import NON_EMPTY, VALID_INPUTS, accepting
 from passes.verify.rewrites.observe import Seen, key_of, observe
@@ -38,6 +38,7 @@ from passes.verify.rewrites.promises import (
 )
 from passes.verify.rewrites.region import CannotCut, Region, cut
 from passes.verify.rewrites.uses import Uses
+from passes.verify.runtimes.comparing import Compared, compared
 from passes.verify.signature import inputs as signature_inputs
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
@@ -69,7 +70,7 @@ class Verdicts:
     `mismatch` is the first one; `unverified` the rewrites that nothing vouches for, None for the
     model as a whole; `hurried`: that may be for lack of time; `unloadable` the version of an
     executor that loads the original but not the outcome, and why; `stopped` is whether
-    verification ended there.
+    verification ended there; `there`: how the outcome did in another runtime.
     """
 
     rewrites: list[Checked] = field(default_factory=list)
@@ -79,6 +80,7 @@ class Verdicts:
     mismatch: Disagreement | None = None
     unloadable: tuple[str, str] | None = None
     stopped: bool = False
+    there: Compared | None = None
 
 
 def verify_rounds(
@@ -145,6 +147,12 @@ def verify_rounds(
             if converted and not any(one.compared for _, one, _ in regions):
                 verdicts.unverified.append((None, verdicts.whole))
         verdicts.unloadable = task.unloadable(proto)
+        if is_runtime(verifying.executor):
+            say(f"running on {verifying.executor}")
+            verdicts.there = task.there(rounds, proto, check)
+            if verdicts.there.agrees:
+                crossed = {**verdicts.whole.crossed, verifying.executor: verdicts.there.cases}
+                verdicts.whole = replace(verdicts.whole, crossed=crossed)
     return verdicts
 
 
@@ -287,16 +295,36 @@ class _Task:
         mismatch = verification.verdict == "mismatch"
         return rewritten, verification, cut(round_, rewritten, values) if mismatch else None
 
+    def there(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Compared:
+        """How the outcome does in the runtime that is to execute it, too."""
+
+        def judge(before: ModelProto, executors: Sequence[Executor]) -> Verification:
+            left = max(self.left(), self.case_timeout)
+            return self._whole(rounds, before, proto, check, executors, left)
+
+        return compared(self.verifying.executor, self.weights.model(self.model.proto), judge)
+
     def whole(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Verification:
         """The verdict on the whole model."""
-        base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
         before = self.weights.model(self.model.proto)
+        return self._whole(rounds, before, proto, check, self.executors, self.left())
+
+    def _whole(
+        self,
+        rounds: Sequence[Round],
+        before: ModelProto,
+        proto: ModelProto,
+        check: str,
+        executors: Sequence[Executor],
+        budget: float,
+    ) -> Verification:
+        base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
         reductions = [one.edit.claim.reduction for use in rounds for one in use.rewritten]
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
             Terms(
-                self.executors,
+                executors,
                 exact=False,
                 reduction=max(reductions, default=1),
                 promise=promise_of_model(rounds, check, assume),
@@ -306,12 +334,12 @@ class _Task:
                     seed,
                     self.hints,
                     self.given,
-                    sought_for_model(rounds, self.hints, seed, self.left(), base_dir),
+                    sought_for_model(rounds, self.hints, seed, budget, base_dir),
                     accepting(assume, self.hints),
                     self._most_cases(),
                     self.lessons,
                 ),
-                limits=Limits(self.left(), case_timeout=self.case_timeout),
+                limits=Limits(budget, case_timeout=self.case_timeout),
             ),
         )
         return replace(found, seconds=time.monotonic() - started)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from onnx import ModelProto
+
+from passes.binding import Binding, as_given
 from passes.check import load_checked
+from passes.verify.compare.verdicts import Verification
+from passes.verify.executor import CannotRun, Executor
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.runtimes.executors import OutcomeOnly, marked, runtime
+from passes.verify.runtimes.executors import NoRuntime, OutcomeOnly, marked, runtime
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
@@ -20,7 +26,8 @@ class Compared:
 
     runtime: str
     cases: int
-    reason: str = ""
+    reason: str
+    verification: Verification
 
     @property
     def agrees(self) -> bool:
@@ -36,37 +43,67 @@ class Compared:
 
 
 def compared(
-    original: Path, outcome: Path, name: str, inputs: Path | None, budget: float, seed: int
+    name: str,
+    original: ModelProto,
+    judge: Callable[[ModelProto, Sequence[Executor]], Verification],
 ) -> Compared:
-    """Run the outcome in a runtime on drawn inputs, and those that are given, and compare.
+    """How an outcome does in a runtime, on inputs that are drawn and those that are given: `judge`
+    verifies it against the original, which is marked, in these executors.
 
     Raises:
-        NoRuntime: the runtime is not installed.
+        UnknownRuntime: there is no such runtime.
+        NoRuntime: it is not installed, or does not start.
+    """
+    with runtime(name) as there:
+        try:
+            which = f"{name} {there.version}"
+        except CannotRun as error:
+            raise NoRuntime(f"{error}") from error
+        alone = OutcomeOnly(there)
+        found = judge(marked(original), [ReferenceExecutor(keep=2), alone])
+    if found.verdict == "mismatch":
+        return Compared(which, 1, found.reason, found)
+    cases = found.tallies[name].crossed if name in found.tallies else 0
+    if cases:
+        return Compared(which, cases, "", found)
+    refusals = Counter(alone.refusals).most_common(1)
+    return Compared(which, 0, refusals[0][0] if refusals else found.reason, found)
+
+
+def compared_files(
+    original: Path,
+    outcome: Path,
+    name: str,
+    inputs: Path | None,
+    budget: float,
+    seed: int,
+    bound: Binding,
+) -> Compared:
+    """Run the outcome in a runtime, and compare it with the original at the inputs that were
+    `bound`. Raises what `compared` raises, and:
+
+    Raises:
         BadModel: a model cannot be read.
         BadInputs: the inputs are not those of the original.
     """
     before, after = (load_checked(path)[0] for path in (original, outcome))
+    if bound:
+        before = as_given(as_given(before, bound.of(before)), after)
     given = []
     if inputs is not None:
         from passes.verify.inputs.given import load
 
         given = [load(inputs, before.proto)]
-    with runtime(name) as there:
-        alone = OutcomeOnly(there)
-        verification = verify(
-            Models(marked(before.proto), after.proto, before.base_dir, after.base_dir),
+
+    def judge(proto: ModelProto, executors: Sequence[Executor]) -> Verification:
+        return verify(
+            Models(proto, after.proto, before.base_dir, after.base_dir),
             Terms(
-                [ReferenceExecutor(keep=2), alone],
+                executors,
                 exact=False,
                 inputs=Inputs(seed, model_hints(before), given),
                 limits=Limits(budget),
             ),
         )
-        which = f"{name} {there.version}"
-    if verification.verdict == "mismatch":
-        return Compared(which, 1, verification.reason)
-    cases = verification.tallies[name].crossed if name in verification.tallies else 0
-    if cases:
-        return Compared(which, cases)
-    refusals = Counter(alone.refusals).most_common(1)
-    return Compared(which, 0, refusals[0][0] if refusals else verification.reason)
+
+    return compared(name, before.proto, judge)

@@ -1,35 +1,55 @@
-"""The runtimes beside onnxruntime that are known here, and one that runs the outcome alone."""
+"""The runtimes beside onnxruntime, of this package and of others, and one that runs the outcome
+alone.
+
+Another distribution registers one by an entry point of the group `passes.executors`: its name, and
+a module with the functions of `passes.verify.runtimes.tract`."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from onnx import ModelProto
 
-from passes.errors import PassesError
+from passes.errors import PassesError, WrongUsage, nearest
 from passes.verify.executor import CannotRun, Executor, Feeds, Outcome
 from passes.verify.onnxruntime.executor import ProcessExecutor
 
-#: The packages of runtimes, by name.
-PACKAGES = {"openvino": "openvino", "tract": "tract"}
+#: The entry points under which other distributions name the modules of runtimes.
+GROUP = "passes.executors"
+#: Those of this package, by the names of what they need.
+_OWN = {name: f"passes.verify.runtimes.{name}" for name in ("openvino", "tract")}
 
 
 class NoRuntime(PassesError):
-    """A runtime is not installed."""
+    """A runtime is not installed, or does not start."""
+
+
+class UnknownRuntime(WrongUsage):
+    """No runtime has this name."""
+
+
+def modules() -> Mapping[str, str]:
+    """The modules of runtimes, by name."""
+    return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **_OWN}
 
 
 def runtime(name: str) -> ProcessExecutor:
-    """The executor of a runtime, which is one of `PACKAGES`.
+    """The executor of a runtime.
 
     Raises:
+        UnknownRuntime: there is none of this name.
         NoRuntime: it is not installed.
     """
-    package = PACKAGES[name]
-    if importlib.util.find_spec(package) is None:
-        raise NoRuntime(f"{name} is not installed: pip install {package}")
-    return ProcessExecutor(name, ("passes.verify.runtimes.worker", name))
+    known = modules()
+    if name not in known:
+        raise UnknownRuntime(f"there is no executor {name!r}; {nearest(name, known)}")
+    if name in _OWN and importlib.util.find_spec(name) is None:
+        raise NoRuntime(f"{name} is not installed: pip install {name}")
+    return ProcessExecutor(name, ("passes.verify.runtimes.worker", name, known[name]))
 
 
 #: Marks the model that a runtime does not run.

@@ -249,3 +249,60 @@ def test_a_step_may_be_carried_unchanged() -> None:
     counted(text)
     for n in (-1, 0, 3):
         same(text, dtype=np.int32, n=n)
+
+
+BY_FLOATS = """
+    f_c = Cast <to = 1> (c)
+    f_m = Mul (f_c, f)
+    f_n = Add (f_m, f)
+    c_out = Cast <to = 7> (f_n)
+"""
+
+
+def by_floats(start: int, **options: str) -> str:
+    """A loop whose counter takes its step as a float, as paddle writes it."""
+    text = counting(constants=f"int64 s = {{{start}}}", start="s", **options)
+    return text.replace("c_out = Add (c, one)", BY_FLOATS)
+
+
+@pytest.mark.parametrize("start", [-3, 0, (1 << 24) - 3])
+def test_a_step_by_floats_counts_up_to_where_they_round(start: int) -> None:
+    for n in range(start - 1, start + 4):
+        same(by_floats(start), n=n)
+
+
+def test_a_step_by_floats_fails_where_the_counter_would_stand_still() -> None:
+    text = by_floats((1 << 24) - 3)
+    with pytest.raises(ModelFailed):
+        ReferenceExecutor().run(only_counted(text), {"n": np.array((1 << 24) + 1)})
+
+
+def test_a_step_by_floats_is_followed_only_where_it_is_known_to_be_exact() -> None:
+    """With M, too: what the loop counts beyond 2^24 is no sum of the trips."""
+    rows = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    rows (float[T,3] x, float[3] h0, int64 m) => (float[3] h_end)
+    <int64 zero = {0}, float f = {1}, bool yes = {1}>
+    {
+        c_end, h_end = Loop (m, yes, zero, h0) <body = step (int64 i, bool go, int64 c, float[3] h)
+            => (bool go_out, int64 c_out, float[3] h_out) {
+            go_out = Identity (go)
+            row = Gather (x, c)
+            h_out = Add (h, row)
+            STEP
+        }>
+    }
+    """.replace("STEP", BY_FLOATS)
+    assert _reads_one_by_one(assert_rewrite(rows, pipeline="raise").model)
+    fixed = rows.replace("int64 m) =>", "int64 other) =>")
+    fixed = fixed.replace("int64 zero", "int64 m = {4}, int64 zero")
+    assert not _reads_one_by_one(assert_rewrite(fixed, pipeline="raise").model)
+
+
+def _reads_one_by_one(model: onnx.ModelProto) -> bool:
+    """Whether a body reads rows by the counter, which a Scan does not need."""
+    graphs = [model.graph]
+    for graph in graphs:
+        entries = [entry for node in graph.node for entry in node.attribute]
+        graphs += [entry.g for entry in entries if entry.HasField("g")]
+    return any(list(node.input) == ["x", "c"] for graph in graphs for node in graph.node)

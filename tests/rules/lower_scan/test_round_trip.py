@@ -32,6 +32,7 @@ OTHER = {
     "upgrade/divided_by_a_gathered_row": "the same, where rows may be empty",
     "upgrade/divided_state": "the same, where rows may be empty",
     "upgrade/lengths_without_time": "the same, where rows may be empty",
+    "upgrade/masked_ragged": "the same, where rows may be empty",
     "upgrade/bidirectional": "that two Slices are as long is not proven of a Loop: it is guarded",
     "lower/static_zero": "a Loop that never runs is refused: onnxruntime cannot run such a Scan",
     "lower/float8_and_a_function": "float8 is scanned as float: no Gather takes it",

@@ -1,0 +1,74 @@
+"""The rule `carry-captures`: a Scan carries, unchanged, what its body captures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnx import GraphProto, NodeProto, helper
+
+from passes.ir import scope as scoping
+from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_8
+from passes.loops.form import Carried, LoopForm
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.types.value_types import dims_of, elem_type_of, tensor_type
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a Scan of version 9 or later."""
+    return op_of(node) == "Scan" and opset > SCAN_8
+
+
+@register("carry-captures", considers=considers, optional=True)
+def carry_captures(site: Site) -> Edit:
+    """Let a Scan carry, unchanged, the values that its body captures.
+
+    Before, where w is no constant:
+
+        h = Scan <num_scan_inputs = 1, body = step (s, a) => (t) {
+            b = Mul (a, w)
+            t = Add (s, b)
+        }> (h0, x)
+
+    After:
+
+        h, unread = Scan <num_scan_inputs = 1, body = step (s, c, a) => (t, d) {
+            b = Mul (a, c)
+            t = Add (s, b)
+            d = Identity (c)
+        }> (h0, w, x)
+
+    OpenVINO does not take a Scan whose body reads a value from outside. Constants stay where they
+    are. `prune-loop` does the opposite.
+
+    Refuses:
+    - `not-a-tensor`: a captured value is a sequence or an optional, or its type is not known
+    """
+    form = LoopForm.from_node(site.node, site.opset)
+    captured = [name for name in form.captured if site.constant(name) is None]
+    if not captured:
+        raise NothingToDo
+    graph, states = GraphProto(), []
+    graph.CopyFrom(form.body)
+    for name in captured:
+        states.append(_carried(site, graph, name))
+    scoping.rename_captures(graph, {state.initial: state.body_input for state in states})
+    graph.node.extend(
+        helper.make_node("Identity", [state.body_input], [state.body_output]) for state in states
+    )
+    edited = replace(form, body=graph, carried=(*form.carried, *states))
+    return Edit((edited.to_node(),), note=f"{len(states)} captured")
+
+
+def _carried(site: Site, graph: GraphProto, name: str) -> Carried:
+    """A state that begins with an outer value, declared in a body, in place."""
+    known = site.type_of(name)
+    if not elem_type_of(known):
+        raise Refused("not-a-tensor", f"{name!r} is not known to be a tensor", [site.path, name])
+    dims = dims_of(known)
+    sizes = dims and tuple(dim if isinstance(dim, int) else None for dim in dims)
+    kind = tensor_type(elem_type_of(known), sizes)
+    state = Carried(name, *(site.fresh(f"{name}/{part}") for part in ("kept", "next", "last")))
+    graph.input.append(helper.make_value_info(state.body_input, kind))
+    graph.output.append(helper.make_value_info(state.body_output, kind))
+    return state
