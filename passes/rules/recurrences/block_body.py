@@ -180,8 +180,15 @@ class BlockBody:
         ends = {one.body_input: author.fresh(one.body_output) for one in states}
         names = [*ends.values(), *stage.reads]
 
+        checks = [check for one in ready for check in one.checks]
+        early = {}
+        for place, one in enumerate(ready):
+            if one.judge is not None:
+                early[place] = one.write(author)
+                checks += one.judge(author, early[place])
+
         def at_once(inner: Author) -> Results:
-            written = [one.write(inner) for one in ready]
+            written = [early.get(place) or one.write(inner) for place, one in enumerate(ready)]
             last = [inner.op("Identity", state) for ends, _ in written for state in ends]
             reads = {name: value for _, found in written for name, value in found.items()}
             return Results([*last, *(inner.op("Identity", reads[name]) for name in stage.reads)])
@@ -201,7 +208,6 @@ class BlockBody:
             *(self.body.rows.types[one.body_input] for one in states),
             *(self._blocked(name) for name in stage.reads),
         ]
-        checks = [check for one in ready for check in one.checks]
         if not checks:
             for name, value in zip(names, at_once(author).names, strict=True):
                 author.name_as(value, name)

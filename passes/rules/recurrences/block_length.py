@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
+from passes.analysis.integers.integers import Integers
 from passes.rule import Refused
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.matrix_form import MatrixForm
@@ -45,8 +46,16 @@ def block_length(body: TimeBody, stages: tuple[Stage, ...]) -> int:
     return _of_elements(body, width)
 
 
+def trips_of(body: TimeBody) -> int | None:
+    """The trip count, also where it only follows from how sizes are computed."""
+    integers = Integers(body.site)
+    sizes = (integers.size(one.tensor, one.axis) for one in body.form.scanned)
+    known = (size.number for size in sizes if size is not None)
+    return body.trips or next(filter(None, known), None)
+
+
 def _of_products(body: TimeBody, forms: list[MatrixForm]) -> int:
-    trips = body.trips
+    trips = trips_of(body)
     if max(_narrowest(body, form) for form in forms) < _NARROWEST or (
         trips is not None and trips < _FEWEST
     ):
@@ -69,7 +78,7 @@ def _wide(dim: Dim) -> int:
 
 
 def _of_elements(body: TimeBody, width: int) -> int:
-    trips = body.trips
+    trips = trips_of(body)
     if width > _WIDEST:
         raise _refusal(body, f"its {width} elements are read and written more often in blocks")
     if trips is not None and trips < _FEWEST_ELEMENTS:
@@ -82,7 +91,7 @@ def _of_elements(body: TimeBody, width: int) -> int:
 
 def _of_rows(body: TimeBody, width: int) -> int:
     """Steps that are written out: as many as stay in the cache."""
-    return max(1, min(_PRODUCTS, _MOST_STEPS // width, body.trips or _PRODUCTS))
+    return max(1, min(_PRODUCTS, _MOST_STEPS // width, trips_of(body) or _PRODUCTS))
 
 
 def _elements(body: TimeBody, name: str) -> int:

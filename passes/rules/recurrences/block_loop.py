@@ -11,6 +11,7 @@ from passes.ir import scope as scoping
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit
 from passes.rules.recurrences.block_body import BlockBody, marked
+from passes.rules.recurrences.block_length import trips_of
 from passes.rules.time_axis.moving import place_rows, time_first
 from passes.rules.time_axis.time_length import Length, length_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
@@ -44,10 +45,11 @@ class BlockLoop:
         author = Author(site.target, site.names, site.node.name or "scan")
         length = length_of(body, author, form.scanned)
         rows = [self._rows(author, scanned, length) for scanned in form.scanned]
-        if body.trips is None:
+        trips = trips_of(body)
+        if trips is None:
             outputs = self._any_number(author, rows, length)
         else:
-            outputs = self._fixed(author, rows, body.trips)
+            outputs = self._fixed(author, rows, trips)
         for collected in form.collected:
             if collected.tensor:
                 rank = len(dims_of(body.rows.types[collected.body_output]) or ()) + 1
@@ -65,7 +67,7 @@ class BlockLoop:
             + ("" if self.exact else "; sums of floats are regrouped"),
             exact=self.exact,
             context=length.context,
-            claim=Claim(body.trips or self.block.length, _FURTHER),
+            claim=Claim(trips or self.block.length, _FURTHER),
             extras=author.extras(author.nodes),
         )
 

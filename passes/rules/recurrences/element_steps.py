@@ -21,7 +21,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import Prepared, Written, is_finite
+from passes.rules.recurrences.in_range import FINITE, Prepared, Written, is_finite
 from passes.rules.recurrences.index_notation import ONE, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm
@@ -30,8 +30,6 @@ from passes.writing import spelling
 from passes.writing.author import Author
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-#: No decay is larger: it would grow from row to row.
-_MOST = 1.05
 #: A row has so many iterations where there are many, else so many; fewer are run one by one.
 _LONG, _SHORT, _FEW = 16, 8, 16
 _MANY = 256
@@ -248,21 +246,23 @@ def prepared(
         )
     )
     checks = []
-    if kind in _FLOATS and not form.is_plain and form.matrix is None:
-        own = [name for name in decays.values if name]
-        values = own if form.tropical else [*own, *filter(None, added.values), *starts]
-        squares = [author.op("ReduceSumSquare", value, keepdims=0) for value in values]
+    rounds = kind in _FLOATS and not form.is_plain and form.matrix is None
+    if rounds and form.tropical:
+        squares = [author.op("ReduceSumSquare", one, keepdims=0) for one in decays.values]
         checks.append(is_finite(author, squares, dtype))
-        most = author.constant(np.array(_MOST / size, dtype), "most")
-        for name in own if not form.tropical else ():
-            largest = author.op("ReduceMax", author.op("Abs", name), keepdims=0)
-            checks.append(author.op("Less", largest, most))
 
     def write(inner: Author) -> Written:
         steps = ElementSteps(inner, form, length, decays, added, dtype)
         return steps.write(replace(writer, author=inner), starts)
 
-    return Prepared(checks, write)
+    def judge(inner: Author, written: Written) -> list[str]:
+        """Where a product of decays is infinite, so is what follows from it, or NaN."""
+        last, reads = written
+        values = [*last, *reads.values()]
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]
+        return [is_finite(inner, squares, dtype, FINITE)]
+
+    return Prepared(checks, write, judge if rounds and not form.tropical else None)
 
 
 def _varies(writer: Writer, terms: Sequence[Term]) -> bool:

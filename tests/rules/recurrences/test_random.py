@@ -45,8 +45,8 @@ _READS = (
     "q1 = Unsqueeze (q, row) y0 = MatMul (q1, S) y1 = Squeeze (y0, row)",
     "q1 = Unsqueeze (q, last) y0 = Mul (S, q1) y1 = ReduceSum <keepdims = 0> (y0, row)",
     'y1 = Einsum <equation = "hk,hkv->hv"> (q, S)',
-    "q1 = Unsqueeze (q, row) y0 = Transpose <perm = [0, 2, 1]> (S) q2 = Transpose <perm = [0, 2, 1]>"
-    " (q1) y2 = MatMul (y0, q2) y1 = Squeeze (y2, last)",
+    "q1 = Unsqueeze (q, last) y0 = Transpose <perm = [0, 2, 1]> (S) y2 = MatMul (y0, q1)"
+    " y1 = Squeeze (y2, last)",
 )
 _AFTER_READS = (
     "y = Identity (y1)",
@@ -72,9 +72,9 @@ def loop(seed: int) -> str:
        float[T,2,8] as_, float[T,2] gs) => (float[2,8,9] S9, float[T,2,9] ys)
     <int64[1] last = {-1}, int64[1] row = {-2}, int64[2] both = {-1, -2}, float four = {4},
      float one = {1}> {
-      S9, ys = Scan <num_scan_inputs = 5, body = step (float[2,8,9] S_in, float[2,8] q, float[2,8] k,
-        float[2,9] v, float[2,8] a, float[2] g) => (float[2,8,9] S_out, float[2,9] y) { BODY }>
-        (S0, qs, ks, vs, as_, gs)
+      S9, ys = Scan <num_scan_inputs = 5, body = step (float[2,8,9] S_in, float[2,8] q,
+        float[2,8] k, float[2,9] v, float[2,8] a, float[2] g)
+        => (float[2,8,9] S_out, float[2,9] y) { BODY }> (S0, qs, ks, vs, as_, gs)
     }""".replace("BODY", body).replace("T,", f"{steps},")
 
 
