@@ -174,6 +174,11 @@ class StateFinder:
 
         return self.notation.read(factor, goes_on)
 
+    def keeps_shape(self, carried: Carried) -> bool:
+        """Whether a state has known sizes, or symbols, which stay as they are."""
+        before, after = map(self.notation.dims, (carried.body_input, carried.body_output))
+        return before is not None and None not in before and before == after
+
     def after(self, carried: Carried) -> str:
         """The next value, as the node computes it that does more than copy it."""
         return self.body.index.source(carried.body_output)

@@ -88,7 +88,7 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     """The form of a state; None where it depends on others in another way."""
     form = finder.body.form
     kind = elem_type_of(finder.body.rows.types.get(carried.body_input))
-    if kind not in _ELEMENTS:
+    if kind not in _ELEMENTS or not finder.keeps_shape(carried):
         return None
     others = [other.body_output for other in form.carried if other is not carried]
     wanted = [*others, *(one.body_output for one in form.collected if one.tensor)]
@@ -146,7 +146,7 @@ def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementFor
         name = pending.pop()
         if name in group:
             continue
-        if len(group) == _MOST_COUPLED:
+        if len(group) == _MOST_COUPLED or not finder.keeps_shape(unsolved[name]):
             raise NotLinear
         group[name] = finder.coupled(unsolved[name])
         pending += group[name][1]

@@ -15,6 +15,7 @@ from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
+from passes.rules.time_axis.dropping import check_dropped
 from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of
 
@@ -59,7 +60,7 @@ def run_in_blocks(site: Site) -> Edit:
     - `not-linear`: a state is not linear in itself, or is read in another way
     - `reassociation`: the sums are of floats
     - `not-worth-it`: the states are small, or the loop runs only a few iterations
-    - `no-rule`: an op of the body has no vectorization rule
+    - `no-rule`: an op of the body has no vectorization rule, or is random, or unused and may fail
     """
     body = TimeBody.of(site)
     try:
@@ -82,6 +83,7 @@ def run_in_blocks(site: Site) -> Edit:
             [site.path],
         )
     try:
+        check_dropped(body, sorted(body.unread))
         return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
