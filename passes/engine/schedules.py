@@ -199,7 +199,7 @@ _FOLD = _alone("fold-constants")
 _CLEAN = Phase("clean", (*_FOLD.rules, *_SIMPLIFY.rules))
 _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
-_APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
+_APART = Phase("take apart", ("split-state", "dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
 _FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
@@ -262,7 +262,7 @@ _ALL = (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
             *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
-            *("run-in-blocks", "select-branches"),
+            *("run-in-blocks", "select-branches", "split-state"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

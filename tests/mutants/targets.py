@@ -37,6 +37,7 @@ RULES = {
     "recognize-cell": "recognize-cell",
     "regroup-sum": "regroup-sum",
     "run-in-blocks": "run-in-blocks",
+    "split-state": "split-state",
     "prune-loop": "simplify",
     "prune-if": "simplify",
     "inline-if": "simplify",
