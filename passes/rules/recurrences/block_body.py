@@ -1,8 +1,9 @@
 """The body of a loop over blocks: all iterations of a block at once.
 
 What no state feeds is computed for the whole block (`vectorize`), then the states and what is read
-of them (`block_steps`), then what is computed of that. An If runs the iterations one by one where
-products would not do: with NaN, infinity, or numbers beyond the range in which they are exact.
+of them (`matrix_steps`, `element_steps`), then what is computed of that. An If runs the iterations
+one by one where products would not do: with NaN, infinity, or numbers beyond the range in which
+they are exact.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class BlockLoop:
             + ("" if self.exact else "; sums of floats are regrouped"),
             exact=self.exact,
             context=length.context,
-            claim=Claim(trips or self.block.length, _FURTHER),
+            claim=Claim(trips or self.block.length, _FURTHER, branches=True),
             extras=author.extras(author.nodes),
         )
 

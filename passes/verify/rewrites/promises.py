@@ -10,6 +10,7 @@ from onnx import ModelProto, TensorProto, helper
 from passes.engine.rounds import Rewritten, Round
 from passes.ir.scope import Key
 from passes.verify.compare.promise import Promise
+from passes.verify.inputs.branches import cases_by_branch
 from passes.verify.inputs.draw import Case, Drawer, Hint
 from passes.verify.inputs.trip_counts import Counts, cases_by_count
 from passes.verify.rewrites.assumptions import VALID_INPUTS
@@ -82,7 +83,11 @@ def _break(model: ModelProto, loops: Iterable[tuple[Key, Rewritten]]) -> None:
 def sought_for_region(
     region: Region, rewritten: Rewritten, seed: int, seconds: float, base_dir: Path | None
 ) -> list[Case]:
-    """Cases in which the region's loop runs as often as is telling."""
+    """Cases in which the region's loop runs as often as is telling, or Ifs of what replaces it take
+    both branches."""
+    if rewritten.edit.claim.branches:
+        drawer = Drawer(tuple(inputs(region.after.graph)), seed, region.hints)
+        return cases_by_branch(region.after, drawer, seconds=seconds * _SHARE, base_dir=base_dir)
     if rewritten.limit is None:
         return []
     return _sought(
