@@ -205,6 +205,8 @@ _FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
+#: What only onnxruntime has becomes loops, which the phases behind it rewrite.
+_EXPAND = _alone("expand-attention")
 #: In front of `unroll`, which writes out as many iterations.
 _BOUND = _alone("bound-loop")
 #: What is written has types in its bodies, too, which other runtimes may need.
@@ -236,20 +238,31 @@ _ALL = (
     ),
     Schedule(
         "optimize-scan-only",
-        (_FIRST, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
+        (_FIRST, _EXPAND, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
         aims=("raise-loop",),
     ),
     # what moves out of a Loop is guarded by its trip count, which is computed before it anyway
     Schedule(
         "optimize-loop-only",
-        (_FIRST, _CLEAN, _APART, _BATCH, _alone("lower-scan"), _HOIST, _CONSTANTS, _DECLARE),
+        (
+            *(_FIRST, _EXPAND, _CLEAN, _APART, _BATCH, _alone("lower-scan")),
+            *(_HOIST, _CONSTANTS, _DECLARE),
+        ),
         aims=("lower-scan",),
     ),
     # what moves out of a loop may be the trip count of another; an If is no better than a loop
     Schedule(
         "optimize-no-control-flow",
         (
-            *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _BOUND, _alone("unroll")),
+            *(
+                _FIRST,
+                _EXPAND,
+                _CLEAN,
+                _alone("recognize-cell"),
+                _SEQUENCES,
+                _BOUND,
+                _alone("unroll"),
+            ),
             *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS, _DECLARE),
         ),
         flags=("no_branches",),
@@ -261,7 +274,7 @@ _ALL = (
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
+            *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
             *("run-in-blocks", "select-branches"),
         )
     ),

@@ -35,6 +35,7 @@ RULES = {
     "collect-sequence": "collect-sequence",
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
+    "expand-attention": "expand-attention",
     "regroup-sum": "regroup-sum",
     "run-in-blocks": "run-in-blocks",
     "prune-loop": "simplify",

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from passes.ir.operators import op_of
 from passes.verify.executor import Array, CannotRun
+from passes.verify.reference.ops.guards import product
 from passes.verify.reference.registry import Call, implements
 
 #: Attributes that only kernels for other devices have, by their default.
@@ -62,26 +64,26 @@ def linear_attention(
         apart = packed.reshape(batch, steps, number, packed.shape[2] // number)
         return np.moveaxis(apart, 1, 0).astype(np.float32)
 
-    outputs = max(queries, states)
-    reads = np.arange(outputs) * queries // outputs, np.arange(outputs) * states // outputs
-    q, v = heads(query, True, queries), heads(value, True, states)
-    k = heads(key, True, keys)[:, :, np.arange(states) * keys // states]
+    group = max(1, queries // states)
+    q = heads(query, True, queries).reshape(steps, batch, queries // group, group, rows)
+    q = np.take(q, np.arange(states) * (queries // group) // states, axis=2)
+    v = heads(value, True, states)
+    k = np.take(heads(key, True, keys), np.arange(states) * keys // states, axis=2)
     kept = np.exp(heads(decay, "gated" in rule, states))
     shared = beta is not None and beta.shape[2] == 1
     rate = heads(beta, "delta" in rule, 1 if shared else states)
     scale = np.float32(call.get("scale", 0.0) or 1 / math.sqrt(rows))
-    out = np.zeros((steps, batch, outputs, columns), np.float32)
+    out = np.zeros((steps, batch, states, group, columns), np.float32)
     for step in range(steps):
         if "gated" in rule:
             state = state * kept[step][..., None]
         added = v[step]
         if "delta" in rule:
-            seen = np.matmul(k[step][..., None, :], state)[..., 0, :]
+            seen = product(k[step][..., None, :], state)[..., 0, :]
             added = (added - seen) * rate[step]
         state = state + k[step][..., None] * added[..., None, :]
-        read = np.matmul(q[step][:, reads[0], None, :], state[:, reads[1]])
-        out[step] = read[..., 0, :] * scale
-    result = np.moveaxis(out, 0, 1).reshape(batch, steps, outputs * columns)
+        out[step] = product(q[step], state) * scale
+    result = np.moveaxis(out, 0, 1).reshape(batch, steps, states * group * columns)
     return result.astype(query.dtype), state.astype(query.dtype if past is None else past.dtype)
 
 
@@ -118,7 +120,8 @@ def causal_conv(
     if bias is not None:
         out = out + bias.astype(np.float32)[:, None]
     if call.get("activation", "none") in ("silu", "swish"):
-        out = out / (1 + np.exp(-out))
+        small = np.exp(-np.abs(out))
+        out = out * np.where(out < 0, small / (1 + small), 1 / (1 + small))
 
     def written(value: Array, size: int) -> Any:
         if last:
@@ -132,4 +135,4 @@ def _only(call: Call, defaults: dict[str, int]) -> None:
     """See that attributes have their defaults."""
     for name, default in defaults.items():
         if call.get(name, default) != default:
-            raise CannotRun(f"no kernel for {call.node.op_type} with {name}")
+            raise CannotRun(f"no kernel for {op_of(call.node)} with {name}")
