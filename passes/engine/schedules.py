@@ -201,7 +201,9 @@ _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
 _APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
-_FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
+_FORMS = Phase(
+    "choose forms", ("recognize-cell", "recognize-attention", "run-in-blocks", "regroup-sum")
+)
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
@@ -273,9 +275,9 @@ _ALL = (
         Schedule(name, (_FIRST, _alone(name)))
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
-            *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
+            *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
             *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
-            *("run-in-blocks", "select-branches"),
+            *("regroup-sum", "run-in-blocks", "select-branches"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -36,6 +36,7 @@ RULES = {
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
     "expand-attention": "expand-attention",
+    "recognize-attention": "recognize-attention",
     "regroup-sum": "regroup-sum",
     "run-in-blocks": "run-in-blocks",
     "prune-loop": "simplify",

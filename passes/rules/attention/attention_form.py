@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from onnx import NodeProto, TensorProto, helper
 
 from passes.ir.attributes import attribute, text
+from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.types.value_types import Dim, dims_of, elem_type_of
 
-#: The domain of the operators that onnxruntime has kernels for.
-CONTRIB = "com.microsoft"
 ATTENTION = ("LinearAttention", f"{CONTRIB}::LinearAttention")
 CONVOLUTION = ("CausalConvWithState", f"{CONTRIB}::CausalConvWithState")
 
