@@ -43,8 +43,8 @@ class KernelForm:
         (output,) = form.outputs
         if len(output.products) != 1 or output.products[0][1]:
             raise NotLinear
-        sizes = [notation.sizes[index] for index in (*form.around, form.along, form.columns)]
-        if not all(isinstance(size, int) for size in sizes):
+        inner = (notation.sizes[form.along], notation.sizes[form.columns])
+        if len(_open(form, notation)) > 1 or not all(isinstance(size, int) for size in inner):
             raise NotLinear
         (update,), decay = form.updates, form.state.decays[0].factors
         if form.correction is None:
@@ -77,8 +77,18 @@ class KernelForm:
             return kind
         return "gated" if self.beta is None else "gated_delta"
 
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """The axis around rows and columns whose size is unknown, if there is one."""
+        return _open(self.form, self.notation)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """The other ones."""
+        return tuple(index for index in self.form.around if index not in self.batch)
+
     def size(self, *indices: int) -> int:
-        """The product of the sizes of these axes."""
+        """The product of the sizes of these axes, which are known."""
         return prod(int(self.notation.sizes[index] or 0) for index in indices)
 
     @property
@@ -90,6 +100,11 @@ class KernelForm:
     def columns(self) -> int:
         """The size of a value."""
         return self.size(self.form.columns or 0)
+
+
+def _open(form: MatrixForm, notation: Notation) -> tuple[int, ...]:
+    """The axes around whose size is unknown."""
+    return tuple(one for one in form.around if not isinstance(notation.sizes[one], int))
 
 
 def _delta(

@@ -99,7 +99,8 @@ class KernelLoop:
 
 @dataclass(frozen=True)
 class KernelNode:
-    """Writes the node of one state. Around its rows and columns are heads, as the batch is."""
+    """Writes the node of one state. All axes around its rows and columns are heads, but for one of
+    unknown size, which is the batch."""
 
     body: TimeBody
     kernel: KernelForm
@@ -117,10 +118,24 @@ class KernelNode:
 
     @cached_property
     def rows(self) -> Rows:
-        """Writes [iterations, around.., rows or columns]."""
+        """Writes [batch.., iterations, heads.., rows or columns]."""
         form = self.kernel.form
-        prefix = (TIME, *form.around)
-        return Rows(self.writer, prefix, form.along, form.columns or ONE, 1, np.dtype(np.float32))
+        return Rows(
+            self.writer, self._prefix, form.along, form.columns or ONE, 1, np.dtype(np.float32)
+        )
+
+    @property
+    def _prefix(self) -> tuple[int, ...]:
+        return (*self.kernel.batch, TIME, *self.kernel.heads)
+
+    @property
+    def _batch_size(self) -> str:
+        """The size of the batch, int64 [1]."""
+        state, author = self.kernel.form.state, self.author
+        if not self.kernel.batch:
+            return author.ints(1)
+        (batch,) = self.kernel.batch
+        return spelling.size_of_axis(author, state.carried.initial, state.at.index(batch))
 
     @cached_property
     def logs(self) -> Logs:
@@ -135,24 +150,27 @@ class KernelNode:
     @property
     def types(self) -> list[ValueInfoProto]:
         """The types of these, of which onnx knows nothing."""
-        kernel, heads = self.kernel, self.kernel.size(*self.kernel.form.around)
-        shapes = (1, self.body.trips, heads * kernel.columns), self._state_shape
+        kernel = self.kernel
+        batch = next((kernel.notation.sizes[index] for index in kernel.batch), 1)
+        width = kernel.size(*kernel.heads) * kernel.columns
+        shapes = (batch, self.body.trips, width), (batch, *self._state_shape)
         return [
             ValueInfoProto(name=name, type=tensor_type(TensorProto.FLOAT, shape))
             for name, shape in zip(self.names, shapes, strict=True)
         ]
 
     @property
-    def _state_shape(self) -> tuple[int, ...]:
+    def _state_shape(self) -> tuple[int, int, int]:
         kernel = self.kernel
-        return 1, kernel.size(*kernel.form.around), kernel.rows, kernel.columns
+        return kernel.size(*kernel.heads), kernel.rows, kernel.columns
 
     def write(self) -> str:
         """Write it, and what is read of the state; the name of the last state."""
         kernel, form, author = self.kernel, self.kernel.form, self.author
-        order = (*form.around, form.along, form.columns or ONE)
+        order = (*kernel.batch, *kernel.heads, form.along, form.columns or ONE)
+        first = 0 if kernel.batch else 1
         start = self.writer.moved(form.state.carried.initial, form.state.at, order)
-        start = author.op("Reshape", start, author.ints(*self._state_shape))
+        start = author.op("Reshape", start, author.ints(first, *self._state_shape))
 
         def read(row: str, before: bool) -> str:
             term = kernel.output.products[0][0].row
@@ -165,57 +183,60 @@ class KernelNode:
                 self.names,
                 domain=CONTRIB,
                 q_num_heads=heads,
-                kv_num_heads=kernel.size(*form.around),
+                kv_num_heads=kernel.size(*kernel.heads),
                 update_rule=kernel.rule,
                 scale=1.0,
             )
             while not node.input[-1]:
                 node.input.pop()
             author.adopt([node])
-            sizes = [kernel.size(index) for index in (*form.around, form.columns or ONE)]
-            return author.op("Reshape", self.names[0], author.ints(-1, *sizes))
+            sizes = [kernel.size(index) for index in (*kernel.heads, form.columns or ONE)]
+            around = (0, 0) if kernel.batch else (-1,)
+            return author.op("Reshape", self.names[0], author.ints(*around, *sizes))
 
         found = self.rows.output(kernel.output, read)
         name = kernel.output.read.name
         author.op("Identity", found, outputs=[name])
         self.outside.vectorizer.carrying.add(name)
-        sizes = [kernel.size(index) for index in order]
+        sizes = [0 if index in kernel.batch else kernel.size(index) for index in order]
         last = author.op("Reshape", self.names[1], author.ints(*sizes))
         return author.op("Identity", self.writer.moved(last, order, form.state.at))
 
     def _shared(self, row: str, term: Term) -> tuple[str, int]:
         """Rows as the node reads them, and how many heads they are of: fewer than there are states
         where they are the same for the last axes around."""
-        around = self.kernel.form.around
-        while around and around[-1] not in term.indices:
-            around = around[:-1]
-        gone = len(self.kernel.form.around) - len(around)
+        heads = self.kernel.heads
+        while heads and heads[-1] not in term.indices:
+            heads = heads[:-1]
+        gone = len(self.kernel.heads) - len(heads)
         if gone:
-            axes = range(1 + len(around), 1 + len(around) + gone)
-            row = self.author.op("Squeeze", row, self.author.ints(*axes))
-        packed = self._packed(row, term, self.kernel.form.along, around)
-        return packed, self.kernel.size(*around)
+            end = len(self._prefix)
+            row = self.author.op("Squeeze", row, self.author.ints(*range(end - gone, end)))
+        return self._packed(row, term, self.kernel.form.along, heads), self.kernel.size(*heads)
 
     def _packed(
-        self, value: str, term: Term, last: int | None, around: Sequence[int] | None = None
+        self, value: str, term: Term, last: int | None, heads: Sequence[int] | None = None
     ) -> str:
-        """[1, iterations, heads * size of the last axis], of [iterations, around.., last]."""
+        """[batch, iterations, heads * size of the last axis], of [batch.., iterations, heads..,
+        last]."""
         author, kernel = self.author, self.kernel
-        order = [*(kernel.form.around if around is None else around), *([last] if last else [])]
-        sizes = [kernel.size(index) for index in order]
+        order = [*(kernel.heads if heads is None else heads), *([last] if last else [])]
         carries = any(self.writer.carries(factor.name) for factor in term.factors)
-        if not carries or not term.indices.issuperset(order):
+        if not carries or not term.indices.issuperset([*kernel.batch, *order]):
             steps = author.ints(1) if carries else self.outside.length.size
-            shape = author.op("Concat", steps, author.ints(*sizes), axis=0)
+            batch = [self._batch_size] if kernel.batch else []
+            sizes = author.ints(*(kernel.size(index) for index in order))
+            shape = author.op("Concat", *batch, steps, sizes, axis=0)
             value = author.op("Expand", value, shape)
-        return author.op("Reshape", value, author.ints(1, -1, kernel.size(*order)))
+        around = (0, 0) if kernel.batch else (1, -1)
+        return author.op("Reshape", value, author.ints(*around, kernel.size(*order)))
 
     def _decay(self) -> str:
         form, factors = self.kernel.form, self.kernel.decay
         if not factors:
             return ""
         last = form.along if form.decays_by_row else None
-        order = [TIME, *form.around, *([last] if last else [])]
+        order = [*self._prefix, *([last] if last else [])]
         logs = [self.logs.of(factor, order) for factor in factors]
         total = reduce(lambda one, other: self.author.op("Add", one, other), logs)
         return self._packed(total, Term(factors), last)
@@ -225,8 +246,8 @@ class KernelNode:
             return ""
         rate = self.kernel.beta
         if not rate.factors:
-            shape = self.author.op("Concat", self.author.ints(1), self.outside.length.size, axis=0)
-            shape = self.author.op("Concat", shape, self.author.ints(1), axis=0)
+            sizes = (self._batch_size, self.outside.length.size, self.author.ints(1))
+            shape = self.author.op("Concat", *sizes, axis=0)
             return spelling.filled(self.author, shape, TensorProto.FLOAT, 1)
-        placed = self.writer.placed(rate, [TIME, *self.kernel.form.around])
+        placed = self.writer.placed(rate, self._prefix)
         return self._packed(placed, rate, None)
