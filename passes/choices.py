@@ -102,6 +102,8 @@ class RuleOptions:
     #: A release of onnxruntime was named: what goes down to an older opset needs its kernels.
     for_onnxruntime: bool = False
     allow_reassociation: bool = False
+    #: Operators of onnxruntime's own domain may be written.
+    contrib: bool = False
     #: The model is to have no control flow.
     flat: bool = False
     #: An If is no better than the loop.

@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Command] = {
     "peel-first": Command("peel", options={"peel": "first"}),
     "peel-last": Command("peel", options={"peel": "last"}),
     "optimize-assumed": Command("optimize", options=_ASSUMED),
+    "optimize-contrib": Command("optimize", options={**_ASSUMED, "contrib": True}),
 }
 
 #: What each command gave, by its label.

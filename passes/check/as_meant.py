@@ -7,6 +7,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
 from passes.check.control_flow.scan_form import NEGATIVE_AXES
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
+from passes.ir.imports import CONTRIB, import_contrib
 from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.repeated import replace_all
@@ -15,9 +16,6 @@ from passes.loops.form import LoopForm
 from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of
 
-#: A domain of which there is one version, known to onnxruntime without an import.
-_UNVERSIONED = "com.microsoft"
-_ONLY_VERSION = 1
 _SCAN_HAS_AXES = 9
 
 
@@ -56,13 +54,9 @@ def _sort(graph: GraphProto) -> list[str]:
 
 def _import(model: ModelProto) -> list[str]:
     """Add the import that operators of the main graph, or of its bodies, lack."""
-    if any(entry.domain == _UNVERSIONED for entry in model.opset_import):
+    if not import_contrib(model):
         return []
-    graphs = scoping.graphs_below(model.graph)
-    if not any(node.domain == _UNVERSIONED for graph in graphs for node in graph.node):
-        return []
-    model.opset_import.add(domain=_UNVERSIONED, version=_ONLY_VERSION)
-    return [f"there is no opset import for domain {_UNVERSIONED!r}; version 1 was taken"]
+    return [f"there is no opset import for domain {CONTRIB!r}; version 1 was taken"]
 
 
 def with_front_axes(model: Model) -> ModelProto:

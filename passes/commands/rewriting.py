@@ -239,6 +239,10 @@ class Optimize(Choosing):
         bool,
         Says("Sum, multiply and compare floats in another order, where a loop only does that."),
     ] = False
+    contrib: Annotated[
+        bool,
+        Says("Write operators of onnxruntime's own domain, too, which no other runtime has."),
+    ] = False
 
     @property
     def schedule(self) -> Schedule:
@@ -265,6 +269,8 @@ class Optimize(Choosing):
         if self.max_trips is not None and self._form != Target.no_control_flow:
             flat = f"target {Target.no_control_flow}, which alone writes loops out"
             raise WrongValue("max_trips", f"goes with {flat}; {self.target} does not")
+        if self.contrib and self._form != Target.onnxruntime:
+            raise WrongValue("contrib", f"goes with target onnxruntime, not {self.target}")
 
     def _check_profile(self) -> None:
         from passes.targets.profile import BadProfile, load, names

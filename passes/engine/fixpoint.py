@@ -16,6 +16,7 @@ from passes.engine.sweep import Sweep
 from passes.engine.template import Templates
 from passes.errors import PassesError
 from passes.ir import scope as scoping
+from passes.ir.imports import import_contrib
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.scope import Place
@@ -79,6 +80,7 @@ class Engine:
             sweep = self._sweep(outcome, names, memory, templates, opset, rules)
             sweep.rewrite(scope, owner)
         if outcome.rewritten:
+            import_contrib(copy)
             outcome.proto = copy
         return outcome
 

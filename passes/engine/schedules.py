@@ -201,10 +201,14 @@ _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
 _APART = Phase("take apart", ("split-state", "dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
-_FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
+_FORMS = Phase(
+    "choose forms", ("recognize-cell", "recognize-attention", "run-in-blocks", "regroup-sum")
+)
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
+#: What only onnxruntime has becomes loops, which the phases behind it rewrite.
+_EXPAND = _alone("expand-attention")
 #: In front of `unroll`, which writes out as many iterations.
 _BOUND = _alone("bound-loop")
 #: What is written has types in its bodies, too, which other runtimes may need.
@@ -236,20 +240,31 @@ _ALL = (
     ),
     Schedule(
         "optimize-scan-only",
-        (_FIRST, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
+        (_FIRST, _EXPAND, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
         aims=("raise-loop",),
     ),
     # what moves out of a Loop is guarded by its trip count, which is computed before it anyway
     Schedule(
         "optimize-loop-only",
-        (_FIRST, _CLEAN, _APART, _BATCH, _alone("lower-scan"), _HOIST, _CONSTANTS, _DECLARE),
+        (
+            *(_FIRST, _EXPAND, _CLEAN, _APART, _BATCH, _alone("lower-scan")),
+            *(_HOIST, _CONSTANTS, _DECLARE),
+        ),
         aims=("lower-scan",),
     ),
     # what moves out of a loop may be the trip count of another; an If is no better than a loop
     Schedule(
         "optimize-no-control-flow",
         (
-            *(_FIRST, _CLEAN, _alone("recognize-cell"), _SEQUENCES, _BOUND, _alone("unroll")),
+            *(
+                _FIRST,
+                _EXPAND,
+                _CLEAN,
+                _alone("recognize-cell"),
+                _SEQUENCES,
+                _BOUND,
+                _alone("unroll"),
+            ),
             *(_alone("collect-sequence"), _alone("select-branches"), _HOIST, _CONSTANTS, _DECLARE),
         ),
         flags=("no_branches",),
@@ -260,9 +275,9 @@ _ALL = (
         Schedule(name, (_FIRST, _alone(name)))
         for name in (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
-            *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
-            *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
-            *("run-in-blocks", "select-branches", "split-state"),
+            *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
+            *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
+            *("regroup-sum", "run-in-blocks", "select-branches", "split-state"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -35,6 +35,8 @@ RULES = {
     "collect-sequence": "collect-sequence",
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
+    "expand-attention": "expand-attention",
+    "recognize-attention": "recognize-attention",
     "regroup-sum": "regroup-sum",
     "run-in-blocks": "run-in-blocks",
     "split-state": "split-state",

@@ -100,6 +100,7 @@ def commands(model: ModelProto, feeds: Mapping[str, Feed] = MappingProxyType({})
         Command("optimize-no-control-flow", options={**_FLAT, **one}) for one in ({}, _BOUNDED)
     ]
     found.append(Command("optimize", options={"allow_reassociation": True}))
+    found.append(Command("optimize", options={"allow_reassociation": True, "contrib": True}))
     if sizes := {dim: SIZES[0][dim] for dim in _dims(model)}:
         found.append(Command("unroll", options={"dims": sizes}))
     tensors = {name: one for name, one in feeds.items() if isinstance(one, np.ndarray)}

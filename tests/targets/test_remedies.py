@@ -40,6 +40,13 @@ OPEN = """
       }> (n, "", x)
     }
 """
+ATTENTION = """
+    <ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>
+    g (float[1,4,4] x) => (float[1,4,4] y) {
+      y = com.microsoft.LinearAttention <
+        q_num_heads = 1, kv_num_heads = 1, update_rule = "linear"> (x, x, x)
+    }
+"""
 ENDED = """
     <ir_version: 10, opset_import: ["" : 19]>
     g (float[2] x, float limit) => (float[2] y)
@@ -81,6 +88,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
             ["simplify --rule forward-cell", "convert --opset 18"],
         ),
         (OPEN, "openvino-2026", ["simplify --rule declare-shapes"]),
+        (ATTENTION, "tract", ["optimize --target scan-only"]),
     ],
 )
 def test_commands_that_clear(model: str, target: str, commands: list[str]) -> None:

@@ -218,6 +218,24 @@ def test_infinities_that_overflow_leaves_are_not_told_from_nan(of_finite: bool, 
     assert verify(one, other, executors=[Pretend(answer)], exact=False).verdict == said
 
 
+@pytest.mark.parametrize(("largest", "said"), [(1e30, "verified"), (1e3, "mismatch")])
+def test_infinities_are_not_told_apart_where_numbers_grow_so_large(
+    largest: float, said: str
+) -> None:
+    """A recurrence may grow without bound on inputs that are small."""
+
+    def answer(side: str, feeds: Feeds) -> Any:
+        x = np.asarray(feeds["x"]).copy()
+        if not np.isfinite(x).all() or (x * 64 == np.round(x * 64)).all():
+            return x
+        x[:2] = [largest, np.inf if side == "before" else -2e38][: x.size]
+        return x
+
+    one, other = (model("(float[4] x) => (float[4] y) { y = Tanh (x) }") for _ in range(2))
+    one.doc_string, other.doc_string = "before", "after"
+    assert verify(one, other, executors=[Pretend(answer)], exact=False).verdict == said
+
+
 @pytest.mark.parametrize(
     ("shape", "made", "node"),
     [

@@ -15,7 +15,7 @@ def documented() -> set[tuple[str, int, int]]:
     """Operator, first and last opset of every row."""
     found = set()
     text = PAGE.read_text().split("## Operators")[1].split("## Left")[0]
-    for names, versions in re.findall(r"^\| ([A-Z][\w, ]+) \| (all|[\d-]+) \|", text, re.M):
+    for names, versions in re.findall(r"^\| ([A-Zc][\w.:, ]+) \| (all|[\d-]+) \|", text, re.M):
         since, until = (1, LATEST) if versions == "all" else spelled(versions)
         found |= {(name, since, until) for name in names.split(", ")}
     return found

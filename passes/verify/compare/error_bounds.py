@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from passes.verify.compare.compare import compare
@@ -87,7 +88,7 @@ class ErrorBounds:
         cannot. Raises OutOfTime and NotMeasured.
         """
         overflowed = 0
-        if _overflows(case):
+        if _overflows(case, expected):
             outputs, overflowed = _with_overflows(expected.outputs, actual.outputs)
             actual = replace(actual, outputs=outputs)
             if compare(expected, actual, near).agree:
@@ -148,25 +149,39 @@ class _Runs:
         return ran.outcome
 
 
-def _overflows(case: Case) -> bool:
+def _overflows(case: Case, expected: Outcome) -> bool:
     """Whether what is not finite may come of numbers that are too large: in sums that are regrouped
-    their infinities meet otherwise. Elsewhere numbers are small, or not finite from the start."""
-    floats = [array for array in _arrays(list(case.feeds.values())) if is_float(array.dtype)]
-    return case.kind == "special" and all(np.isfinite(array).all() for array in floats)
+    their infinities meet otherwise. Numbers that are drawn small are not, unless they grow so large
+    that the product of two of them is infinite; or inputs are not finite from the start."""
+    if not all(np.isfinite(array).all() for array in _floats(case.feeds)):
+        return False
+    return case.kind == "special" or any(
+        bool((_is_large(array) & np.isfinite(array)).any()) for array in _floats(expected.outputs)
+    )
+
+
+def _is_large(array: Array) -> Array:
+    """bool array: what is not finite, or may be in another sum: the product of two such is."""
+    return np.asarray(~(np.abs(array) <= np.sqrt(ml_dtypes.finfo(array.dtype).max)))
+
+
+def _floats(values: Mapping[str, Value]) -> list[Array]:
+    return [array for array in _arrays(list(values.values())) if is_float(array.dtype)]
 
 
 def _with_overflows(
     expected: Mapping[str, Value], actual: Mapping[str, Value]
 ) -> tuple[dict[str, Value], int]:
-    """What was expected in place of elements that are not finite on either side, but differ, and
-    how many those are: they prove nothing."""
+    """What was expected in place of elements that are not finite, or too large to tell, on either
+    side, but differ, and how many those are: they prove nothing."""
     result, count = dict(actual), 0
     for name, value in actual.items():
         own = expected.get(name)
         if not isinstance(own, np.ndarray) or not isinstance(value, np.ndarray):
             continue
         if own.shape == value.shape and own.dtype == value.dtype and is_float(own.dtype):
-            other = ~np.isfinite(own) & ~np.isfinite(value) & ~(np.isnan(own) & np.isnan(value))
+            other = _is_large(own) & _is_large(value) & ~(np.isnan(own) & np.isnan(value))
+            other &= ~np.isfinite(own) | ~np.isfinite(value)
             other &= own != value
             result[name] = np.where(other, own, value)
             count += int(np.count_nonzero(other))

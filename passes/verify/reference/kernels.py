@@ -91,7 +91,7 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
     version = evaluator.versions.get(domain)
     if version is None:
         raise ModelFailed(f"{described(node)}: the model imports no opset of {domain!r}")
-    own = _override(op, version) if domain == "" else None
+    own = _override(op_of(node), version)
     if own is not None:
         return _calling(own, Call(_with_values_inside(node, evaluator), version), evaluator)
     kernel_class = _kernel_class(domain, op, version)
@@ -105,7 +105,7 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
 
 
 def _override(op: str, version: int) -> Function | None:
-    """Our kernel of a standard operator; the modules that have them are loaded when one is asked
+    """Our kernel of an operator; the modules that have them are loaded when one is asked
     for, which takes 0.1 s."""
     from passes.verify.reference import ops  # noqa: F401 (the kernels register themselves)
 

@@ -33,7 +33,7 @@ class ByFunctionBody(Exception):
 
 
 class Call:
-    """A node of the standard domain at an opset: attributes with the defaults of that opset."""
+    """A node at an opset: attributes with the defaults of that opset, in the standard domain."""
 
     def __init__(self, node: NodeProto, version: int) -> None:
         self.node = node
@@ -78,7 +78,7 @@ def implements(
 
 
 def override(op_type: str, version: int) -> Function | None:
-    """Our kernel of a standard operator at an opset; None where onnx's own is right."""
+    """Our kernel of an operator at an opset; None where onnx's own is right."""
     for since, until, function in _KERNELS.get(op_type, ()):
         if since <= version <= until:
             return function
@@ -92,6 +92,8 @@ def overridden() -> dict[str, list[tuple[int, int, Function]]]:
 
 @functools.lru_cache(maxsize=1024)
 def _defaults(op_type: str, version: int) -> tuple[tuple[str, Any], ...]:
+    if "::" in op_type:
+        return ()
     schema = defs.get_schema(op_type, version, "")
     return tuple(
         (name, _plain(attribute.default_value))

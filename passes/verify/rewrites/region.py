@@ -23,6 +23,7 @@ from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
 from passes.ir.calls import called_functions
 from passes.ir.constants import Constants
+from passes.ir.imports import import_contrib
 from passes.ir.names import Names
 from passes.ir.operators import plain_domain
 from passes.ir.scope import Place, Scope
@@ -234,5 +235,6 @@ def _model(
         list_initializers(graph)
     made = ModelProto(ir_version=model.ir_version, opset_import=_imports(model, top))
     made.graph.CopyFrom(graph)
+    import_contrib(made)
     made.functions.extend(called_functions(model, [made.graph]))
     return made

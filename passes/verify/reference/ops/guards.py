@@ -109,20 +109,22 @@ def attention(call: Call, q: Array, k: Array, v: Array, *others: Array | None) -
 
 @implements("MatMul")
 def matmul(call: Call, a: Array, b: Array) -> Any:
-    """MatMul-1 and later: ValueError for operands without dimensions.
-
-    Products are rounded alike wherever the operands stand in memory, and none is left out: BLAS
-    may skip what is multiplied by 0, also a NaN or an infinity.
-    """
+    """MatMul-1 and later: ValueError for operands without dimensions."""
     if not a.ndim or not b.ndim:
         raise ValueError(f"operands are {a.ndim}-d and {b.ndim}-d")
-    if a.dtype.kind == b.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
+    return product(a, b) if a.dtype == b.dtype else call.onnx(a, b)
+
+
+def product(a: Array, b: Array) -> Array:
+    """Products of matrices, rounded alike wherever the operands stand in memory, and none is left
+    out: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
+    if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
         with np.errstate(all="ignore"):
-            product = np.einsum("...ij,...jk->...ik", rows, columns)
+            found = np.einsum("...ij,...jk->...ik", rows, columns)
         lost = [axis for axis, one in ((-2, a), (-1, b)) if one.ndim == 1]
-        return (np.squeeze(product, tuple(lost)),)
-    return call.onnx(np.ascontiguousarray(a), np.ascontiguousarray(b))
+        return np.asarray(np.squeeze(found, tuple(lost)))
+    return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
 
 
 def _is_finite(array: Array) -> bool:

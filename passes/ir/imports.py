@@ -1,0 +1,22 @@
+"""The import of onnxruntime's own domain."""
+
+from __future__ import annotations
+
+from onnx import ModelProto
+
+from passes.ir import scope as scoping
+
+#: A domain of which there is one version, known to onnxruntime without an import.
+CONTRIB = "com.microsoft"
+_ONLY_VERSION = 1
+
+
+def import_contrib(model: ModelProto) -> bool:
+    """Add the import that operators of the main graph, or of its bodies, lack; whether they do."""
+    if any(entry.domain == CONTRIB for entry in model.opset_import):
+        return False
+    graphs = scoping.graphs_below(model.graph)
+    if not any(node.domain == CONTRIB for graph in graphs for node in graph.node):
+        return False
+    model.opset_import.add(domain=CONTRIB, version=_ONLY_VERSION)
+    return True

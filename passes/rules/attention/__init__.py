@@ -1,0 +1,1 @@
+"""Operators of linear attention: written out as loops, and written for onnxruntime's kernel."""
