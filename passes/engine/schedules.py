@@ -202,6 +202,8 @@ _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 _APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
 _FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
+#: What becomes something else than a Scan does so on its own.
+_FUSE = _alone("fuse-scans")
 _BATCH = Phase("all at once", ("batch-outputs", "batch-inputs"))
 _HOIST = _alone("hoist-invariants")
 _CONSTANTS = _alone("hoist-constants")
@@ -228,7 +230,7 @@ _ALL = (
     Schedule(
         "optimize",
         (
-            *(_FIRST, _CLEAN, _RAISE, _APART, _FORMS, _BATCH, _HOIST, _CONSTANTS),
+            *(_FIRST, _CLEAN, _RAISE, _APART, _FORMS, _FUSE, _BATCH, _HOIST, _CONSTANTS),
             _alone("sink-weights"),
         ),
         flags=("dispatch_on_size", "quicker", "near"),
@@ -236,7 +238,7 @@ _ALL = (
     ),
     Schedule(
         "optimize-scan-only",
-        (_FIRST, _CLEAN, _RAISE, _APART, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
+        (_FIRST, _CLEAN, _RAISE, _APART, _FUSE, _BATCH, _HOIST, _CONSTANTS, _DECLARE),
         aims=("raise-loop",),
     ),
     # what moves out of a Loop is guarded by its trip count, which is computed before it anyway
@@ -262,7 +264,7 @@ _ALL = (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
             *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
-            *("run-in-blocks", "select-branches"),
+            *("run-in-blocks", "select-branches", "fuse-scans"),
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),
@@ -286,6 +288,11 @@ _ORDER = (
     ("raise-loop", "recognize-cell"),
     ("recognize-cell", "batch-inputs"),
     ("run-in-blocks", "batch-inputs"),
+    ("raise-loop", "fuse-scans"),
+    ("flatten-scan", "fuse-scans"),
+    ("recognize-cell", "fuse-scans"),
+    ("run-in-blocks", "fuse-scans"),
+    ("fuse-scans", "batch-inputs"),
     ("recognize-cell", "regroup-sum"),
     ("regroup-sum", "batch-inputs"),
     ("regroup-sum", "hoist-invariants"),

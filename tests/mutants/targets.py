@@ -32,6 +32,7 @@ RULES = {
     "batch-outputs": "batch-outputs",
     "dissolve-map": "dissolve-map",
     "flatten-scan": "flatten-scan",
+    "fuse-scans": "fuse-scans",
     "collect-sequence": "collect-sequence",
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
