@@ -199,7 +199,7 @@ _FOLD = _alone("fold-constants")
 _CLEAN = Phase("clean", (*_FOLD.rules, *_SIMPLIFY.rules))
 _RAISE = Phase("count and raise", ("count-loop", "raise-loop"))
 #: A loop around a cell goes first: the cell then does the work of all rows.
-_APART = Phase("take apart", ("dissolve-map", "flatten-scan"))
+_APART = Phase("take apart", ("scan-windows", "dissolve-map", "flatten-scan"))
 #: While the products of a cell still stand in the body.
 _FORMS = Phase("choose forms", ("recognize-cell", "run-in-blocks", "regroup-sum"))
 #: What becomes something else than a Scan does so on its own.
@@ -265,6 +265,7 @@ _ALL = (
             *("collect-sequence", "drop-sequences", "recognize-cell", "regroup-sum"),
             *("bound-loop", "carry-captures", "declare-shapes", "forward-cell"),
             *("run-in-blocks", "select-branches", "fuse-scans"),
+            "scan-windows",
         )
     ),
     Schedule("unroll-partial", (_FIRST, _alone("lower-scan"), _alone("unroll-partial"))),

@@ -33,6 +33,7 @@ RULES = {
     "dissolve-map": "dissolve-map",
     "flatten-scan": "flatten-scan",
     "fuse-scans": "fuse-scans",
+    "scan-windows": "scan-windows",
     "collect-sequence": "collect-sequence",
     "drop-sequences": "drop-sequences",
     "recognize-cell": "recognize-cell",
