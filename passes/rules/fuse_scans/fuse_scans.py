@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from onnx import GraphProto, NodeProto
 
@@ -18,8 +20,8 @@ from passes.rules.fuse_scans.siblings import Siblings
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
+    """Whether a node is a Scan of version 9 or later, or an If."""
+    return op_of(node) in ("Scan", "If") and opset >= 9
 
 
 @register("fuse-scans", considers=considers, optional=True)
@@ -46,7 +48,8 @@ def fuse_scans(site: Site) -> Edit:
 
     Each iteration takes a fixed time to start, which is saved. Two heads are such Scans, or two
     directions: each tensor keeps its own. Where results of the first are read in front of the last,
-    what reads them moves behind it. A Loop is raised to a Scan first.
+    what reads them moves behind it. Ifs of one condition that hold a Scan each become one If, so
+    that these come together. A Loop is raised to a Scan first.
 
     Refuses:
     - `trip-counts`: it is not proven that a Scan beside it runs as many iterations
@@ -54,42 +57,66 @@ def fuse_scans(site: Site) -> Edit:
     - `not-worth-it`: what an iteration computes takes much longer than its start
     """
     found = Siblings.of(site)
-    forms = _apart(site, [member.form for member in found.members])
-    nodes = site.scope.owner.node
+    owner = site.scope.owner
+    copies = _apart(site, [member.site.node for member in found.members])
     moved = [NodeProto() for _ in found.behind]
     for copy, position in zip(moved, found.behind, strict=True):
-        copy.CopyFrom(nodes[position])
-    scanned = [scanned for form in forms for scanned in form.scanned]
-    sizes = (declared_size(site, read.tensor, read.axis) for read in scanned)
-    fixed = all(isinstance(size, int) for size in sizes)
+        copy.CopyFrom(owner.node[position])
+    if op_of(site.node) == "If":
+        one, what = _one_if(copies), "Ifs"
+        positions = {position for member in found.members for position in member.context}
+        context = tuple(owner.node[position] for position in sorted(positions))
+    else:
+        forms = [LoopForm.from_node(copy, site.opset) for copy in copies]
+        one, what = _fused(forms).to_node(), "Scans"
+        context = _context(site, forms)
     return Edit(
-        (_fused(forms).to_node(), *moved),
-        note=f"{len(forms)} Scans in one",
+        (one, *moved),
+        note=f"{len(copies)} {what} in one",
         covered=tuple(sorted(found.positions - {site.place.index})),
-        context=() if fixed else context_of(site, (read.tensor for read in scanned)),
+        context=context,
     )
 
 
-def _apart(site: Site, forms: Sequence[LoopForm]) -> list[LoopForm]:
-    """The loops with copies of their bodies, no name or node of which is that of another, or of
-    a value around them."""
-    taken: set[str] = set()
-    names = Names()
+def _context(site: Site, forms: Sequence[LoopForm]) -> tuple[NodeProto, ...]:
+    """The nodes from which it follows that the trip counts are equal."""
+    scanned = [scanned for form in forms for scanned in form.scanned]
+    sizes = (declared_size(site, read.tensor, read.axis) for read in scanned)
+    if all(isinstance(size, int) for size in sizes):
+        return ()
+    return context_of(site, (read.tensor for read in scanned))
 
-    def own(name: str) -> str:
-        return site.fresh(name) if name in taken or site.is_visible(name) else name
 
-    found = []
-    for form in forms:
-        node = NodeProto()
-        node.CopyFrom(form.to_node())
-        for _, body in scoping.subgraphs(node):
-            scoping.rename_all(body, own)
-            taken.update(scoping.all_names([body]))
+def _apart(site: Site, nodes: Sequence[NodeProto]) -> list[NodeProto]:
+    """Copies, in whose bodies no name or node is that of another, or of a value around them."""
+    taken: defaultdict[str, set[str]] = defaultdict(set)
+    names: defaultdict[str, Names] = defaultdict(Names)
+    copies = []
+    for node in nodes:
+        copy = NodeProto()
+        copy.CopyFrom(node)
+        copies.append(copy)
+        for part, body in scoping.subgraphs(copy):
+            scoping.rename_all(body, partial(_own, site, taken[part]))
+            taken[part].update(scoping.all_names([body]))
             for inner in body.node:
-                inner.name = inner.name and names.fresh(inner.name)
-        found.append(LoopForm.from_node(node, site.opset))
-    return found
+                inner.name = inner.name and names[part].fresh(inner.name)
+    return copies
+
+
+def _own(site: Site, taken: Collection[str], name: str) -> str:
+    return site.fresh(name) if name in taken or site.is_visible(name) else name
+
+
+def _one_if(nodes: Sequence[NodeProto]) -> NodeProto:
+    """One If with the branches of all of these."""
+    first, *others = nodes
+    for other in others:
+        first.output.extend(other.output)
+    for part, branch in scoping.subgraphs(first):
+        same = [dict(scoping.subgraphs(other))[part] for other in others]
+        branch.CopyFrom(_one_body([branch, *same]))
+    return first
 
 
 def _fused(forms: Sequence[LoopForm]) -> LoopForm:

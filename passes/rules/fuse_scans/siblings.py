@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from onnx import NodeProto
 
-from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
-from passes.analysis.safety.randomness import first_random
+from passes.analysis.safety.randomness import first_random, is_pure
 from passes.engine.selection import is_meant
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import called_key, op_of
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
 from passes.rule import NothingToDo, Refused, Site, Slot
@@ -25,15 +24,22 @@ from passes.writing.draft import runs_in_blocks
 #: How many elements one iteration may read and write: with more, its start takes no time worth
 #: saving (measured: 1.2x at 256 elements, 1.08x at 8192, 1.03x at 32768).
 _MOST_ELEMENTS = 1 << 14
+#: How many nodes the way to a condition is followed back.
+_DEEPEST = 6
 
 
 @dataclass(frozen=True)
 class Member:
-    """A Scan, by its place, with the lengths of what it scans, which are equal where it runs."""
+    """A Scan, by its place, or an If that holds one.
+
+    Members are alike if one of their `keys` is the same: the lengths of what a Scan scans, which
+    are equal where it runs; of an If, what computes its condition.
+    """
 
     site: Site
-    form: LoopForm
-    lengths: tuple[Affine, ...]
+    keys: tuple[Hashable, ...]
+    form: LoopForm | None = None
+    context: tuple[int, ...] = ()
 
     @property
     def position(self) -> int:
@@ -43,6 +49,8 @@ class Member:
     def elements(self) -> int:
         """How many elements an iteration reads and writes, roughly."""
         form = self.form
+        if form is None:
+            return 0
         names = [carried.body_input for carried in form.carried]
         names += [scanned.body_input for scanned in form.scanned]
         names += [collected.body_output for collected in form.collected]
@@ -55,7 +63,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Siblings:
-    """Scans that become one, in the place of the last of them.
+    """Scans, or Ifs, that become one, in the place of the last of them.
 
     `behind` are the positions of the nodes before that one which read what the others return.
     """
@@ -92,7 +100,7 @@ _PLANS: Slot[Mapping[int, Siblings | Refused]] = Slot()
 class _Planning:
     """Finds the siblings in the graph of a site, in time linear in its nodes.
 
-    The `level` of a node is the most Scans on a way to it. Scans of one level do not depend on
+    The `level` of a node is the most members on a way to it. Members of one level do not depend on
     each other, and what reads their results feeds none of them.
     """
 
@@ -111,7 +119,11 @@ class _Planning:
             for group in _packed(bucket):
                 last = group[-1]
                 answer = self._together(group)
-                if answer is None and first[levels[last.position]] < last.position:
+                if (
+                    answer is None
+                    and last.form is not None
+                    and first[levels[last.position]] < last.position
+                ):
                     answer = _refused_alone(last, bucket)
                 if isinstance(answer, Siblings):
                     if not taken.isdisjoint(answer.positions):
@@ -136,20 +148,45 @@ class _Planning:
         )
 
     def _members(self) -> Iterator[Member]:
-        """The Scans that may become one with others."""
+        """The Scans that may become one with others, and Ifs whose Scans may."""
         for position, node in enumerate(self.nodes):
-            if op_of(node) != "Scan" or runs_in_blocks(node) or not is_meant(node):
+            if op_of(node) not in ("Scan", "If") or runs_in_blocks(node) or not is_meant(node):
                 continue
-            if _holds_scan(node) or first_random(self.site.model, [node]) is not None:
+            if first_random(self.site.model, [node]) is not None:
                 continue
             site = replace(self.site, place=Place(node, position, self.site.scope))
-            try:
-                form = LoopForm.from_node(node, site.opset)
-            except (BadModel, ChosenByCaller):  # the site of that node says so
-                continue
-            integers = Integers(site)
-            sizes = (integers.size(scanned.tensor, scanned.axis) for scanned in form.scanned)
-            yield Member(site, form, tuple(size for size in sizes if size is not None))
+            if op_of(node) == "If":
+                if _loops_and_ifs(node) == ["Scan"]:
+                    context: set[int] = set()
+                    yield Member(
+                        site,
+                        (self._computed(node.input[0], context, _DEEPEST),),
+                        context=tuple(sorted(context)),
+                    )
+            elif not _holds_scan(node):
+                try:
+                    form = LoopForm.from_node(node, site.opset)
+                except (BadModel, ChosenByCaller):  # the site of that node says so
+                    continue
+                integers = Integers(site)
+                sizes = (integers.size(scanned.tensor, scanned.axis) for scanned in form.scanned)
+                yield Member(site, tuple(size for size in sizes if size is not None), form)
+
+    def _computed(self, name: str, context: set[int], depth: int) -> Hashable:
+        """How a value is computed: values of which this is equal are equal.
+
+        The positions of the nodes that compute it are added to `context`.
+        """
+        value = self.site.constant(name) if name else None
+        if value is not None and value.dtype != object:
+            return (value.dtype.str, value.shape, value.tobytes())
+        node = self.site.graph.producers.get(name)
+        if node is None or not depth or scoping.holds_graphs(node) or not is_pure(node):
+            return name
+        context.add(self.site.graph.positions[name])
+        attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+        inputs = tuple(self._computed(one, context, depth - 1) for one in node.input)
+        return (called_key(node), list(node.output).index(name), *attributes, inputs)
 
     def _levels(self) -> dict[int, int]:
         """The levels of the members."""
@@ -167,9 +204,9 @@ class _Planning:
     def _buckets(self, levels: Mapping[int, int]) -> list[list[Member]]:
         """The members of each level, by their trip counts."""
         buckets: list[list[Member]] = []
-        known: dict[tuple[int, Affine], list[Member]] = {}
+        known: dict[tuple[int, Hashable], list[Member]] = {}
         for position, member in self.members.items():
-            keys = [(levels[position], length) for length in member.lengths]
+            keys = [(levels[position], key) for key in member.keys]
             bucket = next((known[key] for key in keys if key in known), None)
             if bucket is None:
                 buckets.append(bucket := [])
@@ -230,9 +267,15 @@ def _packed(bucket: Sequence[Member]) -> Iterator[list[Member]]:
 
 def _holds_scan(node: NodeProto) -> bool:
     """Whether there are Scans in the bodies of a node."""
-    return any(
-        op_of(inner) == "Scan"
+    return "Scan" in _loops_and_ifs(node)
+
+
+def _loops_and_ifs(node: NodeProto) -> list[str]:
+    """The operators with bodies in the bodies of a node."""
+    return [
+        op_of(inner)
         for _, body in scoping.subgraphs(node)
         for graph in scoping.graphs_below(body)
         for inner in graph.node
-    )
+        if scoping.holds_graphs(inner)
+    ]

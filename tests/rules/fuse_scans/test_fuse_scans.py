@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from onnx import ModelProto
 from random_scans import random_scan
@@ -79,3 +81,12 @@ def test_one_after_the_other() -> None:
     result = passes.simplify(as_model(text), rules=[PIPELINE])
     assert scans(result.model) == ["main", "main"]
     assert not result.report.refusals
+
+
+@pytest.mark.parametrize(("inputs", "count"), [("", 1), (", int64 none", 2)])
+def test_conditions_that_a_caller_may_change(inputs: str, count: int) -> None:
+    """Ifs whose conditions are equal by default become one only if no caller overrides that."""
+    golden = Path(__file__).parents[3] / "golden_models" / PIPELINE / "branches.before.onnxtxt"
+    text = golden.read_text().replace("float[T,2] x)", f"float[T,2] x{inputs})")
+    made = passes.simplify(as_model(text), rules=[PIPELINE]).model
+    assert [node.op_type for node in made.graph.node].count("If") == count
