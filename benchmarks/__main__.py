@@ -22,6 +22,7 @@ NAMES = (
     "scan8",
     "vectorize",
     "raised",
+    "fused",
     "unroll",
     "optimize",
     "recurrences",
