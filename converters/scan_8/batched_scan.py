@@ -9,6 +9,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
@@ -158,8 +159,7 @@ def ready_body(site: Site, form: LoopForm, types: Sequence[RowType]) -> GraphPro
     onnxruntime gives uninitialised memory for a body output that is directly a body input, an
     initializer or an outer value, and for one value listed twice.
     """
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    body = copied(form.body)
     del body.input[len(body.input) - len(form.constant_inputs) :]
     for value in body.input:
         _complete(value, site.body_type_of("body", value.name))

@@ -9,7 +9,7 @@ from onnx import GraphProto, NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 
 
 class Writing(Protocol):

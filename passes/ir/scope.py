@@ -26,7 +26,7 @@ from passes.ir.places import scopes as scopes
 from passes.ir.places import subgraphs as subgraphs
 from passes.ir.places import walk as walk
 from passes.ir.places import walk_model as walk_model
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 
 
 def input_names(owner: Owner) -> list[str]:
@@ -173,8 +173,7 @@ def renamed_annotation(
     annotation: TensorAnnotation, mapping: Mapping[str, str]
 ) -> TensorAnnotation:
     """A copy of a quantization annotation with new names."""
-    copy = TensorAnnotation()
-    copy.CopyFrom(annotation)
+    copy = copied(annotation)
     _rename_annotation(copy, mapping)
     return copy
 

@@ -21,7 +21,7 @@ from passes.ir import scope as scoping
 from passes.ir.conditions import conjuncts, is_true
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
 from passes.loops import reading
 from passes.loops.parts import Carried, Collected, Condition, Kind, Scanned
@@ -76,11 +76,9 @@ class LoopForm:
 
         Name, documentation, metadata and unknown attributes come from the source.
         """
-        node = NodeProto()
-        if self.source is not None:
-            node.CopyFrom(self.source)
-            if self._describes(self.source):
-                return node
+        node = NodeProto() if self.source is None else copied(self.source)
+        if self.source is not None and self._describes(self.source):
+            return node
         node.op_type = self.operator
         replace_all(node.input, self.inputs)
         replace_all(node.output, self.outputs)

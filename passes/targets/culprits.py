@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.model import Model
+from passes.ir.protos import copied
 from passes.ir.scope import Place
 from passes.targets.findings import Checked
 
@@ -62,8 +63,7 @@ def save(model: Model, checked: Checked, folder: Path) -> list[Path]:
 
 def _alone(model: Model, place: Place) -> ModelProto | None:
     """A model of a node, which onnx's checker takes; None where there is none."""
-    node = NodeProto()
-    node.CopyFrom(place.node)
+    node = copied(place.node)
     graph = GraphProto(name="culprit", node=[node])
     constants = Constants(model, place.scope)
     for name in scoping.free_names(node):

@@ -19,7 +19,7 @@ from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.names import Names
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.types.type_tables import Table, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
@@ -85,8 +85,7 @@ def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
     known = {name: value.value for name, value in captured.items() if value.value is not None}
     if not known:
         return alone
-    found = ModelProto()
-    found.CopyFrom(alone)
+    found = copied(alone)
     replace_all(
         found.graph.input, [value for value in found.graph.input if value.name not in known]
     )

@@ -23,6 +23,7 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 from passes.analysis.integers.folding import Array
 from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
@@ -182,7 +183,7 @@ def _goes_on(loop: NodeProto) -> bool:
 
 def _scans_something(node: NodeProto, known: Known) -> bool:
     """Whether scanned inputs have elements, and one length: onnxruntime fails on empty ones."""
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if has_references(node):
         return False  # the caller of a function chooses what is scanned
     declared = {attribute.name: attribute for attribute in node.attribute}
     count = declared["num_scan_inputs"].i

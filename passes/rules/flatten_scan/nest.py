@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.loops.form import Carried, Collected, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
 from passes.rules.flatten_scan.grid_axes import Grid
@@ -48,7 +49,7 @@ class Nest:
 
 def _only_scan(site: Site, body: GraphProto) -> NodeProto:
     """The only Scan of a body that otherwise holds at most constants and Identities."""
-    scans = [node for node in body.node if is_scan(node)]
+    scans = [node for node in body.node if op_of(node) == "Scan"]
     if not scans:
         raise NothingToDo
     others = [node for node in body.node if not (is_constant(node) or _is_identity(node))]
@@ -64,8 +65,7 @@ def _only_scan(site: Site, body: GraphProto) -> NodeProto:
 
 def _uncovered(site: Site, body: GraphProto) -> NodeProto:
     """A copy of the only Scan of a body, whose own body shadows no outer value."""
-    node = NodeProto()
-    node.CopyFrom(_only_scan(site, body))
+    node = copied(_only_scan(site, body))
     around = scoping.defined(body)
 
     def own(name: str) -> str:
@@ -74,11 +74,6 @@ def _uncovered(site: Site, body: GraphProto) -> NodeProto:
     for _, inner in scoping.subgraphs(node):
         scoping.rename_all(inner, own)
     return node
-
-
-def is_scan(node: NodeProto) -> bool:
-    """Whether a node is a Scan."""
-    return op_of(node) == "Scan"
 
 
 def _is_identity(node: NodeProto) -> bool:

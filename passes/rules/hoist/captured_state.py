@@ -12,7 +12,7 @@ from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import live
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
 from passes.rule import Site
@@ -48,8 +48,7 @@ def captured_state(site: Site) -> Captured:
     One carried value stays where the loop would be left without outputs, or where the opset
     requires one. A Scan-8 is left alone: its rows are not outer values.
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     form = LoopForm.from_node(node, site.opset)
     same = _unchanged(site, form)
     if form.kind is Kind.SCAN_8 or not same:

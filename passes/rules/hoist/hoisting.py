@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfo
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, named, replace_all
 from passes.rule import Site
 from passes.rules.hoist.hoisted_names import HoistedNames
 from passes.rules.hoist.invariants import Candidate
@@ -129,10 +129,8 @@ class Hoisting:
         graph = level.graph
         for tensor in graph.initializer:
             if tensor.name in producers:
-                copy = TensorProto()
-                copy.CopyFrom(tensor)
-                copy.name = self.names.inside[producers[tensor.name], tensor.name]
-                self.initializers.append(copy)
+                name = self.names.inside[producers[tensor.name], tensor.name]
+                self.initializers.append(named(tensor, name))
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
             if name in producers:
@@ -182,8 +180,7 @@ def _of(mapping: _Mapping, names: Sequence[str]) -> dict[str, str]:
 
 
 def _renamed(node: NodeProto, inside: _Mapping) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     scoping.rename_free(copy, _of(inside, scoping.free_names(node)))
     for position, name in enumerate(node.output):
         copy.output[position] = inside.get(name, name)
@@ -193,8 +190,7 @@ def _renamed(node: NodeProto, inside: _Mapping) -> NodeProto:
 def _annotation(
     annotation: TensorAnnotation, mapping: Mapping[str, str], moves: bool
 ) -> TensorAnnotation:
-    copy = TensorAnnotation()
-    copy.CopyFrom(annotation)
+    copy = copied(annotation)
     if moves:
         copy.tensor_name = mapping[annotation.tensor_name]
     for entry in copy.quant_parameter_tensor_names:

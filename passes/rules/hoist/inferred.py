@@ -6,6 +6,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Scope
 from passes.rule import Site
 from passes.rules.hoist.lifting import constants_of
@@ -75,8 +76,7 @@ def _is_whole(constant: TensorProto | NodeProto) -> bool:
 
 def _declared(inferred: TypeProto) -> TypeProto:
     """A type without the names that inference made up."""
-    copy = TypeProto()
-    copy.CopyFrom(inferred)
+    copy = copied(inferred)
     for dim in copy.tensor_type.shape.dim:
         if dim.dim_param.startswith(INFERRED):
             dim.ClearField("dim_param")

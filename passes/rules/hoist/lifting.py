@@ -11,7 +11,7 @@ from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.onnxruntime.own_strings import may_collect_strings
 from passes.rules.hoist.packing import counts, read_too_far
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9
+from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
@@ -21,12 +22,7 @@ from passes.writing.author import Author
 from passes.writing.purposes import GUARD_SIZES
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
-
-
-@register("lower-scan", considers=considers)
+@register("lower-scan", considers=is_scan_9)
 def lower_scan(site: Site) -> Edit:
     """Turn a Scan into a Loop over the iteration number.
 
@@ -123,8 +119,7 @@ class _Lowering:
     def _renamed_body(self) -> GraphProto:
         """The body, with names that are free outside: scanned inputs become outputs of nodes, which
         must not shadow an outer value, and outer tensors are now captured."""
-        body = GraphProto()
-        body.CopyFrom(self.form.body)
+        body = copied(self.form.body)
         fresh = self.site.names.fresh
         outer = {scanned.tensor for scanned in self.form.scanned}
         hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}

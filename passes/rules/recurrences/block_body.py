@@ -16,7 +16,7 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes, live
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.recurrences import element_steps, matrix_steps
 from passes.rules.recurrences.decays import Decay
@@ -54,8 +54,7 @@ class BlockBody:
         """A Scan over iterations as they were, in names of its own, marked."""
         body, names = self.body, self.body.site.names
         nodes = [body.nodes[position] for position in sorted(self._needed(collected))]
-        graph = GraphProto()
-        graph.CopyFrom(body.rows.graph)
+        graph = copied(body.rows.graph)
         replace_all(graph.node, nodes)
         del graph.output[:]
         own = {}

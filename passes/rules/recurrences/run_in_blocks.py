@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
-
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
@@ -19,12 +17,7 @@ from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
-
-
-@register("run-in-blocks", considers=considers, optional=True)
+@register("run-in-blocks", considers=is_scan_9, optional=True)
 def run_in_blocks(site: Site) -> Edit:
     """Run a Scan whose states are linear in themselves over blocks of iterations.
 

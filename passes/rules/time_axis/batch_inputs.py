@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
 from passes.rules.time_axis.connected_compute import too_large, with_sources, with_work
@@ -61,7 +61,7 @@ class BatchableInputs:
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later in whose body there is work to move."""
-    if op_of(node) != "Scan" or opset < 9:
+    if not is_scan_9(node, opset):
         return False
     return any(_reads_scanned_alone(node, body) for _, body in scoping.subgraphs(node))
 

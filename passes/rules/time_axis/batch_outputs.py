@@ -9,7 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
+from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
@@ -153,11 +153,9 @@ def _has_types(body: TimeBody, node: NodeProto) -> bool:
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, with work that only feeds
     collected outputs."""
-    if op_of(node) not in ("Loop", "Scan"):
-        return False
-    if op_of(node) == "Scan" and opset < 9:
-        return False
-    return any(_feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node))
+    return is_loop_9(node, opset) and any(
+        _feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node)
+    )
 
 
 def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:

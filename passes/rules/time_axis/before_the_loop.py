@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from onnx import GraphProto, ValueInfoProto, helper
+from onnx import ValueInfoProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.loops.form import Collected, LoopForm, Scanned
 from passes.rule import Edit
 from passes.rules.time_axis.dropping import check_dropped
@@ -147,8 +148,7 @@ class _Hoisting:
             if name in self.computed:
                 own[name] = self.author.names.fresh(f"{name}/own")
                 self.stay.append(helper.make_node("Identity", [name], [own[name]]))
-        body = GraphProto()
-        body.CopyFrom(form.body)
+        body = copied(form.body)
         for value in body.output:
             value.name = own.get(value.name, value.name)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
+from passes.ir.protos import copied, named
 from passes.loops.form import Scanned
 from passes.rule import Claim, Edit, Refused
 from passes.rules.time_axis.rank_pairs import without_pairs
@@ -80,7 +81,7 @@ class Outside:
             scoping.rename_free(node, mapping)
             for position, name in enumerate(node.output):
                 node.output[position] = mapping.get(name, name)
-        self.author.adopt(nodes, [_named(tensor, mapping) for tensor in tensors])
+        self.author.adopt(nodes, [named(one, mapping.get(one.name, one.name)) for one in tensors])
         self.annotations = [
             scoping.renamed_annotation(annotation, mapping) for annotation in self.annotations
         ]
@@ -149,8 +150,7 @@ def remaining_body(
     graph: GraphProto, stay: Sequence[NodeProto], captured: Mapping[str, str]
 ) -> GraphProto:
     """A body with only the nodes that stay, which read outer names for what is now captured."""
-    body = GraphProto()
-    body.CopyFrom(graph)
+    body = copied(graph)
     keep_nodes(body, stay)
     for node in body.node:
         scoping.rename_free(node, captured)
@@ -179,12 +179,3 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         context=outside.length.context,
         extras=author.extras(nodes),
     )
-
-
-def _named(tensor: TensorProto, mapping: Mapping[str, str]) -> TensorProto:
-    if tensor.name not in mapping:
-        return tensor
-    copy = TensorProto()
-    copy.CopyFrom(tensor)
-    copy.name = mapping[tensor.name]
-    return copy

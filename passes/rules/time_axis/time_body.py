@@ -16,6 +16,7 @@ from passes.ir.graph_index import OUTPUT, GraphIndex
 from passes.ir.live import live
 from passes.ir.names import Names
 from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
+from passes.ir.protos import copied
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
@@ -64,8 +65,7 @@ class TimeBody:
                 "--opset converts the model first",
                 [site.path],
             )
-        node = NodeProto()
-        node.CopyFrom(site.node)
+        node = copied(site.node)
         form = LoopForm.from_node(node, site.opset)
         _declare_types(site, form)
         scoping.drop_constant_inputs(form.body)

@@ -9,7 +9,7 @@ from onnx import NodeProto
 from passes.analysis.safety.may_fail import may_run_on_nothing, may_run_unreached
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
-from passes.ir.attributes import attribute
+from passes.ir.attributes import attribute, has_references
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
 from passes.rules.time_axis.time_body import TimeBody
@@ -21,7 +21,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
     pending = [node]
     while pending:
         current = pending.pop()
-        refers = any(attribute.ref_attr_name for attribute in current.attribute)
+        refers = has_references(current)
         if refers or called_key(current) in body.functions:
             return False
         pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)

@@ -21,10 +21,12 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.calls import called_functions
 from passes.ir.constants import Constants
 from passes.ir.names import Names
 from passes.ir.operators import plain_domain
+from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
@@ -112,8 +114,7 @@ def _renamed(node: NodeProto, nodes: Sequence[NodeProto], taken: set[str]) -> No
     inner = [graph for body in bodies for graph in scoping.graphs_below(body)]
     if all(taken.isdisjoint(scoping.defined(graph)) for graph in inner):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     names = Names({*taken, *scoping.all_names([helper.make_graph(nodes, "", [], [])])})
     for _, graph in scoping.subgraphs(copy):
         scoping.rename_all(graph, names.fresh)
@@ -136,7 +137,7 @@ def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str,
 
 
 def _refers_to_attributes(node: NodeProto) -> bool:
-    return any(attribute.ref_attr_name for attribute in node.attribute) or any(
+    return has_references(node) or any(
         _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
     )
 
