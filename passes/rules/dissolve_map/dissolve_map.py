@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.dissolve_map.dispatch_on_size import dispatch_on_size
 from passes.rules.dissolve_map.dissolving import Dissolving
 from passes.rules.dissolve_map.strip_mine import strip_mine
-from passes.rules.time_axis.time_body import TimeBody
 
 
 @register("dissolve-map", considers=is_scan_9, optional=True)

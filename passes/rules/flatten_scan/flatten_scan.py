@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from passes.bodies.lifting import constants_of
+from passes.bodies.time_length import Length, known_length
 from passes.engine.selection import is_meant
 from passes.ir import scope as scoping
 from passes.ir.names import Names
@@ -17,8 +19,6 @@ from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes
 from passes.rules.flatten_scan.nest import Nest
-from passes.rules.hoist.lifting import constants_of
-from passes.rules.time_axis.time_length import Length, known_length
 from passes.types.value_types import Dim, dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TypeProto
 
+from passes.bodies.lifting import is_constant
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.loops.form import Carried, Collected, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
 from passes.rules.flatten_scan.grid_axes import Grid
-from passes.rules.hoist.lifting import is_constant
 from passes.types.value_types import dims_of, elem_type_of
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.constant_nodes import constant_tensor
@@ -16,7 +17,6 @@ from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import copied, named
 from passes.rule import Claim, Edit, NothingToDo, Site, register
 from passes.rules.hoist.inferred import write_types
-from passes.rules.hoist.lifting import Lifting
 
 #: In a node without bodies, only the names that it reads change.
 _PROOF = "the constants are the same, byte by byte"

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.analysis.bodies.nested_graphs import NestedGraph
+from passes.bodies.iteration import retyped
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
 from passes.ir.protos import copied, named, replace_all
 from passes.rule import Site
 from passes.rules.hoist.hoisted_names import HoistedNames
 from passes.rules.hoist.invariants import Candidate
-from passes.rules.unroll.iteration import retyped
 from passes.types.value_types import is_known
 
 _Mapping = ChainMap[str, str]

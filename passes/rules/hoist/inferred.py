@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
+from passes.bodies.lifting import constants_of
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.scope import Scope
 from passes.rule import Site
-from passes.rules.hoist.lifting import constants_of
 from passes.types.value_types import INFERRED, dims_of
 
 #: onnx's inference needs the values of axes, sizes and indices in the body itself.

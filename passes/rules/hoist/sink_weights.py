@@ -9,8 +9,8 @@ from onnx import GraphProto, NodeProto, TensorProto
 from passes.ir import scope as scoping
 from passes.ir.protos import copied, named
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.onnxruntime.packing import counts, read_too_far
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.hoist.packing import counts, read_too_far
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:

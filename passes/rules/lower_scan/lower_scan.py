@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.time_length import known_length
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
@@ -15,7 +16,6 @@ from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
-from passes.rules.time_axis.time_length import known_length
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.dropping import check_dropped
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
@@ -11,8 +13,6 @@ from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.forms import Cell, CellFinder
 from passes.rules.recognize_cell.sizes import Sizes
 from passes.rules.recognize_cell.writing import CellWriter
-from passes.rules.time_axis.dropping import check_dropped
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 
 from onnx import TensorProto, helper
 
+from passes.bodies.moving import place_rows, time_first
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_length import Length
 from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
@@ -13,9 +16,6 @@ from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.sizes import Sizes
 from passes.rules.recognize_cell.weights import CellWeights
-from passes.rules.time_axis.moving import place_rows, time_first
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import Dims, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes, live
 from passes.ir.protos import copied, replace_all
@@ -24,7 +25,6 @@ from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.in_range import Prepared
 from passes.rules.recurrences.layout import Writer
 from passes.rules.recurrences.plan import Form, Stage
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 #: The types that onnxruntime multiplies, and those of elements.

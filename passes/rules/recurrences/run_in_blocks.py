@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_state, stages
-from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import elem_type_of
+from passes.types.value_types import FLOATS, elem_type_of
 
 
 @register("run-in-blocks", considers=is_scan_9, optional=True)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from onnx import GraphProto, NodeProto, TensorAnnotation
 
 from passes.analysis.bodies.context import context_of
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.rule import Edit, Site
-from passes.rules.unroll.shared_body import SharedBody
 from passes.writing.author import Author
 from passes.writing.draft import drafts_of, nodes_of
 from passes.writing.finals import finals_renamed

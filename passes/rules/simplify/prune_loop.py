@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
+from passes.bodies.captured_state import captured_state
 from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.hoist.captured_state import captured_state
 from passes.rules.simplify.merging import Merging
 from passes.rules.simplify.pruning import Pruning
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from onnx import ValueInfoProto, helper
 
+from passes.bodies.dropping import check_dropped
+from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
 from passes.loops.form import Collected, LoopForm, Scanned
 from passes.rule import Edit
-from passes.rules.time_axis.dropping import check_dropped
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows, remaining_body
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import row_bytes, same_bits
-from passes.rules.time_axis.time_length import Length, length_of
 from passes.writing.author import Author
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
+from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.loops.form import Collected, LoopForm
 from passes.rule import Edit
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows, remaining_body
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import row_bytes, same_bits
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

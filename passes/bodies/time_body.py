@@ -9,6 +9,7 @@ from functools import cached_property
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
+from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
@@ -20,7 +21,6 @@ from passes.ir.protos import copied
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
-from passes.rules.simplify.guarded_by_if import is_guarded_by_if, least_size
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
 from passes.writing.author import Author

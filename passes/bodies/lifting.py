@@ -13,7 +13,7 @@ from passes.ir.constant_nodes import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.protos import replace_all
 from passes.onnxruntime.own_strings import may_collect_strings
-from passes.rules.hoist.packing import counts, read_too_far
+from passes.onnxruntime.packing import counts, read_too_far
 
 #: Resize's inputs of which just one is given, and the opset from which the other may be left out.
 _SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13

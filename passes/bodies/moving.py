@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, helper
 
+from passes.bodies.rank_pairs import without_pairs
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
 from passes.ir.protos import copied, named
 from passes.loops.form import Scanned
 from passes.rule import Claim, Edit, Refused
-from passes.rules.time_axis.rank_pairs import without_pairs
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import dims_of
 from passes.vectorize import Vectorizer
 from passes.writing import spelling

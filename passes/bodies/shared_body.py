@@ -8,9 +8,9 @@ from functools import cached_property
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
+from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
 from passes.ir.protos import copied, named
-from passes.rules.hoist.lifting import Lifting
 from passes.writing.author import Author
 from passes.writing.draft import Pattern
 

@@ -10,9 +10,9 @@ from onnx import (
     ValueInfoProto,
 )
 
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.protos import named
-from passes.rules.unroll.shared_body import SharedBody
 from passes.writing.author import Author
 from passes.writing.draft import Draft
 

@@ -10,9 +10,9 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
+from passes.bodies.time_body import TimeBody
 from passes.loops.form import Scanned
 from passes.rule import Site
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
