@@ -49,17 +49,11 @@ class SharedBody:
         graph = copied(body)
         for node in graph.node:
             for _, inner in scoping.subgraphs(node):
-                _uncover(inner, author, visible)
+                scoping.uncover(inner, visible, author.names.fresh)
         pool = _Pool(author)
         lifting = Lifting(pool, author.opset)
         lifting.take(graph, nested=False)
         return cls(graph, tuple(pool.constants), tuple(pool.nodes), tuple(lifting.annotations))
-
-
-def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
-    names = {name for owner in scoping.graphs_below(graph) for name in scoping.defined(owner)}
-    if any(map(visible, names)):
-        scoping.rename_all(graph, lambda name: author.names.fresh(name) if visible(name) else name)
 
 
 @dataclass(frozen=True)

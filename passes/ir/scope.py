@@ -143,8 +143,9 @@ def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:
     _rename_annotations(graph, visible)
 
 
-def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
-    """Give every definition in a body, at any depth, a new name, in place.
+def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> dict[str, str]:
+    """Give every definition in a body, at any depth, a new name, in place; returns those of `graph`
+    itself, by the old ones.
 
     Inputs and outputs of `graph` included; captured names stay.
     """
@@ -162,6 +163,14 @@ def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
     for sparse in graph.sparse_initializer:
         sparse.values.name = mapping[sparse.values.name]
     _rename_annotations(graph, mapping)
+    return mapping
+
+
+def uncover(
+    graph: GraphProto, hides: Callable[[str], bool], fresh: Callable[[str], str]
+) -> dict[str, str]:
+    """Give the definitions in a body, at any depth, that would hide something a new name."""
+    return rename_all(graph, lambda name: fresh(name) if hides(name) else name)
 
 
 def _rename_annotations(graph: GraphProto, mapping: Mapping[str, str]) -> None:

@@ -8,8 +8,8 @@ later versions only widen the types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -85,6 +85,24 @@ class LoopForm:
         body = relisted(self.body, self.body_inputs, self.body_outputs)
         set_attributes(node, self.kind, body, self.scanned, self.collected)
         return node
+
+    def renamed(self, names: Mapping[str, str]) -> LoopForm:
+        """The same loop, the values of whose body have other names there already."""
+
+        def new(name: str) -> str:
+            return names.get(name, name)
+
+        return replace(
+            self,
+            carried=tuple(
+                replace(one, body_input=new(one.body_input), body_output=new(one.body_output))
+                for one in self.carried
+            ),
+            scanned=tuple(replace(one, body_input=new(one.body_input)) for one in self.scanned),
+            collected=tuple(
+                replace(one, body_output=new(one.body_output)) for one in self.collected
+            ),
+        )
 
     def _describes(self, node: NodeProto) -> bool:
         """Whether this form describes `node` as it is."""

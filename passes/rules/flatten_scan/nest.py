@@ -67,12 +67,8 @@ def _uncovered(site: Site, body: GraphProto) -> NodeProto:
     """A copy of the only Scan of a body, whose own body shadows no outer value."""
     node = copied(_only_scan(site, body))
     around = scoping.defined(body)
-
-    def own(name: str) -> str:
-        return site.fresh(name) if name in around or site.is_visible(name) else name
-
     for _, inner in scoping.subgraphs(node):
-        scoping.rename_all(inner, own)
+        scoping.uncover(inner, lambda name: name in around or site.is_visible(name), site.fresh)
     return node
 
 

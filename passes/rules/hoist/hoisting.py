@@ -6,12 +6,13 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
+from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.bodies.iteration import retyped
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
+from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import copied, named, replace_all
 from passes.rule import Site
 from passes.rules.hoist.hoisted_names import HoistedNames
@@ -103,7 +104,7 @@ class Hoisting:
         self._take_constants(level, producers, own)
         self._take_descriptions(level, producers, own, outside, inside)
         replace_all(level.graph.node, kept)
-        _return_as_own(level.graph, own)
+        keep_outputs(level.graph, own)
 
     def _names_of_twins(self, level: NestedGraph) -> dict[str, str]:
         found = {}
@@ -196,13 +197,3 @@ def _annotation(
     for entry in copy.quant_parameter_tensor_names:
         entry.value = mapping.get(entry.value, entry.value)
     return copy
-
-
-def _return_as_own(graph: GraphProto, moved: Mapping[str, str]) -> None:
-    """Add Identities for the outputs that are outer values now."""
-    returned = dict.fromkeys(scoping.output_names(graph))
-    graph.node.extend(
-        NodeProto(op_type="Identity", input=[moved[name]], output=[name])
-        for name in returned
-        if name in moved
-    )

@@ -120,11 +120,9 @@ class _Lowering:
         """The body, with names that are free outside: scanned inputs become outputs of nodes, which
         must not shadow an outer value, and outer tensors are now captured."""
         body = copied(self.form.body)
-        fresh = self.site.names.fresh
         outer = {scanned.tensor for scanned in self.form.scanned}
         hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}
-        if hidden or outer & scoping.all_names([body]):
-            scoping.rename_all(body, lambda name: fresh(name) if name in outer | hidden else name)
+        scoping.uncover(body, (outer | hidden).__contains__, self.site.fresh)
         return body
 
     def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:

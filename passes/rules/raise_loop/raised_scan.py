@@ -444,12 +444,10 @@ class RaisedScan:
         when onnxruntime inlines the If around it, it confuses a shadowed name with the one that
         shadows it."""
         site = self.raising.site
-        fresh = site.names.fresh
         _inherit(node, site.node)
         ((_, body),) = scoping.subgraphs(node)
         hidden = {name for name in scoping.defined(body) if site.is_visible(name)}
-        if hidden:
-            scoping.rename_all(body, lambda name: fresh(name) if name in hidden else name)
+        scoping.uncover(body, hidden.__contains__, site.fresh)
         return node
 
 

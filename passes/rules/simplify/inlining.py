@@ -31,8 +31,7 @@ def unpacked(site: Site, part: str, author: Author) -> SharedBody:
     """A branch of the site's node, in which values have unique names."""
     branch = next(graph for name, graph in scoping.subgraphs(site.node) if name == part)
     body = SharedBody.of(branch, author, site.is_visible)
-    own = scoping.defined(body.graph)
-    scoping.rename_all(body.graph, lambda name: site.fresh(name) if name in own else name)
+    scoping.uncover(body.graph, scoping.defined(body.graph).__contains__, site.fresh)
     return body
 
 

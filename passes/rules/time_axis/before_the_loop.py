@@ -151,22 +151,7 @@ class _Hoisting:
         body = copied(form.body)
         for value in body.output:
             value.name = own.get(value.name, value.name)
-
-        def returned(name: str) -> str:
-            return own.get(name, name)
-
-        return replace(
-            form,
-            body=body,
-            carried=tuple(
-                replace(carried, body_output=returned(carried.body_output))
-                for carried in form.carried
-            ),
-            collected=tuple(
-                replace(collected, body_output=returned(collected.body_output))
-                for collected in form.collected
-            ),
-        )
+        return replace(form, body=body).renamed(own)
 
     def _size(self, scanned: Scanned) -> int:
         return row_bytes(self.body, scanned.body_input)
