@@ -29,8 +29,7 @@ def is_given(site: Site, attribute: str) -> bool:
 
     It has if the function has a default for it, or if each of its calls gives it.
     """
-    *_, outermost = site.scope.chain()
-    function = outermost.owner
+    function = site.scope.outermost.owner
     if not isinstance(function, FunctionProto):
         return False
     if any(one.name == attribute for one in function.attribute_proto):

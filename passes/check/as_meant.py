@@ -71,8 +71,7 @@ def with_front_axes(model: Model) -> ModelProto:
     copy = copied(model.proto)
     types = ValueTypes(model.proto)
     for place in scoping.walk_model(copy):
-        *_, top = place.scope.chain()
-        opset = model.opset(top.owner)
+        opset = model.opset_at(place.scope)
         if op_of(place.node) == "Scan" and _SCAN_HAS_AXES <= opset < NEGATIVE_AXES:
             _turn(place, opset, types)
     return copy

@@ -59,14 +59,13 @@ def prepare(
     are made fresh, since what was a body's input may be written by a node now; inputs and outputs
     keep their order.
     """
-    alone = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    alone.graph.CopyFrom(body)
+    imports, functions = model.opset_import, model.functions
+    alone = ModelProto(
+        ir_version=model.ir_version, opset_import=imports, functions=functions, graph=body
+    )
     alone.graph.name = body.name or "body"
-    alone.functions.extend(model.functions)
     for name, outer in captured.items():
-        value = alone.graph.input.add(name=name)
-        if outer.type is not None:
-            value.type.CopyFrom(outer.type)
+        alone.graph.input.add(name=name, type=outer.type)
     if alone.functions:
         alone = onnx.inliner.inline_local_functions(alone)
     _make_unique(alone.graph, names, set(captured), is_visible)

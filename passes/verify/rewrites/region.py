@@ -84,7 +84,7 @@ def cut(
     inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
     _declare_sizes(inputs, round_, place)
     outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
-    top = _outermost(place.scope)
+    top = place.scope.outermost
     ends = (inputs, outputs)
     before = _model(round_.model.proto, top, before_it, map(moved, fixed.values()), *ends)
     constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
@@ -140,11 +140,6 @@ def _refers_to_attributes(node: NodeProto) -> bool:
     return has_references(node) or any(
         _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
     )
-
-
-def _outermost(scope: Scope) -> Scope:
-    *_, last = scope.chain()
-    return last
 
 
 def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
@@ -207,11 +202,7 @@ def _is_open(dim: Dim) -> bool:
 
 
 def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
-    value = ValueInfoProto(name=name)
-    known = round_.types.of(scope, name)
-    if known is not None:
-        value.type.CopyFrom(known)
-    return value
+    return ValueInfoProto(name=name, type=round_.types.of(scope, name))
 
 
 def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:
