@@ -86,6 +86,16 @@ class LoopForm:
         set_attributes(node, self.kind, body, self.scanned, self.collected)
         return node
 
+    def with_all_outputs(self, fresh: Callable[[str], str]) -> LoopForm:
+        """The same loop, omitting no output: onnxruntime crashes on a Loop that omits one."""
+        return replace(
+            self,
+            carried=tuple(replace(one, final=one.final or fresh("unused")) for one in self.carried),
+            collected=tuple(
+                replace(one, tensor=one.tensor or fresh("unused")) for one in self.collected
+            ),
+        )
+
     def renamed(self, names: Mapping[str, str]) -> LoopForm:
         """The same loop, the values of whose body have other names there already."""
 

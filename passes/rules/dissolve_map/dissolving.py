@@ -63,7 +63,7 @@ class Dissolving:
     def _outside(self) -> Outside:
         """Where to write, with the inputs of the Scan in the order of its iterations."""
         author = self.author
-        outside = Outside(self.body, author, length_of(self.body, author, self.form.scanned))
+        outside = Outside(self.body, author, length_of(self.body.site, author, self.form.scanned))
         needed = [self.body.nodes[position] for position in self.plan.needed]
         read = {name for node in needed for name in scoping.free_names(node)}
         read.update(name for recurrence in self.plan.states.values() for name in recurrence.needs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnx import GraphProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.bodies.time_length import known_length
+from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
 from passes.ir.operators import is_scan_9
 from passes.ir.protos import copied
@@ -17,9 +17,8 @@ from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing import guards, spelling
+from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES
 
 
 @register("lower-scan", considers=is_scan_9)
@@ -85,7 +84,7 @@ class _Lowering:
 
     def write(self) -> None:
         """Write the trip count, the Loop, and what rearranges its outputs."""
-        count = self._count()
+        count = length_of(self.site, self.author, self.form.scanned).size
         trips = spelling.squeeze(self.author, count, 0)
         last = ""
         if any(scanned.reversed for scanned in self.form.scanned):
@@ -108,13 +107,6 @@ class _Lowering:
     def _output(self, name: str) -> str:
         """An omitted output gets a name: onnxruntime crashes on a Loop that omits one."""
         return name or self.author.fresh("unused")
-
-    def _count(self) -> str:
-        """The scanned length, int64 [1], guarded where the lengths may differ."""
-        length = known_length(self.site, self.author, self.form.scanned)
-        with self.author.serving(GUARD_SIZES):
-            agree = length.agree
-            return guards.must_count(self.author, length.size, agree) if agree else length.size
 
     def _renamed_body(self) -> GraphProto:
         """The body, with names that are free outside: scanned inputs become outputs of nodes, which

@@ -39,7 +39,7 @@ class BlockLoop:
         """
         body, form, site = self.block.body, self.block.body.form, self.block.body.site
         author = Author(site.target, site.names, site.node.name or "scan")
-        length = length_of(body, author, form.scanned)
+        length = length_of(body.site, author, form.scanned)
         rows = [self._rows(author, scanned, length) for scanned in form.scanned]
         if body.trips is None:
             outputs = self._any_number(author, rows, length)

@@ -46,12 +46,10 @@ class Pruning:
             self._block("may-fail", f"{names[0]!r} is unused, but might fail", *names)
         kept = replace(
             form,
-            carried=tuple(replace(state, final=self._named(state.final)) for state in carried),
+            carried=tuple(carried),
             scanned=tuple(scanned),
-            collected=tuple(
-                replace(output, tensor=self._named(output.tensor)) for output in collected
-            ),
-        )
+            collected=tuple(collected),
+        ).with_all_outputs(self.site.fresh)
         self.count = form.width - kept.width + len(form.body.node) - len(live.nodes)
         node = kept.to_node()
         body = LoopForm.from_node(node, self.site.opset).body
@@ -86,10 +84,6 @@ class Pruning:
     @property
     def _valid_inputs(self) -> bool:
         return self.site.assumes("valid-inputs")
-
-    def _named(self, name: str) -> str:
-        """A name for an omitted output: onnxruntime crashes on a Loop that omits one."""
-        return name or self.site.fresh("unused")
 
     def _needs_rows(self, collected: Collected) -> bool:
         """Whether a collected output is read, or collecting it might fail."""

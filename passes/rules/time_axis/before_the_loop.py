@@ -52,7 +52,7 @@ class _Hoisting:
             collected.body_output in self.computed for collected in form.collected
         )
         scanned = form.scanned if whole else self.sources or form.scanned[:1]
-        return length_of(self.body, self.author, scanned)
+        return length_of(self.body.site, self.author, scanned)
 
     def edit(self) -> Edit:
         for scanned in self.sources:
@@ -127,19 +127,8 @@ class _Hoisting:
             # the loop keeps a scanned input whose length was read in front of it
             scanned.append(min(self.sources or form.scanned, key=self._size))
         body.input.extend(self._declared(name) for name in crossing)
-        fresh = self.author.fresh
-        return replace(
-            form,
-            body=body,
-            scanned=tuple(scanned),
-            carried=tuple(
-                replace(carried, final=carried.final or fresh("unused")) for carried in form.carried
-            ),
-            collected=tuple(
-                replace(collected, tensor=collected.tensor or fresh("unused"))
-                for collected in form.collected
-            ),
-        )
+        remaining = replace(form, body=body, scanned=tuple(scanned))
+        return remaining.with_all_outputs(self.author.fresh)
 
     def _with_own_outputs(self, form: LoopForm) -> LoopForm:
         """Return values that were computed in front of the loop by a node of their own."""

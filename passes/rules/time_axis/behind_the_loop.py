@@ -104,19 +104,9 @@ class _BehindTheLoop:
         return Length(spelling.size_of_axis(self.author, next(iter(tensors.values())), 0))
 
     def _write_loop(self) -> None:
-        fresh = self.author.fresh
-        form = replace(
-            self.form,
-            body=remaining_body(self.form.body, self.stay, {}),
-            carried=tuple(
-                replace(carried, final=carried.final or fresh("unused"))
-                for carried in self.form.carried
-            ),
-            collected=tuple(
-                replace(collected, tensor=collected.tensor or fresh("unused"))
-                for collected in self.kept
-            ),
-        )
+        body = remaining_body(self.form.body, self.stay, {})
+        form = replace(self.form, body=body, collected=tuple(self.kept))
+        form = form.with_all_outputs(self.author.fresh)
         self._declare(form)
         self.author.adopt([form.to_node()])
 
