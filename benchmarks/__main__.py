@@ -24,6 +24,7 @@ NAMES = (
     "raised",
     "unroll",
     "optimize",
+    "recurrences",
     "verification",
     "build",
 )

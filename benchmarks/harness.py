@@ -156,7 +156,7 @@ def table(bench: Bench) -> str:
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    if row.ratio is None or row.extra is None:
+    if row.ratio is None:
         return (row.case, row.subject, row.against, "", "", "", "", row.failed)
     return (
         row.case,

@@ -40,12 +40,12 @@ def measure(bench: Bench) -> None:
 def _compare(bench: Bench, case: Case) -> None:
     """The rows of a model; none is timed whose outputs are not those of the original."""
     peers = () if bench.quick and bench.rows else tuple(PEERS)  # to see that they run, one will do
-    expected = _outputs(case.original, case.feeds)
+    expected = outputs_of(case.original, case.feeds)
     ours = passes.optimize(case.original, opset=case.opset, verify=False).model
-    if (off := difference(expected, _outputs(ours, case.feeds))) is not None:
+    if (off := difference(expected, outputs_of(ours, case.feeds))) is not None:
         bench.fail(case.name, "optimize", _ORIGINAL, f"WRONG: {off}")
         return
-    repeat = _repeats(bench, case.original, case.feeds)
+    repeat = repeats(bench, case.original, case.feeds)
     mine = Side("optimize", session_run(ours, case.feeds, repeat))
 
     def against(name: str, model: ModelProto, aim: Aim | None) -> None:
@@ -61,19 +61,20 @@ def _compare(bench: Bench, case: Case) -> None:
         else:
             against(peer, made, _NOT_SLOWER)
     for name, model in {_HAND: case.by_hand, **case.others}.items():
-        if (off := difference(expected, _outputs(model, case.feeds))) is not None:
+        if (off := difference(expected, outputs_of(model, case.feeds))) is not None:
             bench.fail(case.name, "optimize", name, f"WRONG: {off}")
         else:
             against(name, model, _BY_HAND if name == _HAND else None)
 
 
-def _outputs(model: ModelProto, feeds: Arrays) -> list[NDArray[np.generic]]:
+def outputs_of(model: ModelProto, feeds: Arrays) -> list[NDArray[np.generic]]:
+    """What onnxruntime computes."""
     found: list[NDArray[np.generic]] = []
     session_run(model, feeds, 1, found)()
     return found
 
 
-def _repeats(bench: Bench, model: ModelProto, feeds: Arrays) -> int:
+def repeats(bench: Bench, model: ModelProto, feeds: Arrays) -> int:
     """How often a model runs in one go."""
     if bench.quick:
         return 1

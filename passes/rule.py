@@ -68,7 +68,8 @@ class Limit:
 class Claim:
     """What verification must know of an Edit besides that it is exact, or not.
 
-    `reduction` is the number of terms of the longest sum that is regrouped. `limit`: the loop may
+    `reduction` is the number of terms of the longest sum that is regrouped; `further`: by how many
+    times further than in the original roundings may carry. `limit`: the loop may
     run another number of times than the Edit. `entered`: an If around the site sees to it that what
     the site scans is not empty, so it is not verified on empty inputs; the whole model is. `proof`,
     where both sides can only agree: it is reported in place of a run of the region, and only the
@@ -76,6 +77,7 @@ class Claim:
     """
 
     reduction: int = 1
+    further: float = 1.0
     limit: Limit | None = None
     entered: bool = False
     proof: str = ""

@@ -18,28 +18,31 @@ WIDE, SQUARE = draw(1, 3, 4) / 2, draw(2, 4, 4) / 2
 
 def cases() -> Iterator[Case]:
     """Every jax model."""
+    from jax_recurrences import cases as recurrences
+
     xs, state = draw(0, 5, 3), draw(3, 4)
     count, few = np.array(4, np.int32), np.array(6, np.int32)
-    yield _case("gcd", _gcd, np.array(84, np.int32), np.array(36, np.int32))
-    yield _case("newton", _newton, np.array(7, np.float32))
-    yield _case("counted_to_a_bound", _counted_to_a_bound, state, count)
-    yield _case("updated_backwards", _updated_backwards, state)
-    yield _case("branch_in_fori", _branch_in_fori, state)
-    yield _case("two_states", _two_states, xs, draw(4, 5, 3))
-    yield _case("any_length", _running, xs, sizes=[("T", 3)])
-    yield _case("recurrence_of_any_batch", _recurrence, draw(5, 6, 2, 3), sizes=[("T", "B", 3)])
-    yield _case("gates", _gates, draw(6, 6, 2, 3))
-    yield _case("scan_in_scan", _scan_in_scan, draw(7, 4, 5, 3))
-    yield _case("scan_in_while", _scan_in_while, xs)
-    yield _case("while_in_scan", _while_in_scan, xs)
-    yield _case("while_of_rows", jax.vmap(_while_of_a_row), xs)
-    yield _case("windows", partial(_windows, count=int(few)), draw(8, 8))
-    yield _case("fed_back", _fed_back, draw(9, 3, 4))
-    yield _case("mapped", partial(lax.map, lambda row: jnp.sin(row).sum()), xs)
-    yield _case("rwkv4", _rwkv4, draw(10, 8, 4), draw(11, 8, 4))
+    yield case("gcd", _gcd, np.array(84, np.int32), np.array(36, np.int32))
+    yield case("newton", _newton, np.array(7, np.float32))
+    yield case("counted_to_a_bound", _counted_to_a_bound, state, count)
+    yield case("updated_backwards", _updated_backwards, state)
+    yield case("branch_in_fori", _branch_in_fori, state)
+    yield case("two_states", _two_states, xs, draw(4, 5, 3))
+    yield case("any_length", _running, xs, sizes=[("T", 3)])
+    yield case("recurrence_of_any_batch", _recurrence, draw(5, 6, 2, 3), sizes=[("T", "B", 3)])
+    yield case("gates", _gates, draw(6, 6, 2, 3))
+    yield case("scan_in_scan", _scan_in_scan, draw(7, 4, 5, 3))
+    yield case("scan_in_while", _scan_in_while, xs)
+    yield case("while_in_scan", _while_in_scan, xs)
+    yield case("while_of_rows", jax.vmap(_while_of_a_row), xs)
+    yield case("windows", partial(_windows, count=int(few)), draw(8, 8))
+    yield case("fed_back", _fed_back, draw(9, 3, 4))
+    yield case("mapped", partial(lax.map, lambda row: jnp.sin(row).sum()), xs)
+    yield case("rwkv4", _rwkv4, draw(10, 8, 4), draw(11, 8, 4))
+    yield from recurrences()
 
 
-def _case(
+def case(
     name: str,
     function: Callable[..., object],
     *inputs: np.ndarray,

@@ -1,5 +1,5 @@
-"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`
-and `torch_rwkv.py`."""
+"""Models of torch by its TorchScript exporter; those with loops are in `torch_loops.py`,
+`torch_rwkv.py`, `torch_recurrences.py` and `torch_scans.py`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class Function(nn.Module):
 def cases() -> Iterator[Case]:
     """Every torch model."""
     from torch_loops import cases as loops
+    from torch_recurrences import cases as recurrences
     from torch_rwkv import cases as rwkv
+    from torch_scans import cases as scans
 
     yield from _networks()
     yield from _resized()
@@ -48,6 +50,8 @@ def cases() -> Iterator[Case]:
     yield from _attending()
     yield from loops()
     yield from rwkv()
+    yield from recurrences()
+    yield from scans()
 
 
 def scripted(
@@ -56,10 +60,12 @@ def scripted(
     *inputs: Tensor,
     opsets: Sequence[int] = FEW,
     free: Sequence[Sequence[int]] = ((0,),),
+    called: str = "",
     faithful: bool = True,
     fold: bool = True,
 ) -> Case:
-    """A model for the TorchScript exporter; `free` are the dynamic axes of each input.
+    """A model for the TorchScript exporter; `free` are the dynamic axes of each input,
+    all of one name where that is `called`.
 
     `faithful` says that the exported model computes what torch does.
     """
@@ -70,7 +76,8 @@ def scripted(
     names = [f"x{number}" for number in range(len(inputs))]
     outputs = results(module, inputs)
     axes = {
-        x: {axis: f"{x}_d{axis}" for axis in some} for x, some in zip(names, free, strict=False)
+        x: {axis: called or f"{x}_d{axis}" for axis in some}
+        for x, some in zip(names, free, strict=False)
     }
 
     def export(opset: int) -> ModelProto:

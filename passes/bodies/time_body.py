@@ -8,6 +8,7 @@ from functools import cached_property
 
 from onnx import NodeProto, TypeProto
 
+from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
 from passes.analysis.trip_count.trip_count import TripCount
@@ -193,21 +194,46 @@ class TimeBody:
 
 
 def _declare_types(site: Site, form: LoopForm) -> None:
-    """Declare the inferred types of body inputs that declare no shape."""
+    """Declare the inferred types of body inputs that declare no shape, or leave sizes open."""
     rows = {scanned.body_input: _element_type(site, scanned) for scanned in form.scanned}
+    if form.kind is Kind.SCAN:
+        rows |= {one.body_input: _measured(site, one.initial) for one in form.carried}
     for value in form.body.input:
-        if dims_of(value.type) is not None:
+        if _fixed_sizes(value.type) == len(dims_of(value.type) or (None,)):
             continue
-        known = site.body_type_of("body", value.name)
-        if dims_of(known) is None:
-            known = rows.get(value.name) or known
+        inferred, measured = site.body_type_of("body", value.name), rows.get(value.name)
+        better = measured is not None and _fixed_sizes(measured) > _fixed_sizes(inferred)
+        known = measured if better else inferred
         if known is not None:
             value.type.CopyFrom(known)
 
 
+def _fixed_sizes(known: TypeProto | None) -> int:
+    """How many sizes of a type are numbers; -1 where there is no shape."""
+    dims = dims_of(known)
+    return -1 if dims is None else sum(isinstance(dim, int) for dim in dims)
+
+
+def _measured(site: Site, name: str) -> TypeProto | None:
+    """The type of an outer value, with the sizes that follow from how it is computed."""
+    known = site.type_of(name)
+    dims = dims_of(known)
+    if dims is None:
+        return known
+    integers = Integers(site)
+    sizes = [integers.size(name, axis) for axis in range(len(dims))]
+    return tensor_type(
+        elem_type_of(known),
+        tuple(
+            dim if size is None or size.number is None else size.number
+            for dim, size in zip(dims, sizes, strict=True)
+        ),
+    )
+
+
 def _element_type(site: Site, scanned: Scanned) -> TypeProto | None:
     """The type of what one iteration reads of a scanned tensor."""
-    known = site.type_of(scanned.tensor)
+    known = _measured(site, scanned.tensor)
     dims = dims_of(known)
     if dims is None or not -len(dims) <= scanned.axis < len(dims):
         return None

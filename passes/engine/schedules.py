@@ -191,7 +191,7 @@ _SIMPLIFY = Phase(
     "simplify",
     (
         *("inline-if", "inline-loop", "prune-loop", "prune-if", "share-subexpressions"),
-        *("drop-reshapes", "drop-empty-branch"),
+        *("drop-copies", "drop-reshapes", "drop-empty-branch"),
     ),
 )
 _FOLD = _alone("fold-constants")

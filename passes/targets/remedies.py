@@ -217,6 +217,7 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
             ("optimize", {"target": form, **(promise if form == flat else {}), **options})
             for options in ways
             for form in _forms(profile)
+            if form == flat or "max_trips" not in options
         ]
         tried = [(one, after) for one in steps if (after := _after(state, one, profile))]
         if tried:

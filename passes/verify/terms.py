@@ -59,15 +59,16 @@ class Terms:
 
     `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
     data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
-    sums of `reduction` terms. `promise`: what a user promised. `lenient`: inputs on which the
-    original fails do not count. `non_empty`: nor do differences where a Scan of the original, maybe
-    an inner one, has nothing to scan. `tolerance` are an absolute and a relative error that are
-    allowed everywhere, if the user says so.
+    sums of `reduction` terms, whose roundings may carry `further` by a factor. `promise`: what a
+    user promised. `lenient`: inputs on which the original fails do not count. `non_empty`: nor do
+    differences where a Scan of the original, maybe an inner one, has nothing to scan. `tolerance`
+    are an absolute and a relative error that are allowed everywhere, if the user says so.
     """
 
     executors: Sequence[Executor]
     exact: bool = True
     reduction: int = 1
+    further: float = 1.0
     promise: Promise | None = None
     lenient: bool = False
     non_empty: bool = False

@@ -103,7 +103,7 @@ def verify(models: Models, terms: Terms) -> Verification:
 
     witness = None if asked or not executors else sides_of(_reference())
     originals = [original for original, _ in (*sides, *([witness] if witness else []))]
-    bounds = ErrorBounds({side.executor.name: side for side in originals}, deadline)
+    bounds = ErrorBounds({side.executor.name: side for side in originals}, deadline, terms.further)
     lessons = inputs.lessons
     if lessons is None and executors:
         runner = executors[0] if asked else _reference()

@@ -41,6 +41,7 @@ RULES = {
     "prune-if": "simplify",
     "inline-if": "simplify",
     "drop-empty-branch": "simplify",
+    "drop-copies": "simplify",
     "declare-shapes": "declare-shapes",
     "drop-reshapes": "simplify",
     "inline-loop": "simplify",

@@ -73,7 +73,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (CALLED, "openvino-2026", ["convert --inline all"]),
         (SCANNED, "loop-only", ["optimize --target loop-only"]),
         (SCANNED, "migraphx", ["convert --opset 19"]),
-        (ENDED, "migraphx", ["simplify --rule bound-loop"]),
+        (ENDED, "migraphx", ["simplify --rule count-loop"]),
         (SCANNED, "openvino-2026", ["simplify --rule carry-captures"]),
         (
             LSTM.replace(", clip = 1.0", ""),

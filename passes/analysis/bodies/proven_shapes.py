@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from passes.analysis.bodies.body_types import body_types
+from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place
-from passes.loops.form import LoopForm
+from passes.loops.form import Carried, LoopForm
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of
 
@@ -39,10 +40,25 @@ def _keeps_shapes(site: Site, loop: Place) -> bool:
         form = LoopForm.from_node(loop.node, site.opset)
         outside = replace(site, place=loop)
         types = body_types(outside, form, ())
+        growing = {carried.body_input for carried in form.carried if _only_grows(form, carried)}
         ranks = all(
             (dims := dims_of(outside.type_of(carried.initial))) is not None
             and len(dims) == len(types.dims(carried.body_input) or ())
             for carried in form.carried
+            if carried.body_input not in growing
         )
-        found[key] = ranks and not types.changes and types.certain is None
+        found[key] = ranks and types.changes.keys() <= growing and types.certain is None
     return found[key]
+
+
+def _only_grows(form: LoopForm, carried: Carried) -> bool:
+    """Whether a carried value is a sequence that nodes of the body insert into, and none reads."""
+    pending, inserts = [carried.body_input], False
+    while pending:
+        for position in form.index.readers.get(pending.pop(), ()):
+            node = None if position == OUTPUT else form.body.node[position]
+            if node is not None and op_of(node) != "SequenceInsert":
+                return False
+            inserts |= node is not None
+            pending += [] if node is None else node.output
+    return inserts

@@ -154,6 +154,11 @@ def _expand(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     return shape is not None and known.broadcast([dims[0], tuple(shape)]) is not None
 
 
+def _summed(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
+    axis, rank = known.ints(node, 1, "axis"), len(dims[0])
+    return axis is not None and len(axis) == 1 and -rank <= axis[0] < rank
+
+
 def _tile(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     repeats = known.ints(node, 1, "repeats")
     return repeats is not None and len(repeats) == len(dims[0]) and min(repeats, default=0) >= 0
@@ -173,6 +178,7 @@ _CHECKS: Mapping[str, Check] = {
     "ArgMin": _axis,
     "Clip": _clip,
     "Concat": _concat,
+    "CumSum": _summed,
     "Expand": _expand,
     "Flatten": _axis,
     "Gather": _gather,

@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integer_ops import Reading
 from passes.analysis.sizes.whole_axes import END, cuts_of
-from passes.ir.attributes import attribute, attributes
+from passes.ir.attributes import attribute, attributes, text
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
 
@@ -158,6 +158,20 @@ def _padded(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     return padded if read.is_size(padded) else None
 
 
+def _summed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
+    """The size of an axis of an Einsum, which that of each operand with its letter is."""
+    sides = text(node, "equation", "").replace(" ", "").split("->")
+    terms = sides[0].split(",")
+    if len(sides) != 2 or "." in sides[0] or axis >= len(sides[1]):
+        return None
+    places = [
+        (name, term.index(sides[1][axis]))
+        for name, term in zip(node.input, terms, strict=False)
+        if sides[1][axis] in term
+    ]
+    return common([read.size(name, place) for name, place in places]) if places else None
+
+
 def _product(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     """The size for a product with a matrix on the right."""
     rank, other = (read.rank(name) for name in node.input)
@@ -210,6 +224,7 @@ _BY_SHAPE: dict[Shape, SizeRule] = {
 _SIZES: dict[str, SizeRule] = {
     "Concat": _joined,
     "ConstantOfShape": _filled,
+    "Einsum": _summed,
     "Expand": _expanded,
     "Gather": _gathered,
     "MatMul": _product,

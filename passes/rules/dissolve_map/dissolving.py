@@ -17,7 +17,7 @@ from passes.loops.form import Carried
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dissolving_plan import Plan
 from passes.rules.dissolve_map.prefix_values import PrefixValues
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, check
+from passes.rules.dissolve_map.recurrences import Kind, Recurrence, check, may_regroup
 from passes.types.value_types import FLOATS
 from passes.writing import guards
 from passes.writing.author import Author
@@ -141,7 +141,9 @@ class Dissolving:
             self.author.op("Identity", value, outputs=[carried.final])
 
     def _reassociated(self) -> list[Recurrence]:
-        kinds = (Kind.UNCHANGED, Kind.LAST)
+        kinds = [Kind.UNCHANGED, Kind.LAST]
+        if not may_regroup(self.body):
+            kinds.append(Kind.SUM)
         return [
             self.plan.states[name]
             for name in self.prefix_values

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from passes.bodies.moving import Outside
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence
+from passes.rules.dissolve_map.recurrences import Kind, Recurrence, may_regroup
 from passes.types.value_types import FLOATS, Dim
 from passes.writing import spelling
 
@@ -95,11 +95,15 @@ class PrefixValues:
         self._joined = self._join()
 
     def _write_sum(self) -> None:
-        """Two of the uses share one CumSum, as does the last value of a list that may be empty."""
-        uses = self.uses
+        """Two of the uses share one CumSum, as does the last value of a list that may be empty.
+
+        Floats that must be added up in order begin with the initial value.
+        """
+        uses, body = self.uses, self.outside.body
+        any_order = self.recurrence.elem_type not in FLOATS or may_regroup(body)
         lone = uses.before + uses.after + uses.final == 1 and not uses.final
         ends = uses.after and not uses.before and self.vectorizer.axis.nonempty
-        if self._is_static() and (lone or ends):
+        if any_order and self._is_static() and (lone or ends):
             self._brought = self._rows(self._fitting_rank())
         else:
             self._joined = self.author.op("CumSum", self._join(), self.author.int(0))

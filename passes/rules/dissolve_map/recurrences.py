@@ -100,6 +100,11 @@ def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
     return (first != second) and (first or op_of(node) != "Sub")
 
 
+def may_regroup(body: TimeBody) -> bool:
+    """Whether sums of floats may be added up in another order."""
+    return body.site.options.allow_reassociation
+
+
 def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
     """Check that a recurrence may be written with operators over all iterations.
 
@@ -111,7 +116,8 @@ def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
     path, name = body.site.path, recurrence.carried.body_input
     if recurrence.kind not in (Kind.SUM, *FINAL_ONLY):
         return
-    if recurrence.elem_type in FLOATS and not body.site.options.allow_reassociation:
+    in_order = recurrence.kind is Kind.SUM and reads
+    if recurrence.elem_type in FLOATS and not (in_order or may_regroup(body)):
         raise Refused(
             "reassociation",
             f"the running {recurrence.kind} {name!r} is of floats, and at once it may differ "

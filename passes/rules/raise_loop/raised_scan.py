@@ -330,8 +330,13 @@ class RaisedScan:
     def _slice_type(self, window: ReadRange | None) -> TypeProto:
         if window is None:
             return self.raising.form.head_types[0]
-        known = self.raising.site.type_of(window.read.tensor)
-        dims = list(dims_of(known) or ())
+        tensor, integers = window.read.tensor, self.raising.integers
+        known = self.raising.site.type_of(tensor)
+        sizes = [integers.size(tensor, axis) for axis in range(len(dims_of(known) or ()))]
+        dims = [
+            dim if size is None or size.number is None else size.number
+            for dim, size in zip(dims_of(known) or (), sizes, strict=True)
+        ]
         del dims[window.read.axis]
         return tensor_type(elem_type_of(known), tuple(dims))
 

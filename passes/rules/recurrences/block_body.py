@@ -140,13 +140,20 @@ class BlockBody:
         stage, form, author = self.stages[number], self.body.form, vectorizer.author
         writer = Writer(author, vectorizer.carries)
         ready = [self._prepared(stage, one, writer, starts) for one in stage.forms]
-        states = [one.state.carried for one in stage.forms]
+        states = [state.carried for one in stage.forms for state in one.states]
         ends = {one.body_input: author.fresh(one.body_output) for one in states}
         names = [*ends.values(), *stage.reads]
 
+        checks = [check for one in ready for check in one.checks]
+        early = {}
+        for place, one in enumerate(ready):
+            if one.judge is not None:
+                early[place] = one.write(author)
+                checks += one.judge(author, early[place])
+
         def at_once(inner: Author) -> Results:
-            written = [one.write(inner) for one in ready]
-            last = [inner.op("Identity", state) for state, _ in written]
+            written = [early.get(place) or one.write(inner) for place, one in enumerate(ready)]
+            last = [inner.op("Identity", state) for ends, _ in written for state in ends]
             reads = {name: value for _, found in written for name, value in found.items()}
             return Results([*last, *(inner.op("Identity", reads[name]) for name in stage.reads)])
 
@@ -165,7 +172,6 @@ class BlockBody:
             *(self.body.rows.types[one.body_input] for one in states),
             *(self._blocked(name) for name in stage.reads),
         ]
-        checks = [check for one in ready for check in one.checks]
         if not checks:
             for name, value in zip(names, at_once(author).names, strict=True):
                 author.name_as(value, name)
@@ -180,14 +186,15 @@ class BlockBody:
     def _prepared(
         self, stage: Stage, form: Form, writer: Writer, starts: Mapping[str, str]
     ) -> Prepared:
-        name = form.state.carried.body_input
-        kind = elem_type_of(self.body.rows.types[name])
+        names = [state.carried.body_input for state in form.states]
+        kind = elem_type_of(self.body.rows.types[names[0]])
+        own = [starts[name] for name in names]
         notation = stage.finder.notation
         if isinstance(form, ElementForm):
-            return element_steps.prepared(form, notation, writer, self.length, kind, starts[name])
+            return element_steps.prepared(form, notation, writer, self.length, kind, own)
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
         plain = Decay(writer.author, self.length, len(form.around) + 2, dtype)
-        return matrix_steps.prepared(form, notation, writer, plain, starts[name])
+        return matrix_steps.prepared(form, notation, writer, plain, own[0])
 
 
 def marked(form: LoopForm, kind: str) -> NodeProto:

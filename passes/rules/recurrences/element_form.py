@@ -1,46 +1,55 @@
-"""A state whose elements are independent of each other: h' = a * h + b, or max(h + a, b)."""
+"""States whose elements are independent of each other: h' = a * h + b, or max(h + a, b)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from passes.rules.recurrences.index_notation import ONE, Factor
+from passes.rules.recurrences.index_notation import ONE, Factor, Term
 from passes.rules.recurrences.linear_states import LinearState
 from passes.rules.recurrences.matrix_form import MatrixForm
 
 
 @dataclass(frozen=True)
 class ElementForm:
-    """A linear state that is read element by element: `before` its update, `after` it.
+    """Linear states that are read element by element: `before` their update, `after` it.
 
-    These are the names of the values; "" for one that is not read. `matrix`: rows alone read it,
-    so its elements may be turned. `tropical`: the operator in place of the sum, Max or Min, where
-    the sum is in place of the product; "" for a linear state.
+    These are the names of the values; "" for one that is not read. States may feed each other:
+    `decays` are what multiplies each state in the next of each, a sum of products, row by row of
+    that matrix. `matrix`: rows alone read the one state, so its elements may be turned. `tropical`:
+    the operator in place of the sum, Max or Min, where the sum is in place of the product; "" for
+    linear states.
     """
 
-    state: LinearState
-    before: str
-    after: str
+    states: tuple[LinearState, ...]
+    decays: tuple[tuple[Term, ...], ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
     tropical: str = ""
     matrix: MatrixForm | None = None
 
     @property
-    def order(self) -> list[int]:
-        """The indices of the state's axes, turned."""
+    def orders(self) -> list[list[int]]:
+        """The indices of the axes of each state, turned."""
         form = self.matrix
         if form is None:
-            return [*self.state.at]
-        return [*form.around, form.along, form.columns or ONE]
+            return [[*state.at] for state in self.states]
+        return [[*form.around, form.along, form.columns or ONE]]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the state is kept as it is."""
+        return self.decays == ((() if self.tropical else (Term(),)),)
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """The values that are read of it."""
-        own = tuple(filter(None, (self.before, self.after)))
+        """The values that are read of them."""
+        own = tuple(filter(None, (*self.before, *self.after)))
         return (*own, *(self.matrix.reads if self.matrix else ()))
 
     @property
     def inputs(self) -> list[Factor]:
-        """All that it is computed of."""
-        terms = (*self.state.decays, *self.state.updates)
+        """All that they are computed of."""
+        terms = [term for decay in self.decays for term in decay]
+        terms += [term for state in self.states for term in state.updates]
         own = [factor for term in terms for factor in term.factors]
         return [*own, *(self.matrix.inputs if self.matrix else ())]

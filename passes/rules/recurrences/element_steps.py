@@ -1,4 +1,7 @@
-"""Writes the iterations of a block for a state whose elements are independent of each other.
+"""Writes the iterations of a block for states whose elements are independent of each other.
+
+Several states may feed each other, element by element, as the parts of a complex number do: then a
+decay is a matrix of such values.
 
 The block is cut into rows of a few iterations. All rows are run side by side, each from nothing;
 then the state before each row follows from the decay and the result of the rows before it, and the
@@ -10,14 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
+from itertools import product
 from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
 
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.in_range import Prepared, is_finite
+from passes.rules.recurrences.in_range import FINITE, Prepared, Written, is_finite
 from passes.rules.recurrences.index_notation import ONE, Notation, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.matrix_form import MatrixForm
@@ -26,150 +30,179 @@ from passes.writing import spelling
 from passes.writing.author import Author
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-#: No decay is larger: it would grow from row to row.
-_MOST = 1.05
 #: A row has so many iterations where there are many, else so many; fewer are run one by one.
 _LONG, _SHORT, _FEW = 16, 8, 16
 _MANY = 256
 
 
+#: A value for each state, or for each pair of states; "" for 0, or, for one state, for 1.
+Vector = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values of iterations, [iterations, ..], or [1, ..] where they are `constant`."""
+
+    values: Vector
+    constant: bool = False
+
+
 @dataclass(frozen=True)
 class ElementSteps:
-    """The `length` iterations of a block.
-
-    `added` are [length, ..], so are `decays`, or [1, ..] where they are `constant`; "" for a state
-    that does not decay.
-    """
+    """The `length` iterations of a block; `decays` and `added` are those of its iterations."""
 
     author: Author
     form: ElementForm
     length: int
-    decays: str
-    added: str
-    constant: bool
+    decays: Series
+    added: Series
     dtype: np.dtype[Any]
 
-    def write(self, writer: Writer, start: str) -> tuple[str, dict[str, str]]:
-        """Write them from a state on; the state after the block, and what is read, by name."""
+    def write(self, writer: Writer, starts: Sequence[str]) -> Written:
+        """Write them from states on; the states after the block, and what is read, by name."""
         author, form = self.author, self.form
-        turned = writer.moved(start, form.state.at, form.order)
-        first = spelling.unsqueeze(author, turned, 0)
-        decays = [self.decays] if self.constant else self.decays
+        first = tuple(
+            spelling.unsqueeze(author, writer.moved(start, state.at, order), 0)
+            for start, state, order in zip(starts, form.states, form.orders, strict=True)
+        )
         if form.matrix is not None:
-            return self._turned(writer, form.matrix, decays, first)
-        after = self._run(decays, self.added, first, self.length)
-        last = spelling.part(author, after, 0, -1, None)
-        reads = {form.after: after} if form.after else {}
-        if form.before:
-            reads[form.before] = self._shifted(first, after)
-        return spelling.squeeze(author, last, 0), reads
+            return self._turned(writer, form.matrix, first)
+        after = self._run(self.decays, self.added, first, self.length)
+        before = self._shifted(first, after) if any(form.before) else after
+        named = [*zip(form.after, after, strict=True), *zip(form.before, before, strict=True)]
+        reads = {name: value for name, value in named if name}
+        last = self._part(Series(after), -1, None).values
+        return [spelling.squeeze(author, one, 0) for one in last], reads
 
-    def _turned(
-        self, writer: Writer, form: MatrixForm, decays: str | list[str], first: str
-    ) -> tuple[str, dict[str, str]]:
+    def _turned(self, writer: Writer, form: MatrixForm, first: Vector) -> Written:
         """Write them step by step, and what rows read of each."""
         author, length = self.author, self.length
         states = [first]
-        for decay, one in zip(
-            self._pieces(decays, length, 0), self._pieces(self.added, length, 0), strict=True
-        ):
+        pieces = (self._pieces(series, length, 0) for series in (self.decays, self.added))
+        for decay, one in zip(*pieces, strict=True):
             states.append(self._step(decay, states[-1], one))
 
         def read(row: str, before: bool) -> str:
             found = states[:-1] if before else states[1:]
-            pairs = zip(self._pieces(row, length, 0), found, strict=True)
-            parts = [author.op("MatMul", one, state) for one, state in pairs]
+            pairs = zip(self._pieces(Series((row,)), length, 0), found, strict=True)
+            parts = [author.op("MatMul", one, state) for (one,), (state,) in pairs]
             return author.op("Concat", *parts, axis=0) if length > 1 else parts[0]
 
-        kind = np.dtype(self.dtype)
         prefix, columns = (TIME, *form.around, ONE), form.columns or ONE
-        rows = Rows(writer, prefix, form.along, columns, length, kind)
+        rows = Rows(writer, prefix, form.along, columns, length, self.dtype)
         reads = {out.read.name: rows.output(out, read) for out in form.outputs}
-        last = spelling.squeeze(author, states[-1], 0)
-        return writer.moved(last, tuple(self.form.order), form.state.at), reads
+        last = spelling.squeeze(author, states[-1][0], 0)
+        (order,) = self.form.orders
+        return [writer.moved(last, tuple(order), form.state.at)], reads
 
-    def _shifted(self, first: str, after: str) -> str:
+    def _shifted(self, first: Vector, after: Vector) -> Vector:
         """The states before the iterations, of those after them."""
-        earlier = spelling.part(self.author, after, 0, 0, -1)
-        return self.author.op("Concat", first, earlier, axis=0)
+        earlier = self._part(Series(after), 0, -1).values
+        return self._joined([first, earlier], 0)
 
-    def _step(self, decay: str, state: str, added: str) -> str:
-        author = self.author
-        kept = self._times(decay, state) if decay else state
-        return author.op(self.form.tropical or "Add", kept, added)
+    def _step(self, decay: Vector, state: Vector, added: Vector) -> Vector:
+        """The next states."""
+        operator = self.form.tropical or "Add"
+        kept = state if decay == ("",) else self._product(decay, state, 1)
+        pairs = zip(kept, added, strict=True)
+        return tuple(
+            self.author.op(operator, one, more) if one and more else one or more
+            for one, more in pairs
+        )
 
-    def _times(self, decay: str, value: str) -> str:
-        return self.author.op("Add" if self.form.tropical else "Mul", decay, value)
+    def _through(self, decay: Vector, total: Vector) -> Vector:
+        """The decay through an iteration, and through those before it."""
+        return total if decay == ("",) else self._product(decay, total, len(self.form.states))
 
-    def _run(self, decays: str | list[str], added: str, first: str, length: int) -> str:
-        """The states after `length` iterations, [length, ..]; a list holds the decay of all."""
-        author = self.author
+    def _product(self, left: Vector, right: Vector, columns: int) -> Vector:
+        """The product of a matrix of values with another one."""
+        size, found = len(self.form.states), list[str]()
+        for row, column in product(range(size), range(columns)):
+            pairs = [(left[row * size + k], right[k * columns + column]) for k in range(size)]
+            terms = [self._times(*pair) for pair in pairs if all(pair)]
+            add = partial(self.author.op, "Add")
+            found.append(reduce(add, terms) if terms else "")
+        return tuple(found)
+
+    def _times(self, left: str, right: str) -> str:
+        return self.author.op("Add" if self.form.tropical else "Mul", left, right)
+
+    def _run(self, decays: Series, added: Series, first: Vector, length: int) -> Vector:
+        """The states after `length` iterations, [length, ..]."""
         if length <= _FEW:
             states = [first]
-            pieces = zip(
-                self._pieces(decays, length, 0), self._pieces(added, length, 0), strict=True
-            )
-            for decay, one in pieces:
+            pieces = (self._pieces(series, length, 0) for series in (decays, added))
+            for decay, one in zip(*pieces, strict=True):
                 states.append(self._step(decay, states[-1], one))
-            return author.op("Concat", *states[1:], axis=0) if length > 1 else states[1]
+            return self._joined(states[1:], 0)
         width = _LONG if length >= _MANY else _SHORT
         rows, rest = divmod(length, width)
-        whole = rows * width
         if rest:
-            parts = [self._part(value, 0, whole) for value in (decays, added)]
-            after = self._run(parts[0], str(parts[1]), first, whole)
-            last = spelling.part(author, after, 0, -1, None)
-            tail, more = self._part(decays, whole, None), self._part(added, whole, None)
-            return author.op("Concat", after, self._run(tail, str(more), last, rest), axis=0)
+            whole = rows * width
+            parts = [self._part(series, 0, whole) for series in (decays, added)]
+            after = self._run(parts[0], parts[1], first, whole)
+            last = self._part(Series(after), -1, None).values
+            left = [self._part(series, whole, None) for series in (decays, added)]
+            return self._joined([after, self._run(left[0], left[1], last, rest)], 0)
         columns = self._pieces(self._rows(decays, rows, width), width, 1)
         more = self._pieces(self._rows(added, rows, width), width, 1)
         total, state = columns[0], more[0]
         for decay, one in zip(columns[1:], more[1:], strict=True):
             state = self._step(decay, state, one)
-            total = self._times(decay, total) if decay else total
-        before = self._before(decays, total, state, first, rows)
+            total = self._through(decay, total)
+        through = Series(self._squeezed(total), decays.constant)
+        after = self._run(through, Series(self._squeezed(state)), first, rows)
+        before = tuple(
+            spelling.unsqueeze(self.author, one, 1) for one in self._shifted(first, after)
+        )
         states = []
         for decay, one in zip(columns, more, strict=True):
             before = self._step(decay, before, one)
             states.append(before)
-        return self._flat(author.op("Concat", *states, axis=1), whole)
+        return tuple(self._flat(one, length) for one in self._joined(states, 1))
 
-    def _before(
-        self, decays: str | list[str], total: str, state: str, first: str, rows: int
-    ) -> str:
-        """The states before each row, [rows, 1, ..], of what each does."""
-        author = self.author
-        flat = spelling.squeeze(author, state, 1)
-        if isinstance(decays, list):
-            through: str | list[str] = [spelling.squeeze(author, total, 1)] if total else [""]
-        else:
-            through = spelling.squeeze(author, total, 1)
-        after = self._run(through, flat, first, rows)
-        return spelling.unsqueeze(author, self._shifted(first, after), 1)
+    # --- series ---
 
-    def _pieces(self, value: str | list[str], count: int, axis: int) -> list[str]:
-        """The slices of size 1 along an axis; the one of a list for each."""
-        if isinstance(value, list):
-            return value * count
-        if count == 1:
-            return [value]
-        parts = [self.author.fresh("step") for _ in range(count)]
-        spelling.split(self.author, value, axis, parts)
-        return parts
+    def _joined(self, parts: Sequence[Vector], axis: int) -> Vector:
+        """The values of several iterations, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = zip(*parts, strict=True)
+        return tuple(self.author.op("Concat", *column, axis=axis) for column in columns)
 
-    def _part(self, value: str | list[str], start: int, end: int | None) -> str | list[str]:
-        if isinstance(value, list):
-            return value
-        return spelling.part(self.author, value, 0, start, end)
+    def _squeezed(self, values: Vector) -> Vector:
+        return tuple(one and spelling.squeeze(self.author, one, 1) for one in values)
 
-    def _rows(self, value: str | list[str], rows: int, width: int) -> str | list[str]:
+    def _pieces(self, series: Series, count: int, axis: int) -> list[Vector]:
+        """The values of each iteration, of size 1 along the axis."""
+        if series.constant or count == 1:
+            return [series.values] * count
+        columns = []
+        for value in series.values:
+            parts = [self.author.fresh("step") for _ in range(count)] if value else [""] * count
+            if value:
+                spelling.split(self.author, value, axis, parts)
+            columns.append(parts)
+        return list(zip(*columns, strict=True))
+
+    def _part(self, series: Series, start: int, end: int | None) -> Series:
+        if series.constant:
+            return series
+        values = (one and spelling.part(self.author, one, 0, start, end) for one in series.values)
+        return Series(tuple(values))
+
+    def _rows(self, series: Series, rows: int, width: int) -> Series:
         """[length, ..] as [rows, width, ..]."""
         author = self.author
-        if isinstance(value, list):
-            return [spelling.unsqueeze(author, one, 0) if one else "" for one in value]
-        tail = spelling.rest_of_shape(author, value, 1)
-        shape = author.op("Concat", author.ints(rows, width), tail, axis=0)
-        return author.op("Reshape", value, shape)
+
+        def cut(value: str) -> str:
+            if series.constant:
+                return spelling.unsqueeze(author, value, 0)
+            tail = spelling.rest_of_shape(author, value, 1)
+            shape = author.op("Concat", author.ints(rows, width), tail, axis=0)
+            return author.op("Reshape", value, shape)
+
+        return Series(tuple(one and cut(one) for one in series.values), series.constant)
 
     def _flat(self, value: str, length: int) -> str:
         """[rows, width, ..] as [length, ..]."""
@@ -179,33 +212,57 @@ class ElementSteps:
 
 
 def prepared(
-    form: ElementForm, notation: Notation, writer: Writer, length: int, kind: int, start: str
+    form: ElementForm,
+    notation: Notation,
+    writer: Writer,
+    length: int,
+    kind: int,
+    starts: Sequence[str],
 ) -> Prepared:
-    """The iterations of a block from a state `start` on, of elements of a type."""
-    author, state = writer.author, form.state
+    """The iterations of a block from states `starts` on, of elements of a type."""
+    author, states = writer.author, form.states
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
-    order = [TIME, *form.order]
-    one = author.constant(np.ones((1,) * len(order), dtype), "one")
-    plain = state.decays == ((Term(),) if not form.tropical else ())
-    decays = "" if plain else _summed(notation, writer, state.decays, order, one)
-    added = _summed(notation, writer, state.updates, order, one)
-    if not _varies(writer, state.updates):
-        added = _spread(author, added, length)
+    ones = np.ones((1,) * (1 + len(form.orders[0])), dtype)
+    one = author.constant(ones, "one")
+    constant = not any(_varies(writer, terms) for terms in form.decays)
+
+    def summed(terms: Sequence[Term], order: Sequence[int], *, same: bool) -> str:
+        value = _summed(notation, writer, terms, [TIME, *order], one)
+        return value if same or _varies(writer, terms) else _spread(author, value, length)
+
+    size = len(states)
+    orders = [form.orders[number // size] for number in range(size * size)]
+    decays = Series(
+        tuple(
+            "" if not terms or form.is_plain else summed(terms, order, same=constant)
+            for terms, order in zip(form.decays, orders, strict=True)
+        ),
+        constant or form.is_plain,
+    )
+    added = Series(
+        tuple(
+            summed(state.updates, order, same=False) if state.updates else ""
+            for state, order in zip(states, form.orders, strict=True)
+        )
+    )
     checks = []
-    if kind in _FLOATS and not plain and form.matrix is None:
-        values = [decays] if form.tropical else [decays, added, start]
-        squares = [author.op("ReduceSumSquare", value, keepdims=0) for value in values]
+    rounds = kind in _FLOATS and not form.is_plain and form.matrix is None
+    if rounds and form.tropical:
+        squares = [author.op("ReduceSumSquare", one, keepdims=0) for one in decays.values]
         checks.append(is_finite(author, squares, dtype))
-        if not form.tropical:
-            most = author.op("ReduceMax", author.op("Abs", decays), keepdims=0)
-            checks.append(author.op("Less", most, author.constant(np.array(_MOST, dtype), "most")))
-    constant = plain or not _varies(writer, state.decays)
 
-    def write(inner: Author) -> tuple[str, dict[str, str]]:
-        steps = ElementSteps(inner, form, length, decays, added, constant, dtype)
-        return steps.write(replace(writer, author=inner), start)
+    def write(inner: Author) -> Written:
+        steps = ElementSteps(inner, form, length, decays, added, dtype)
+        return steps.write(replace(writer, author=inner), starts)
 
-    return Prepared(checks, write)
+    def judge(inner: Author, written: Written) -> list[str]:
+        """Where a product of decays is infinite, so is what follows from it, or NaN."""
+        last, reads = written
+        values = [*last, *reads.values()]
+        squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]
+        return [is_finite(inner, squares, dtype, FINITE)]
+
+    return Prepared(checks, write, judge if rounds and not form.tropical else None)
 
 
 def _varies(writer: Writer, terms: Sequence[Term]) -> bool:

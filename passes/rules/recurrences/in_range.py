@@ -12,17 +12,24 @@ import numpy as np
 from passes.rules.recurrences.index_notation import Factor
 from passes.writing.author import Author
 
-#: The sum of the squares of all factors is less: products of a few of them do not overflow.
-_LARGEST = 1e20
+#: Products of factors do not overflow, and small results do not drown in what they are summed of.
+LARGEST = 1e12
+#: Results are finite.
+FINITE = 1e37
+
+
+#: The states after a block, and what is read of them, by name.
+Written = tuple[list[str], dict[str, str]]
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """The iterations of a block for one state: `checks` are the conditions, scalar bools, on which
-    `write` may be used; it returns the state after the block, and what is read of it, by name."""
+    """The iterations of a block for states of one form: `checks` are the conditions, scalar bools,
+    on which what `write` writes may be used; `judge` writes those that what it wrote decides."""
 
     checks: list[str]
-    write: Callable[[Author], tuple[str, dict[str, str]]]
+    write: Callable[[Author], Written]
+    judge: Callable[[Author, Written], list[str]] | None = None
 
 
 def square(author: Author, factor: Factor) -> str:
@@ -35,7 +42,10 @@ def square(author: Author, factor: Factor) -> str:
     return author.once(("square", factor.name, factor.inverse), written)
 
 
-def is_finite(author: Author, squares: Sequence[str], dtype: np.dtype[Any]) -> str:
-    """Whether no number is NaN, infinite or so large that products may overflow."""
+def is_finite(
+    author: Author, squares: Sequence[str], dtype: np.dtype[Any], most: float = LARGEST
+) -> str:
+    """Whether no number is NaN, infinite, or too large: the sum of all squares is less than
+    `most`."""
     total = reduce(lambda one, other: author.op("Add", one, other), squares)
-    return author.op("Less", total, author.constant(np.array(_LARGEST, dtype), "largest"))
+    return author.op("Less", total, author.constant(np.array(most, dtype), "largest"))

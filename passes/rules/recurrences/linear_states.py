@@ -57,6 +57,10 @@ class LinearState:
     updates: tuple[Term, ...]
 
 
+_LARGEST, _LOGICAL = ("Max", "Min"), ("And", "Or", "Xor")
+_Feeds = dict[str, list[Term]]
+
+
 @dataclass(frozen=True)
 class StateFinder:
     """Finds linear states in a body; `unsolved` are the states that nothing may depend on."""
@@ -108,8 +112,33 @@ class StateFinder:
                 corrections.append(_correction(rest, state.at, at))
         return LinearState(carried, at, tuple(decays), tuple(corrections), tuple(updates))
 
+    def coupled(self, carried: Carried) -> tuple[LinearState, dict[str, tuple[Term, ...]]]:
+        """A carried value to which unsolved states of the same shape are added, element by element.
+
+        Returns:
+            The state, and what multiplies each of these states, a sum of products.
+
+        Raises:
+            NotLinear: it is none.
+        """
+        at, feeds, updates = self.notation.everywhere(carried.body_input), _Feeds(), list[Term]()
+        kind = self.body.rows.types.get(carried.body_input)
+        for term in self._read(Factor(carried.body_output, at), self.unsolved):
+            own = [factor for factor in term.factors if factor.name in self.unsolved]
+            if not own:
+                updates.append(term)
+                continue
+            rest = term.without(own[0])
+            same = self.body.rows.types.get(own[0].name) == kind
+            if len(own) > 1 or own[0].inverse or own[0].at != at or rest.sums or not same:
+                raise NotLinear
+            feeds.setdefault(own[0].name, []).append(rest)
+        decays = {name: tuple(terms) for name, terms in feeds.items()}
+        return LinearState(carried, at, (), (), tuple(updates)), decays
+
     def largest(self, carried: Carried) -> tuple[LinearState, str]:
-        """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b).
+        """A carried value that is the larger, or smaller, of itself and another one: max(s + a, b);
+        or what another operator without a preferred order makes of the two.
 
         Returns:
             The state, of whose `decays` a is the sum, and the operator.
@@ -119,7 +148,7 @@ class StateFinder:
         """
         name, after = carried.body_input, self.after(carried)
         at, node = self.notation.everywhere(name), self.body.index.producers.get(after)
-        if node is None or op_of(node) not in ("Max", "Min") or len(node.input) != 2:
+        if node is None or op_of(node) not in (*_LARGEST, *_LOGICAL) or len(node.input) != 2:
             raise NotLinear
         own, other = sorted(node.input, key=lambda value: value not in self.dependent)
         if own not in self.dependent or other in self.dependent:
@@ -128,8 +157,10 @@ class StateFinder:
         terms = self._read(self.notation.operand(own, out, at), {name})
         states = [term for term in terms if term == Term((Factor(name, at),))]
         added = [term for term in terms if term not in states]
-        if len(states) != 1 or any(
-            factor.name == name for term in added for factor in term.factors
+        if (
+            len(states) != 1
+            or (added and op_of(node) in _LOGICAL)
+            or any(factor.name == name for term in added for factor in term.factors)
         ):
             raise NotLinear
         update = Term((self.notation.operand(other, out, at),))
@@ -142,6 +173,11 @@ class StateFinder:
             return one.name in self.dependent and one.name not in leaves
 
         return self.notation.read(factor, goes_on)
+
+    def keeps_shape(self, carried: Carried) -> bool:
+        """Whether a state has known sizes, or symbols, which stay as they are."""
+        before, after = map(self.notation.dims, (carried.body_input, carried.body_output))
+        return before is not None and None not in before and before == after
 
     def after(self, carried: Carried) -> str:
         """The next value, as the node computes it that does more than copy it."""

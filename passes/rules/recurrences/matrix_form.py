@@ -28,11 +28,19 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Corrected:
+    """The row `left`, times what the row `right` reads of a state, times the sum of `scales`."""
+
+    left: Term
+    right: Term
+    scales: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
 class MatrixForm:
     """A linear state as a matrix [around.., along, columns], updated by rows times columns.
 
-    These are indices of its axes; `columns` is None for a state that is a vector. `correction`:
-    the row that is multiplied with what the other row, times the column, reads of the state.
+    These are indices of its axes; `columns` is None for a state that is a vector.
     """
 
     state: LinearState
@@ -40,7 +48,7 @@ class MatrixForm:
     columns: int | None
     around: tuple[int, ...]
     updates: tuple[Product, ...]
-    correction: tuple[Term, Product] | None
+    correction: Corrected | None
     outputs: tuple[Output, ...]
 
     @classmethod
@@ -55,7 +63,7 @@ class MatrixForm:
             NotLinear: there is none.
         """
         along = {*(read.along for read in reads), *(one.along for one in state.corrections)}
-        if len(along) != 1 or not state.decays or len(state.corrections) > 1:
+        if len(along) != 1 or not state.decays:
             raise NotLinear
         (row,) = along
         rows = [
@@ -72,9 +80,15 @@ class MatrixForm:
             return _taken_apart(notation, term, index, columns)
 
         correction = None
-        for one in state.corrections:
-            (read,) = apart(one.right)
-            correction = one.left, read
+        found = [(one.left, read) for one in state.corrections for read in apart(one.right)]
+        if found:
+            left, read = found[0]
+            if any((left, read.row) != (other, one.row) for other, one in found):
+                raise NotLinear
+            scales = tuple(one.column for _, one in found)
+            if any(columns in scale.indices for scale in scales):
+                raise NotLinear
+            correction = Corrected(left, read.row, scales)
         return cls(
             state,
             row,
@@ -100,6 +114,11 @@ class MatrixForm:
         )
 
     @property
+    def states(self) -> tuple[LinearState, ...]:
+        """The state, as one of a form that may have several."""
+        return (self.state,)
+
+    @property
     def factors(self) -> list[Factor]:
         """The factors of its products, without decays, each once."""
         products = [
@@ -108,8 +127,7 @@ class MatrixForm:
         ]
         terms = [part for product in products for part in (product.row, product.column)]
         if self.correction is not None:
-            row, read = self.correction
-            terms += [row, read.row, read.column]
+            terms += [self.correction.left, self.correction.right, *self.correction.scales]
         return list(dict.fromkeys(factor for term in terms for factor in term.factors))
 
     @property

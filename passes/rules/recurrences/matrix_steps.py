@@ -10,10 +10,10 @@ import numpy as np
 
 from passes.ir.operators import op_of
 from passes.rules.recurrences.decays import Decay, DecayOfAll, DecayOfRows
-from passes.rules.recurrences.in_range import Prepared, is_finite, square
+from passes.rules.recurrences.in_range import Prepared, Written, is_finite, square
 from passes.rules.recurrences.index_notation import ONE, Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.layout import TIME, Writer
-from passes.rules.recurrences.matrix_form import MatrixForm, Output, Product
+from passes.rules.recurrences.matrix_form import Corrected, MatrixForm, Output
 from passes.rules.recurrences.rows import Rows
 from passes.writing.author import Author
 
@@ -42,13 +42,13 @@ class MatrixSteps:
     correcting: str = ""
     reading: str = ""
 
-    def write(self) -> tuple[str, dict[str, str]]:
+    def write(self) -> Written:
         """Write them; the state after the block, and what is read of it, by name."""
         decay = self.decay
         start = decay.start(self._state(self.start))
         added = self._added(start)
         reads = {out.read.name: self._output(out, start, added) for out in self.form.outputs}
-        return self._as_carried(decay.end(start, added)), reads
+        return [self._as_carried(decay.end(start, added))], reads
 
     @property
     def author(self) -> Author:
@@ -68,7 +68,7 @@ class MatrixSteps:
         added = [(update.row, self.rows.column(update.column)) for update in form.updates]
         if form.correction is None:
             return [(self.rows.row(row), column) for row, column in added]
-        left, read = form.correction
+        left, scales = form.correction.left, form.correction.scales
         reading, correcting = self.reading, self.correcting
         seen = self._of_state(reading, start, before=True)
         same = [column for row, column in added if {*row.factors} == {*left.factors}]
@@ -81,18 +81,19 @@ class MatrixSteps:
             pairs = decay.pair(reading, row, before=True)
             seen = author.op("Add", seen, author.op("MatMul", pairs, column))
         # what iterations add depends on what the ones before have added: (I + L) x = b
-        corrected = self.rows.times(seen, read.column)
+        corrected = self.rows.scaled(seen, scales)
         total = reduce(lambda one, other: author.op("Add", one, other), same) if same else ""
         right = author.op("Sub", total, corrected) if total else author.op("Neg", corrected)
         lower = decay.pair(reading, correcting, before=True)
-        lower = self.rows.times(lower, read.column)
+        lower = self.rows.scaled(lower, scales)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
 
-    def with_correction(self, left: Term, read: Product) -> MatrixSteps:
+    def with_correction(self, one: Corrected) -> MatrixSteps:
         """With the rows of a correction."""
-        return replace(self, correcting=self.rows.row(left), reading=self.rows.row(read.row))
+        rows = self.rows
+        return replace(self, correcting=rows.row(one.left), reading=rows.row(one.right))
 
-    def converges(self, read: Product) -> str:
+    def converges(self, scales: Sequence[Term]) -> str:
         """Whether corrections do not grow from iteration to iteration: by no row of the state is
         more than twice of it taken away, with room for rounding."""
         author = self.author
@@ -101,9 +102,8 @@ class MatrixSteps:
             for row in (self.correcting, self.reading)
         ]
         total = author.op("Mul", *squares)
-        if read.column.factors:
-            column = self.rows.column(read.column)
-            total = author.op("Mul", total, author.op("Mul", column, column))
+        for _ in range(2):
+            total = self.rows.scaled(total, scales)
         most = author.op("ReduceMax", total, keepdims=0)
         return author.op("Less", most, self.decay.constant(np.array(_MOST_CORRECTED**2), "most"))
 
@@ -160,10 +160,10 @@ def prepared(
     steps = MatrixSteps(form, writer, _decay_of(form, notation, writer, plain), start)
     checks = _checks(form, steps.decay, start)
     if form.correction is not None:
-        steps = steps.with_correction(*form.correction)
-        checks.append(steps.converges(form.correction[1]))
+        steps = steps.with_correction(form.correction)
+        checks.append(steps.converges(form.correction.scales))
 
-    def write(author: Author) -> tuple[str, dict[str, str]]:
+    def write(author: Author) -> Written:
         inner, decay = replace(writer, author=author), replace(steps.decay, author=author)
         return replace(steps, writer=inner, decay=decay).write()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import TensorProto
@@ -10,14 +10,17 @@ from onnx import TensorProto
 from passes.bodies.time_body import TimeBody
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.element_form import ElementForm
-from passes.rules.recurrences.index_notation import NotLinear
+from passes.rules.recurrences.index_notation import NotLinear, Term
 from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.types.value_types import elem_type_of
 
 #: The types that onnxruntime multiplies, and those of elements.
 _PRODUCTS = (TensorProto.FLOAT, TensorProto.DOUBLE)
-_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64)
+_ELEMENTS = (*_PRODUCTS, TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
+
+#: As many states may feed each other.
+_MOST_COUPLED = 2
 
 Form = MatrixForm | ElementForm
 
@@ -57,19 +60,20 @@ def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
         tried = (_form(finder, carried, vectors=vectors) for carried in unsolved.values())
         forms = tuple(form for form in tried if form is not None)
         if not forms:
-            raise NotLinear
+            forms = (_coupled(finder, unsolved),)
         found.append(Stage(finder, forms))
-        for one in forms:
-            del unsolved[one.state.carried.body_input]
+        for state in (state for one in forms for state in one.states):
+            del unsolved[state.carried.body_input]
     return tuple(found)
 
 
-def has_linear_state(body: TimeBody) -> bool:
-    """Whether a state, for itself, is linear: it is kept and added to."""
-    return any(
-        _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True) is not None
+def has_linear_matrix(body: TimeBody) -> bool:
+    """Whether a state, were the other ones known, is a matrix that is linear in itself."""
+    forms = (
+        _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True)
         for carried in body.form.carried
     )
+    return any(isinstance(form, MatrixForm) and form.columns for form in forms)
 
 
 def _state(finder: StateFinder, carried: Carried) -> LinearState | None:
@@ -83,7 +87,7 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     """The form of a state; None where it depends on others in another way."""
     form = finder.body.form
     kind = elem_type_of(finder.body.rows.types.get(carried.body_input))
-    if kind not in _ELEMENTS:
+    if kind not in _ELEMENTS or not finder.keeps_shape(carried):
         return None
     others = [other.body_output for other in form.carried if other is not carried]
     wanted = [*others, *(one.body_output for one in form.collected if one.tensor)]
@@ -95,7 +99,7 @@ def _form(finder: StateFinder, carried: Carried, *, vectors: bool) -> Form | Non
     except NotLinear:
         pass
     state = _state(finder, carried)
-    if state is None or not state.decays or not state.updates:
+    if state is None or not state.decays or not (state.updates or state.decays != (Term(),)):
         return None
     reads, whole = finder.reads(state)
     used = _used(finder, wanted, {*reads, before, after})
@@ -121,12 +125,42 @@ def _by_element(
     if rows and before not in used and after not in used:
         try:
             form = MatrixForm.of(finder.notation, state, rows, decays=False)
-            return ElementForm(state, "", "", matrix=form)
+            return ElementForm((state,), (state.decays,), ("",), ("",), matrix=form)
         except NotLinear:
             pass
     used = _used(finder, wanted, {before, after})
     first, then = (name if name in used else "" for name in (before, after))
-    return ElementForm(state, first, then)
+    return ElementForm((state,), (state.decays,), (first,), (then,))
+
+
+def _coupled(finder: StateFinder, unsolved: Mapping[str, Carried]) -> ElementForm:
+    """The form of states that feed each other, element by element.
+
+    Raises:
+        NotLinear: there are none, or too many.
+    """
+    first = next(iter(unsolved))
+    group, pending = dict[str, tuple[LinearState, dict[str, tuple[Term, ...]]]](), [first]
+    while pending:
+        name = pending.pop()
+        if name in group:
+            continue
+        if len(group) == _MOST_COUPLED or not finder.keeps_shape(unsolved[name]):
+            raise NotLinear
+        group[name] = finder.coupled(unsolved[name])
+        pending += group[name][1]
+    own = [state.carried for state, _ in group.values()]
+    befores, afters = [one.body_input for one in own], [finder.after(one) for one in own]
+    form = finder.body.form
+    wanted = [other.body_output for other in form.carried if other not in own]
+    wanted += [one.body_output for one in form.collected if one.tensor]
+    used = _used(finder, wanted, {*befores, *afters})
+    return ElementForm(
+        tuple(state for state, _ in group.values()),
+        tuple(feeds.get(name, ()) for _, feeds in group.values() for name in group),
+        tuple(name if name in used else "" for name in befores),
+        tuple(name if name in used else "" for name in afters),
+    )
 
 
 def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -62,6 +62,14 @@ class Rows:
         if not column.factors:
             return self.author.op("Neg", value) if column.negative else value
         return self.author.op("Mul", value, self.column(column))
+
+    def scaled(self, value: str, columns: Sequence[Term]) -> str:
+        """A value times the sum of columns."""
+        if len(columns) == 1:
+            return self.times(value, columns[0])
+        parts = [self.column(column) for column in columns]
+        total = reduce(lambda one, other: self.author.op("Add", one, other), parts)
+        return self.author.op("Mul", value, total)
 
     def output(self, out: Output, read: Callable[[str, bool], str]) -> str:
         """What is read of a state: `read` multiplies rows with it, before its update or after."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
-from passes.rules.recurrences.block_loop import BlockLoop
+from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
-from passes.rules.recurrences.plan import Stage, has_linear_state, stages
-from passes.types.value_types import FLOATS, elem_type_of
+from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
+from passes.types.value_types import FLOATS, dims_of, elem_type_of
 
 
 @register("run-in-blocks", considers=is_scan_9, optional=True)
@@ -47,21 +48,24 @@ def run_in_blocks(site: Site) -> Edit:
     turned, and its steps written out, in the order of the loop.
 
     Refuses:
-    - `opset-too-old`: the opset is below 13, which the vectorization rules do not support
+    - `opset-too-old`: the opset is below 13, or below 14 and a size is unknown
     - `not-linear`: a state is not linear in itself, or is read in another way
     - `reassociation`: the sums are of floats
     - `not-worth-it`: the states are small, or the loop runs only a few iterations
-    - `no-rule`: an op of the body has no vectorization rule
+    - `no-rule`: an op of the body has no vectorization rule, or is random, or unused and may fail
     """
     body = TimeBody.of(site)
     try:
         found = stages(body)
     except NotLinear:
-        if not has_linear_state(body):
+        if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"
         raise Refused("not-linear", sentence, [site.path]) from None
     length = block_length(body, found)
+    if site.target < ZERO_IS_A_SIZE and not _is_static(body):
+        sentence = "before opset 14 no shape that may have a size of 0 can be computed"
+        raise Refused("opset-too-old", sentence, [site.path])
     rounds = _rounds(body)
     if rounds and _regroups(found) and not site.options.allow_reassociation:
         raise Refused(
@@ -71,12 +75,22 @@ def run_in_blocks(site: Site) -> Edit:
             [site.path],
         )
     try:
+        check_dropped(body, sorted(body.unread))
         return BlockLoop(BlockBody(body, found, length), exact=not rounds).edit()
     except NotLinear:
         sentence = "the axes of a state do not fit its factors"
         raise Refused("not-linear", sentence, [site.path]) from None
     except Refused as reason:
         raise Refused("no-rule", reason.sentence, reason.culprits) from None
+
+
+def _is_static(body: TimeBody) -> bool:
+    """Whether the sizes of all that is scanned and collected are known, but for the time."""
+    form = body.form
+    names = [one.body_input for one in form.scanned]
+    names += [one.body_output for one in form.collected]
+    shapes = [dims_of(body.rows.types.get(name)) for name in names]
+    return all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
 
 
 def _rounds(body: TimeBody) -> bool:

@@ -60,9 +60,9 @@ def fold_constants(site: Site) -> Edit:
     its own.
 
     A Shape or Size, and a Gather or Slice of a Shape, also becomes a constant where all sizes
-    that it returns are known, but not for what the body of a Loop computes, which may change
-    its shape between iterations, whatever is declared. Of the second input of a CastLike, only the
-    type must be known.
+    that it returns are known, but not for what the body of a Loop computes of what it carries,
+    which may change its shape between iterations, whatever is declared. Of the second input of a
+    CastLike, only the type must be known.
 
     A Loop reads its trip count and its initial condition as constants, wherever it stands, if they
     follow from constants and sizes that are known.

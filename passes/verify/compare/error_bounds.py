@@ -61,6 +61,7 @@ class ErrorBounds:
 
     sides: Mapping[str, Side]
     deadline: float
+    further: float = 1.0
     _case: Case | None = field(default=None, init=False)
     _plain: Outcome | None = field(default=None, init=False)
     _known: dict[str, _Runs] = field(default_factory=dict, init=False)
@@ -95,7 +96,7 @@ class ErrorBounds:
         result = Settled(actual, overflowed)
         for count in _RUNS:
             runs.extend_to(count, self.deadline)
-            result = _settle(expected, actual, runs, near, overflowed)
+            result = _settle(expected, actual, runs, near, overflowed, self.further)
             left = compare(expected, result.outcome, near)
             total = sum(array.size for array in _arrays(list(expected.outputs.values())))
             if left.agree or left.wrong > max(1, _FEW[count] * total):
@@ -173,19 +174,31 @@ def _with_overflows(
 
 
 def _settle(
-    expected: Outcome, actual: Outcome, runs: _Runs, near: Tolerance, count: int
+    expected: Outcome,
+    actual: Outcome,
+    runs: _Runs,
+    near: Tolerance,
+    count: int,
+    further: float,
 ) -> Settled:
     outputs: dict[str, Value] = {}
     for name, value in actual.outputs.items():
         plain = None if runs.plain is None else runs.plain.outputs.get(name)
         others = [run.outputs.get(name) for run in runs.perturbed]
-        outputs[name], loose = _settled(expected.outputs.get(name), value, plain, others, near)
+        outputs[name], loose = _settled(
+            expected.outputs.get(name), value, plain, others, near, further
+        )
         count += loose
     return Settled(replace(actual, outputs=outputs), count)
 
 
 def _settled(
-    expected: Value, actual: Value, plain: Value, perturbed: list[Value], near: Tolerance
+    expected: Value,
+    actual: Value,
+    plain: Value,
+    perturbed: list[Value],
+    near: Tolerance,
+    further: float,
 ) -> tuple[Value, int]:
     """A value with what rounding explains as expected, and how many elements prove nothing."""
     if isinstance(expected, list) and isinstance(actual, list) and isinstance(plain, list):
@@ -201,6 +214,7 @@ def _settled(
                 plain[position],
                 [values[position] for values in lists],
                 near,
+                further,
             )
             for position, value in enumerate(expected)
         ]
@@ -216,7 +230,7 @@ def _settled(
     ]
     if len(kinds) > 1 or not like or not actual.size or expected.dtype.kind == "c":
         return actual, 0  # how far complex numbers move is not measured
-    reach = Reach(plain, like)
+    reach = Reach(plain, like, further)
     with np.errstate(all="ignore"):
         if is_float(expected.dtype):
             wrong = unequal(expected, actual, near)

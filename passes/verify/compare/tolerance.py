@@ -77,11 +77,13 @@ class Reach:
     """The values that an element takes where the original runs with other roundings.
 
     `plain` is what it gives without, `runs` what it gives with them; each an array of floats,
-    whole numbers, bools or strings, of one shape and dtype.
+    whole numbers, bools or strings, of one shape and dtype. `further`: by how many times further
+    roundings may carry than these.
     """
 
     plain: Array
     runs: Sequence[Array]
+    further: float = 1.0
 
     def moved(self) -> Array:
         """bool array: the elements that any run changes."""
@@ -122,7 +124,7 @@ class Reach:
         jumps = (np.isfinite(runs) != np.isfinite(wide)).any(axis=0)
         errors = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
         finite = np.isfinite(expected) & np.isfinite(actual)
-        within = finite & (errors <= _FACTOR * furthest + near.allowed(expected))
+        within = finite & (errors <= _FACTOR * self.further * furthest + near.allowed(expected))
         within |= jumps & _is_among(actual.astype(np.float64), np.stack([wide, *runs]))
         loose = (furthest > LOOSE * np.abs(wide)) | jumps
         return np.asarray(within), np.asarray(loose)

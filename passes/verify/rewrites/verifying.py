@@ -278,6 +278,7 @@ class _Task:
                     self.executors,
                     exact=rewritten.edit.exact,
                     reduction=rewritten.edit.claim.reduction,
+                    further=rewritten.edit.claim.further,
                     promise=promise_of(region, rewritten, promised, assume),
                     lenient=region.guessed or VALID_INPUTS in assume,
                     non_empty=NON_EMPTY in assume,
@@ -319,14 +320,15 @@ class _Task:
         budget: float,
     ) -> Verification:
         base_dir, assume, seed = self.weights.base_dir, self.verifying.assume, self.verifying.seed
-        reductions = [one.edit.claim.reduction for use in rounds for one in use.rewritten]
+        claims = [one.edit.claim for use in rounds for one in use.rewritten]
         started = time.monotonic()
         found = verify(
             Models(before, self.weights.model(proto), base_dir),
             Terms(
                 executors,
                 exact=False,
-                reduction=max(reductions, default=1),
+                reduction=max((claim.reduction for claim in claims), default=1),
+                further=max((claim.further for claim in claims), default=1.0),
                 promise=promise_of_model(rounds, check, assume),
                 lenient=VALID_INPUTS in assume,
                 non_empty=NON_EMPTY in assume,
@@ -390,7 +392,8 @@ def _identity(
     names, and are compared in the same way, on inputs that are promised alike."""
     edit = rewritten.edit
     limits = [one.limit for one in (rewritten, *promised) if one.limit is not None]
-    how = (edit.exact, edit.claim.reduction, edit.claim.entered, region.guessed)
+    claim = edit.claim
+    how = (edit.exact, claim.reduction, claim.further, claim.entered, region.guessed)
     return (region.identity(), *how, *map(_promise, limits))
 
 

@@ -26,6 +26,7 @@ FORMS = {
     "moving_average": "70",
     "constant_average": "300",
     "gated_unit": "T",
+    "complex_average": "70",
 }
 
 

@@ -1,0 +1,59 @@
+"""The rule `drop-copies`: what a node returns unchanged is read where it comes from."""
+
+from __future__ import annotations
+
+from onnx import NodeProto
+
+from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.analysis.sizes.whole_axes import cuts_of
+from passes.ir.attributes import attribute, numbers
+from passes.ir.operators import op_of
+from passes.rule import Edit, NothingToDo, Site, register
+from passes.types.value_types import dims_of, elem_type_of
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node may return its input."""
+    return op_of(node) in ("Cast", "Slice")
+
+
+@register("drop-copies", considers=considers, optional=True)
+def drop_copies(site: Site) -> Edit:
+    """Read a tensor of a body as it is where a Slice takes all of it, or a Cast keeps its type.
+
+    Before, in a body, where rows is float[T,2,8]:
+
+        <int64[1] start = {0}, int64[1] end = {9223372036854775807}, int64 axis = {0}>
+        all = Slice (rows, start, end, axis)
+        row = Gather <axis = 1> (all, i)
+        y = Cast <to = 1> (row)
+
+    After:
+
+        all = Identity (rows)
+        row = Gather <axis = 1> (all, i)
+        y = Identity (row)
+
+    Exporters write `x[:, i]` so, and cast states to the type they have. Nodes outside of bodies
+    stay, and so does a Slice of a value of a Loop's body, whose rank may be another one than is
+    declared.
+    """
+    node = site.node
+    if site.scope.outer is None or not (_keeps_type if op_of(node) == "Cast" else _takes_all)(site):
+        raise NothingToDo
+    same = NodeProto(op_type="Identity", input=node.input[:1], output=list(node.output))
+    return Edit((same,), note=f"{node.input[0]!r} as it is")
+
+
+def _keeps_type(site: Site) -> bool:
+    return elem_type_of(site.type_of(site.node.input[0])) == attribute(site.node, "to", 0) != 0
+
+
+def _takes_all(site: Site) -> bool:
+    node = site.node
+    home = site.model.home(site.scope, node.input[0])
+    dims = dims_of(site.type_of(node.input[0]))
+    cuts = cuts_of(node, lambda node, place, name: numbers(node, place, name, site.constant))
+    if dims is None or cuts is None or home is None or stands_in_loop(home):
+        return False
+    return all(cut.is_whole and -len(dims) <= cut.axis < len(dims) for cut in cuts)
