@@ -24,6 +24,7 @@ from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import path_of
+from passes.ir.protos import copied
 from passes.ir.scope import Owner, Scope
 from passes.ir.versions import (
     FREE_INITIALIZERS,
@@ -144,8 +145,7 @@ def fit(
     if refused or version == outcome.ir_version:
         return Fitted(outcome, version, [_refusal(one, version) for one in refused], notes)
     if outcome is original:
-        outcome = ModelProto()
-        outcome.CopyFrom(original)
+        outcome = copied(original)
     for feature in dict.fromkeys(one.feature for one in lost):
         places = [one for one in lost if one.feature == feature]
         notes.append(f"dropped, as IR version {version} cannot hold it: {_named(places)}")

@@ -19,7 +19,7 @@ from passes.converters.writing.made import Made
 from passes.engine.template import Template, Templated, Value
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.rule import Edit, NothingToDo, Site, Slot, register
 
 

@@ -14,7 +14,7 @@ from passes.engine.full_check import full_objection
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.values import Stored, as_array, told
 from passes.verify import signature
@@ -81,8 +81,7 @@ class Binding:
         if twice := [name for name in self.shapes if name in self.values]:
             raise CannotBind(f"the input {twice[0]!r} is given a shape and a value")
         refuse_unknown(self.sizes, dims_of_inputs(model))
-        proto = ModelProto()
-        proto.CopyFrom(model.proto)
+        proto = copied(model.proto)
         graph, sizes = proto.graph, dict(self.sizes)
         inputs = {value.name: value for value in signature.feedable(proto)}
         for name in (*self.shapes, *self.values):
@@ -117,8 +116,7 @@ class Binding:
 def as_given(original: Model, bound: Model) -> Model:
     """The original model, but for its signature, which is that of `bound`: what is constant there
     is so here, too."""
-    proto = ModelProto()
-    proto.CopyFrom(original.proto)
+    proto = copied(original.proto)
     for mine, other in (
         (proto.graph.input, bound.proto.graph.input),
         (proto.graph.output, bound.proto.graph.output),
@@ -134,13 +132,11 @@ def as_given(original: Model, bound: Model) -> Model:
 def with_sizes(proto: ModelProto, given: Model) -> tuple[ModelProto, Model]:
     """An outcome with the sizes that inference finds declared, and the original as it is given
     with those of the outputs; both as they are where there is nothing to find."""
-    sized = ModelProto()
-    sized.CopyFrom(proto)
+    sized = copied(proto)
     outputs = declare_sizes(sized)
     if sized == proto or (full_objection(sized) and not full_objection(proto)):
         return proto, given
-    original = ModelProto()
-    original.CopyFrom(given.proto)
+    original = copied(given.proto)
     for value in original.graph.output:
         write_sizes(value.type, outputs.get(value.name))
     return sized, Model(original, given.path)

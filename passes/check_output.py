@@ -10,6 +10,7 @@ from passes.engine.rounds import Round
 from passes.errors import WrongUsage
 from passes.ir import scope as scoping
 from passes.ir.names import Names
+from passes.ir.protos import copied
 
 
 class NameTaken(WrongUsage):
@@ -34,8 +35,7 @@ def checks_of(rounds: Iterable[Round]) -> list[str]:
 
 def with_check_output(model: ModelProto, name: str, checks: Sequence[str]) -> ModelProto:
     """The model with an output `name`, bool [], the last: whether all `checks` hold."""
-    made = ModelProto()
-    made.CopyFrom(model)
+    made = copied(model)
     names = Names(_names(model) | {name})
     if checks:
         held, *others = checks

@@ -21,6 +21,7 @@ from passes.errors import BadModel, WrongUsage
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
 from passes.types.type_tables import every_scope
@@ -100,8 +101,7 @@ def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:
 def declare_sizes(proto: ModelProto) -> dict[str, Dims | None]:
     """Declare the sizes that inference finds of what is declared without, in place; returns what
     it found of the outputs. What it does not find itself is not taken for known."""
-    plain = ModelProto()
-    plain.CopyFrom(proto)
+    plain = copied(proto)
     for _, values in _declarations(plain):
         for value in values:
             for shape in shapes_below(value.type):

@@ -27,6 +27,7 @@ from passes.engine.target_opset import UnknownOpset as UnknownOpset
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.model import Model
+from passes.ir.protos import copied
 from passes.ir.save import save
 from passes.not_produced import Mismatch as Mismatch
 from passes.not_produced import NotProduced as NotProduced
@@ -282,8 +283,7 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
     from passes.converters.stamp import stamp
 
     if proto is original:
-        proto = ModelProto()
-        proto.CopyFrom(original)
+        proto = copied(original)
     stamp(proto, target)
     return proto
 

@@ -19,6 +19,7 @@ from passes.choices import RuleOptions, Verifying
 from passes.engine.finish import is_given_name
 from passes.engine.schedules import SCHEDULES
 from passes.errors import nearest
+from passes.ir.protos import copied
 from passes.ir.scope import walk_model
 from passes.session import NotProduced, NotVerified, Result, Session
 
@@ -112,8 +113,7 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 
 def as_text(model: ModelProto) -> str:
     """A model in ONNX text, without the names that new nodes get when a rewrite is finished."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     for place in walk_model(copy):
         if is_given_name(place.node):
             place.node.ClearField("name")

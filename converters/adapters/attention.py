@@ -12,6 +12,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.converters.writing.replacement import Replacement
 from passes.ir import scope as scoping
+from passes.ir.attributes import has
 from passes.types.value_types import tensor_type
 
 _MASK, _PAST_KEY, _NONPAD = 3, 4, 6
@@ -61,9 +62,7 @@ def _has_length_of_keys(mask: str, keys: str, past: str, ctx: Conversion) -> boo
 def attention_25(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Windows are new and off by default; for 4-D inputs the numbers of heads must not be given."""
     heads = {"q_num_heads", "kv_num_heads"}
-    if len(ctx.dims_of(node.input[0]) or ()) != 4 or not any(
-        a.name in heads for a in node.attribute
-    ):
+    if len(ctx.dims_of(node.input[0]) or ()) != 4 or not any(has(node, name) for name in heads):
         return [node]
     return [ctx.changed(node, without=heads)]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import NodeProto, TensorProto, TypeProto, helper
 
 from passes.converters.scan_8.batched_scan import row_type
 from passes.converters.scan_8.to_scan_8 import scan_to_loop, to_scan_8
@@ -18,6 +18,7 @@ from passes.converters.steps import adapter_down, by_rule, identical, identical_
 from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.versions import SCAN_8
 from passes.loops.form import Carried, LoopForm
 from passes.types.value_types import Dims, dims_of, tensor_type
@@ -91,8 +92,7 @@ def loop_1(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [node]
     number = tensor_type(TensorProto.FLOAT, ())
     given, returned = ctx.fresh("carried"), ctx.fresh("carried_on")
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    body = copied(form.body)
     body.node.append(helper.make_node("Identity", [given], [returned]))
     body.input.append(helper.make_value_info(given, number))
     body.value_info.append(helper.make_value_info(returned, number))

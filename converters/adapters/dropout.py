@@ -9,6 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.converters.steps import adapter, adapter_down, identical
 from passes.converters.writing.conversion import Conversion
+from passes.ir.attributes import attribute_proto
 
 
 @adapter("Dropout", 10)
@@ -42,7 +43,7 @@ def dropout_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """
     y, *mask = node.output
     inputs = [node.input[0]]
-    ratio = next((attribute for attribute in node.attribute if attribute.name == "ratio"), None)
+    ratio = attribute_proto(node, "ratio")
     if ratio is not None and not ratio.ref_attr_name and 0 <= ratio.f < 1:
         inputs.append(ctx.attribute_as_input(node, "ratio", np.float32))
     if not any(mask):

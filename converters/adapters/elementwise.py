@@ -11,7 +11,7 @@ from passes.converters.steps import adapter, adapter_down, identical, identical_
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.replacement import Replacement, through_float
 from passes.ir.operators import op_of
-from passes.types.value_types import elem_type_of
+from passes.types.value_types import FLOATS, elem_type_of
 
 for _op in ("Max", "Mean", "Min", "Sum"):
     identical(_op, 8, because="inputs of one shape, as before, broadcast to that shape")
@@ -66,7 +66,6 @@ identical_down("Erf", 13)
 
 
 _NOT_INTEGERS = (0, TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 _IN_DOUBLE = (  # integers that a double holds
     *(TensorProto.INT8, TensorProto.INT16, TensorProto.INT32),
     *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32),
@@ -92,7 +91,7 @@ def order_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ones whose first bit is turned.
     """
     elem_type = ctx.known_elem_type(node.input[0])
-    if elem_type in _FLOATS:
+    if elem_type in FLOATS:
         return [node]
     new = Replacement(node, ctx)
     if elem_type in _IN_DOUBLE:
@@ -121,7 +120,7 @@ def equal_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     new = Replacement(node, ctx)
     if elem_type == TensorProto.UINT64:  # the Cast keeps the bits
         return new.last("Equal", *new.casts(TensorProto.INT64, *node.input))
-    if elem_type not in _FLOATS:
+    if elem_type not in FLOATS:
         return [node]
     differs = new.op("Or", new.op("Less", *node.input), new.op("Greater", *node.input))
     a, b = (_is_number(new, name, elem_type) for name in node.input)
@@ -178,7 +177,7 @@ def extreme_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of integers, the positive part of the difference, in double, is added or subtracted; those
     of 64 bits are compared one after the other."""
     elem_type = ctx.known_elem_type(node.input[0])
-    if elem_type in _FLOATS:
+    if elem_type in FLOATS:
         return [node]
     new = Replacement(node, ctx)
     larger = op_of(node) == "Max"
@@ -254,7 +253,7 @@ def where_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def relu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of integers, it is the larger one of them and 0."""
     elem_type = ctx.known_elem_type(node.input[0])
-    if elem_type in _FLOATS:
+    if elem_type in FLOATS:
         return [node]
     new = Replacement(node, ctx)
     return new.last("Max", node.input[0], new.number(0, elem_type))
@@ -264,13 +263,13 @@ def relu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def pow_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """An exponent of another type, and a base of int32, are raised in double."""
     base, exponent = (ctx.known_elem_type(name) for name in node.input)
-    if base == exponent and base in _FLOATS:
+    if base == exponent and base in FLOATS:
         return [node]
     new = Replacement(node, ctx)
     if base == TensorProto.INT64:
         return _as_product(new)
     fixed = ctx.constant(node.input[1])
-    if fixed is not None and base in _FLOATS:
+    if fixed is not None and base in FLOATS:
         same = fixed.astype(helper.tensor_dtype_to_np_dtype(base))
         if np.array_equal(same.astype(fixed.dtype), fixed):
             return [ctx.changed(node, inputs=[node.input[0], ctx.value(same, "exponent")])]
@@ -297,7 +296,7 @@ _MOST_FACTORS = 16
 def mod_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of floats, what is left has the sign of the divisor: that is added where it has not."""
     elem_type = ctx.known_elem_type(node.input[0])
-    if ctx.attribute(node, "fmod", 0) or elem_type not in _FLOATS:
+    if ctx.attribute(node, "fmod", 0) or elem_type not in FLOATS:
         return [node]
     new = Replacement(node, ctx)
     return _of_divisors_sign(new, new.copy(None, *node.input, fmod=1), elem_type)
@@ -307,7 +306,7 @@ def mod_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def mod_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of integers, the quotient times the divisor is subtracted."""
     elem_type = ctx.known_elem_type(node.input[0])
-    if elem_type in _FLOATS:
+    if elem_type in FLOATS:
         raise ctx.refused("no-equivalent", "no op before Mod-10 divides floats with a remainder")
     (a, b), new = node.input, Replacement(node, ctx)
     left = new.op("Sub", a, new.op("Mul", new.op("Div", a, b), b))
@@ -323,7 +322,7 @@ def _of_divisors_sign(new: Replacement, left: str, elem_type: int) -> Sequence[N
     zero = new.number(0, elem_type)
     signs = [new.op("Less", name, zero) for name in (left, divisor)]
     other = new.op("And", new.op("Xor", *signs), _differs(new, left, zero))
-    if elem_type in _FLOATS:  # whose divisor may be infinite
+    if elem_type in FLOATS:  # whose divisor may be infinite
         found = new.op("Where", other, new.op("Add", left, divisor), left)
         ones = [new.number(one, elem_type) for one in (-1, 1)]
         sign = new.op("Where", signs[1], *ones)
@@ -343,7 +342,7 @@ def sign_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     zero = new.number(0, elem_type)
     above, below = new.casts(elem_type, new.op("Greater", x, zero), new.op("Less", x, zero))
-    if elem_type not in _FLOATS:
+    if elem_type not in FLOATS:
         return new.last("Sub", above, below)
     number = new.op("Cast", _is_number(new, x, elem_type), to=elem_type)
     return new.last("Div", new.op("Sub", above, below), number)

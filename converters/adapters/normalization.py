@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from passes.converters.steps import adapter, adapter_down, expanded, identical, identical_down
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.replacement import Replacement
+from passes.ir.attributes import has
 
 
 @adapter("BatchNormalization", 9)
@@ -318,7 +319,7 @@ def mean_variance_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence
     From opset 18 on onnx's checker rejects the node without it: its function body makes a
     Constant of the attribute, and forgets the default.
     """
-    if any(attribute.name == "axes" for attribute in node.attribute):
+    if has(node, "axes"):
         return [node]
     return [ctx.changed(node, axes=[0, 2, 3])]
 

@@ -13,6 +13,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.grid_sample import gathered
 from passes.converters.writing.replacement import Replacement
 from passes.converters.writing.sampling import fixed_input, is_replicating, sampled
+from passes.ir.attributes import text
 from passes.ir.operators import op_of
 
 
@@ -109,7 +110,7 @@ _SINCE_11 = (
 
 
 def _says_linear(node: NodeProto) -> bool:
-    return any(one.name == "mode" and one.s == b"linear" for one in node.attribute)
+    return text(node, "mode", "") == "linear"
 
 
 def _rounding_of_all(scales: str, ctx: Conversion) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter_down, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.ir import scope as scoping
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Condition, Kind, LoopForm
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
@@ -53,8 +53,7 @@ def sequence_map_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         values += [helper.make_value_info(one, kind) for one in (before, after)]
         writing.append(helper.make_node("SequenceInsert", [before, value.name], [after]))
         carried.append(Carried(made[-1].output[0], before, after, name or ctx.fresh("unused")))
-    body = GraphProto()
-    body.CopyFrom(mapped)
+    body = copied(mapped)
     replace_all(body.node, [*reading, *mapped.node, *writing])
     body.value_info.extend(values)
     body.input.extend(

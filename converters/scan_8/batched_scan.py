@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from onnx import GraphProto, TypeProto, ValueInfoProto, helper
+from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from passes.analysis.integers.integers import Integers
 from passes.ir import scope as scoping
+from passes.ir.own_outputs import own_outputs
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Refused, Site
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
@@ -153,24 +155,13 @@ def row_type(site: Site, names: Sequence[str]) -> RowType:
 
 
 def ready_body(site: Site, form: LoopForm, types: Sequence[RowType]) -> GraphProto:
-    """The body with typed outputs that are nodes' outputs, each listed once.
-
-    onnxruntime gives uninitialised memory for a body output that is directly a body input, an
-    initializer or an outer value, and for one value listed twice.
-    """
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    """The body with typed outputs that are nodes' outputs, each listed once."""
+    body = copied(form.body)
     del body.input[len(body.input) - len(form.constant_inputs) :]
     for value in body.input:
         _complete(value, site.body_type_of("body", value.name))
-    computed = {name for node in body.node for name in node.output}
-    listed: set[str] = set()
+    own_outputs(body, lambda name: site.fresh(f"{name}/own"))
     for value, row in zip(body.output, types, strict=True):
-        name = value.name
-        if name not in computed or name in listed:
-            value.name = site.fresh(f"{name}/own")
-            body.node.append(helper.make_node("Identity", [name], [value.name]))
-        listed.add(value.name)
         value.type.CopyFrom(tensor_type(row.elem_type, row.dims))
     _drop_value_info_of_outputs(body)
     return body

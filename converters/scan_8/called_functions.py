@@ -14,7 +14,7 @@ from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, 
 from passes.converters.opset import considers, rewrite
 from passes.ir import scope as scoping
 from passes.ir.operators import called_key, function_key, is_onnx_domain
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner, Place, Scope
 from passes.rule import Edit, Site
 
@@ -55,9 +55,8 @@ def _calls(owner: Owner) -> Iterator[Name]:
 
 
 def _converted(site: Site, scope: Scope) -> FunctionProto:
-    function = FunctionProto()
     assert isinstance(scope.owner, FunctionProto)
-    function.CopyFrom(scope.owner)
+    function = copied(scope.owner)
     _convert(replace(site, opset=site.model.opset(scope.owner)), scope, function)
     for entry in function.opset_import:
         if is_onnx_domain(entry.domain):

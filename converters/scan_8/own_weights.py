@@ -15,6 +15,7 @@ from onnx import GraphProto, TensorProto
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
+from passes.ir.protos import copied, named
 from passes.rule import Site
 
 _SMALL = 4096  # bytes; packing less than this gains nothing
@@ -31,13 +32,9 @@ def with_own_weights(site: Site, scan: BatchedScan) -> BatchedScan | None:
     if any(one is not None and name not in own and _is_large(one) for name, one in weights.items()):
         return None
     names = {name: site.fresh(name) for name in own}
-    body = GraphProto()
-    body.CopyFrom(scan.body)
+    body = copied(scan.body)
     scoping.rename_captures(body, names)
-    for name, tensor in own.items():
-        moved = body.initializer.add()
-        moved.CopyFrom(tensor)
-        moved.name = names[name]
+    body.initializer.extend(named(tensor, names[name]) for name, tensor in own.items())
     return replace(scan, body=body)
 
 

@@ -18,6 +18,7 @@ from onnx import GraphProto, TensorProto, helper
 from passes.converters.scan_8.batched_scan import BatchedScan, RowType
 from passes.converters.scan_8.ragged_rows import RaggedRows
 from passes.converters.scan_8.sequence_lens import Lengths
+from passes.ir.protos import copied
 from passes.types.value_types import tensor_type
 from passes.vectorize import Vectorizer
 from passes.vectorize.selection import choose, row_mask
@@ -144,8 +145,7 @@ class Ragged:
     def body(self) -> GraphProto:
         """The body for the whole batch, with one more input: which rows have ended."""
         inner = self.ctx.author
-        graph = GraphProto()
-        graph.CopyFrom(self.ctx.rows.graph)
+        graph = copied(self.ctx.rows.graph)
         mask = inner.fresh("ended")
         carried = [value.name for value in graph.input[: len(self.scan.states)]]
         old = carried if self.safe else self._feed_first(carried, mask)

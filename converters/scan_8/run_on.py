@@ -17,6 +17,7 @@ from passes.converters.scan_8.ragged_batch import Ragged
 from passes.converters.scan_8.ragged_rows import Final
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
+from passes.ir.protos import copied, named
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 
@@ -86,8 +87,7 @@ class RunOn:
 
         A collected value that is the state already serves as its history.
         """
-        graph = GraphProto()
-        graph.CopyFrom(body)
+        graph = copied(body)
         count = len(self.ragged.scan.states)
         source = GraphIndex(body).source
         collected = [source(value.name) for value in body.output[count:]]
@@ -95,9 +95,8 @@ class RunOn:
         for value in body.output[:count]:
             if source(value.name) not in collected:
                 collected.append(source(value.name))
-                own = graph.output.add()
-                own.CopyFrom(value)
-                own.name = self.ragged.ctx.author.fresh(f"{value.name}/history")
-                graph.node.append(helper.make_node("Identity", [value.name], [own.name]))
+                own = self.ragged.ctx.author.fresh(f"{value.name}/history")
+                graph.output.append(named(value, own))
+                graph.node.append(helper.make_node("Identity", [value.name], [own]))
             places.append(collected.index(source(value.name)))
         return graph, places

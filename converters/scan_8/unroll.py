@@ -10,6 +10,7 @@ from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.rows import Row, rows_at, run_row
 from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -67,8 +68,7 @@ def _only_row(author: Author, value: str) -> str:
 
 def _shared(author: Author, body: GraphProto) -> GraphProto:
     """The body with its initializers moved to where all rows read them."""
-    shared = GraphProto()
-    shared.CopyFrom(body)
+    shared = copied(body)
     mapping = {tensor.name: author.fresh(tensor.name) for tensor in body.initializer}
     constants = list(shared.initializer)
     del shared.initializer[:]
@@ -80,7 +80,6 @@ def _shared(author: Author, body: GraphProto) -> GraphProto:
 
 
 def _copy(author: Author, body: GraphProto, index: int) -> GraphProto:
-    copy = GraphProto()
-    copy.CopyFrom(body)
+    copy = copied(body)
     scoping.rename_all(copy, lambda name: author.names.fresh(f"{name}/row{index}"))
     return copy

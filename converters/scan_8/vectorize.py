@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from onnx import FunctionProto, ModelProto, NodeProto
+from onnx import NodeProto
 
 from passes.analysis.safety.may_fail import failing_on_other_values, may_run_unreached
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count.trip_count import declared_size
+from passes.bodies.body_rows import rows_of
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.called_functions import called_functions
 from passes.converters.scan_8.ragged_batch import Ragged
@@ -16,12 +17,10 @@ from passes.converters.scan_8.run_on import RunOn, may_run_on
 from passes.converters.scan_8.sequence_lens import Lengths
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Values, traits_of
-from passes.ir.operators import is_onnx_domain
-from passes.ir.versions import FREE_INITIALIZERS
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused, Site
-from passes.vectorize import Axis, Captured, NeedsRows, Rows, Vectorizer, prepare
+from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -101,32 +100,7 @@ def runs_on(site: Site, scan: BatchedScan) -> bool:
 
 def _rows(site: Site, scan: BatchedScan) -> Rows:
     """The body on its own, at the target opset."""
-    # up to IR 3, inference does not look at initializers that are no inputs
-    model = ModelProto(ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS))
-    model.opset_import.extend(site.model.proto.opset_import)
-    for entry in model.opset_import:
-        if is_onnx_domain(entry.domain):
-            entry.version = site.target
-    _add_functions(model, called_functions(site, scan.body))
-    captured = {
-        name: Captured(site.type_of(name), site.constant(name))
-        for name in scoping.captures(scan.body)
-    }
-    return prepare(scan.body, captured, model, site.names, site.is_visible)
-
-
-def _add_functions(model: ModelProto, functions: Sequence[FunctionProto]) -> None:
-    """Add what the body calls, which is inlined, and the domains that it takes ops from."""
-    model.functions.extend(functions)
-    known = {entry.domain for entry in model.opset_import}
-    for function in functions:
-        added = [
-            entry
-            for entry in function.opset_import
-            if entry.domain not in known and not is_onnx_domain(entry.domain)
-        ]
-        model.opset_import.extend(added)
-        known.update(entry.domain for entry in added)
+    return rows_of(site, scan.body, called_functions(site, scan.body))
 
 
 def _symbol(site: Site, rows: Rows) -> str | None:

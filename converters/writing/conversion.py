@@ -13,8 +13,10 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto
 from passes.analysis.integers.computed import computed
 from passes.converters.writing.made import Made
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute_proto
 from passes.ir.constants import Constants
 from passes.ir.operators import called_key, function_key, op_of
+from passes.ir.protos import changed
 from passes.rule import Refused, Site, Slot
 from passes.types.value_types import Dim, dims_of, elem_type_of
 
@@ -27,8 +29,7 @@ def is_given(site: Site, attribute: str) -> bool:
 
     It has if the function has a default for it, or if each of its calls gives it.
     """
-    *_, outermost = site.scope.chain()
-    function = outermost.owner
+    function = site.scope.outermost.owner
     if not isinstance(function, FunctionProto):
         return False
     if any(one.name == attribute for one in function.attribute_proto):
@@ -58,7 +59,6 @@ def _given_by_all(model: ModelProto) -> _Given:
 #: Why a node is refused in a function that only knows of what its calls give.
 _OPEN_IN_FUNCTION = ("attribute-reference", "not-constant", "unknown-rank", "unknown-type")
 
-_INTS = AttributeProto.INTS  # what an empty list is one of
 
 #: The attribute of Constant-12 that may refer to an attribute of a function, by its type.
 _CONSTANT_FORM = {
@@ -132,7 +132,7 @@ class Conversion:
 
     def refers(self, node: NodeProto, name: str) -> bool:
         """Whether an attribute stands for one of the function, so its value is not known."""
-        found = _find(node, name)
+        found = attribute_proto(node, name)
         return found is not None and bool(found.ref_attr_name)
 
     def attribute(self, node: NodeProto, name: str, default: Any = None) -> Any:
@@ -141,7 +141,7 @@ class Conversion:
         Raises:
             Refused: `attribute-reference`: only the callers of the function know the value.
         """
-        found = _find(node, name)
+        found = attribute_proto(node, name)
         if found is None:
             return default
         if found.ref_attr_name:
@@ -231,7 +231,7 @@ class Conversion:
             Refused: `invalid-node`: it is absent and there is no default;
                 `attribute-reference`: no Constant can refer to it, or callers may leave it out.
         """
-        found = _find(node, name)
+        found = attribute_proto(node, name)
         if found is not None and found.ref_attr_name:
             return self._referring_constant(node, found, np.dtype(dtype))
         content = default if found is None else self.attribute(node, name)
@@ -280,21 +280,8 @@ class Conversion:
             without: attributes to drop, where they are there.
             attributes: attributes to set; None drops.
         """
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        if op:
-            copy.op_type = op
-        _replace(copy.input, inputs)
-        _replace(copy.output, outputs)
-        gone = {*without, *attributes}
-        kept = [attribute for attribute in node.attribute if attribute.name not in gone]
-        del copy.attribute[:]
-        copy.attribute.extend(kept)
-        copy.attribute.extend(
-            helper.make_attribute(name, value, attr_type=_INTS if value == [] else None)
-            for name, value in attributes.items()
-            if value is not None
-        )
+        given = dict.fromkeys(without) | attributes
+        copy = changed(node, given, op=op, inputs=inputs, outputs=outputs)
         return self.made.add(copy, self.version)
 
     @property
@@ -320,14 +307,3 @@ class Conversion:
         if schema.attributes[reference.name].required:
             return True
         return is_given(self.site, reference.ref_attr_name)
-
-
-def _find(node: NodeProto, name: str) -> AttributeProto | None:
-    return next((attribute for attribute in node.attribute if attribute.name == name), None)
-
-
-def _replace(field_: Any, names: Iterable[str] | None) -> None:
-    if names is not None:
-        new = list(names)
-        del field_[:]
-        field_.extend(new)

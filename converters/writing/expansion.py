@@ -25,6 +25,7 @@ from passes.converters.writing.made import Made, Noted, content
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.protos import copied
 from passes.rule import Slot
 from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of
@@ -156,7 +157,6 @@ def _body(node: NodeProto, ctx: Conversion, version: int) -> tuple[int, Function
 
 
 def _in_schema(node: NodeProto) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     copy.domain = ""
     return copy

@@ -24,6 +24,7 @@ from onnx import (
 )
 
 from passes.ir.operators import called_key, op_of
+from passes.ir.protos import named
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_known, tensor_type
 
@@ -48,9 +49,7 @@ class FixedValue:
         """One tensor for all equal values of a graph; equal means dtype, shape and bytes."""
         known = site.memory.once(_TENSORS, dict, site.scope.owner)
         if self._content not in known:
-            tensor = known[self._content] = TensorProto()
-            tensor.CopyFrom(self._tensor)
-            tensor.name = site.fresh(self.hint)
+            known[self._content] = named(self._tensor, site.fresh(self.hint))
         return known[self._content]
 
     @cached_property

@@ -6,11 +6,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
 
 from passes.check.control_flow.scan_form import NEGATIVE_AXES
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.graph_index import GraphIndex
 from passes.ir.imports import CONTRIB, import_contrib
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
 from passes.types.inference import ValueTypes
@@ -26,8 +27,7 @@ def as_meant(proto: ModelProto) -> tuple[ModelProto, list[str]] | None:
     onnxruntime sorts the nodes of the main graph (those of a body have to be in order), and accepts
     operators of its own domain without an import.
     """
-    copy = ModelProto()
-    copy.CopyFrom(proto)
+    copy = copied(proto)
     notes = [*_sort(copy.graph), *_import(copy)]
     return (copy, notes) if notes else None
 
@@ -62,19 +62,17 @@ def _import(model: ModelProto) -> list[str]:
 def with_front_axes(model: Model) -> ModelProto:
     """A copy in which Scans count axes from the front, as they must before opset 11, where the rank
     of a tensor is known; elsewhere they stay."""
-    copy = ModelProto()
-    copy.CopyFrom(model.proto)
+    copy = copied(model.proto)
     types = ValueTypes(model.proto)
     for place in scoping.walk_model(copy):
-        *_, top = place.scope.chain()
-        opset = model.opset(top.owner)
+        opset = model.opset_at(place.scope)
         if op_of(place.node) == "Scan" and _SCAN_HAS_AXES <= opset < NEGATIVE_AXES:
             _turn(place, opset, types)
     return copy
 
 
 def _turn(place: Place, opset: int, types: ValueTypes) -> None:
-    if any(attribute.ref_attr_name for attribute in place.node.attribute):
+    if has_references(place.node):
         return  # the caller of the function says what belongs to which axis
     form = LoopForm.from_node(place.node, opset)
     inner = next(one for one in place.scope.inner(place.index) if one.key[-1] == "body")

@@ -14,6 +14,7 @@ from onnx.checker import ValidationError
 from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.places import imports_of
 from passes.ir.scope import Place
 
 _CONTEXT = "==> Context:"
@@ -84,9 +85,7 @@ def _failing(places: list[Place], message: str, model: ModelProto) -> Iterator[P
 
 
 def _context(place: Place, model: ModelProto) -> onnx.checker.C.CheckerContext:
-    *_, outermost = place.scope.chain()
-    owner = outermost.owner
-    imports = owner.opset_import if isinstance(owner, onnx.FunctionProto) else model.opset_import
+    imports = imports_of(model, place.scope.outermost.owner)
     context = onnx.checker.C.CheckerContext()
     context.ir_version = model.ir_version
     context.opset_imports = {entry.domain: entry.version for entry in imports}

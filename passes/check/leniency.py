@@ -15,6 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Owner
 
 #: The opsets of GroupNormalization-18.
@@ -44,8 +45,7 @@ def light(model: ModelProto) -> ModelProto:
 def mended(model: ModelProto) -> ModelProto:
     """A copy without what the checker rejects, but onnxruntime runs or the IR allows."""
     lean = light(model)
-    copy = ModelProto()
-    copy.CopyFrom(lean)
+    copy = copied(lean)
     # an initializer of the main graph that IR 3 wants to be an input as well; and opset imports
     # at IR 1 and 2, which came before them
     copy.ir_version = max(copy.ir_version, 4)

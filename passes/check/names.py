@@ -54,7 +54,7 @@ def _index_in(place: Place, home: Scope) -> int:
 
 def _hint(place: Place, name: str, model: ModelProto) -> str:
     """Where else the name is defined."""
-    *_, outermost = place.scope.chain()
+    outermost = place.scope.outermost
     if isinstance(outermost.owner, FunctionProto):
         if name in scoping.defined(model.graph):
             return " in the function, and a function sees no names of the model"

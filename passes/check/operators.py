@@ -15,7 +15,7 @@ from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import called_key, function_key, is_onnx_domain, op_of
-from passes.ir.scope import Place, Scope
+from passes.ir.scope import Place
 
 _GRAPHS = {defs.OpSchema.AttrType.GRAPH, defs.OpSchema.AttrType.GRAPHS}
 
@@ -41,7 +41,7 @@ def check_operators(model: Model, places: Iterable[NodeInScope]) -> None:
             raise BadModel("the node has no op_type", path=place.path)
         if is_onnx_domain(node.domain):
             _check_version(place, place.opset)
-        elif not _opset(model, place.scope, node.domain):
+        elif not model.opset_at(place.scope, node.domain):
             raise BadModel(
                 f"there is no opset import for domain {node.domain!r}, which {called_key(node)[1]} "
                 "belongs to",
@@ -70,11 +70,6 @@ def plain_operators(opset: int) -> frozenset[str]:
         and not version.holds_graph
     )
     return frozenset(known) - {"Constant"}
-
-
-def _opset(model: Model, scope: Scope, domain: str) -> int:
-    *_, outermost = scope.chain()
-    return model.opset(outermost.owner, domain)
 
 
 @cache

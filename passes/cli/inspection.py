@@ -28,6 +28,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.places import is_loop
+from passes.ir.protos import named
 from passes.ir.scope import Key, Place
 from passes.loops.form import Kind, LoopForm
 from passes.onnxruntime.releases import Release
@@ -95,14 +96,10 @@ def _likeness(model: Model, place: Place) -> Hashable:
     graph = GraphProto(node=[place.node])
     constants = Constants(model, place.scope)
     for name in names:
-        value = graph.input.add(name=name)
-        known = model.types.of(place.scope, name)
-        if known is not None:
-            value.type.CopyFrom(known)
+        graph.input.add(name=name, type=model.types.of(place.scope, name))
         tensor = constants.tensor(name)
         if tensor is not None and tensor.ByteSize() <= _SMALL:
-            graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = name
+            graph.initializer.append(named(tensor, name))
     graph.output.extend(ValueInfoProto(name=name) for name in place.node.output if name)
     return place.scope.key, digest_up_to_names(ModelProto(graph=graph))
 
@@ -139,8 +136,7 @@ def _loop(
     rules_by_site: Mapping[Key, Sequence[str]],
     bodies: dict[Key, _Body],
 ) -> Loop:
-    *_, outermost = place.scope.chain()
-    opset = model.opset(outermost.owner)
+    opset = model.opset_at(place.scope)
     key = (*like.scope.key, like.index)
     rules = rules_by_site.get(key, []) if like is place else []
     try:

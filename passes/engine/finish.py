@@ -17,7 +17,7 @@ from passes.ir.live import live
 from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.ir.operators import called_key, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FREE_INITIALIZERS
 

@@ -19,6 +19,7 @@ from passes.ir import scope as scoping
 from passes.ir.imports import import_contrib
 from passes.ir.model import Model
 from passes.ir.names import Names
+from passes.ir.protos import copied
 from passes.ir.scope import Place
 from passes.rule import Rule
 
@@ -68,8 +69,7 @@ class Engine:
         rules = list(_closer(self.rules, model, target))
         if not self._any_considered(model, rules):
             return outcome
-        copy = ModelProto()
-        copy.CopyFrom(model.proto)
+        copy = copied(model.proto)
         names = Names(scoping.names_in(graph for _, below in model.graphs for graph in below))
         memory = Memory()
         templates = Templates()

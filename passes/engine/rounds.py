@@ -11,6 +11,7 @@ from passes.engine.template import Filled
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.rule import Edit, Limit, Refused, Rule
 from passes.types.inference import ValueTypes
@@ -47,8 +48,7 @@ class Rewritten:
         written = self.written
         if isinstance(written, Edit):
             return written
-        new = NodeProto()
-        new.CopyFrom(self.place.node)
+        new = copied(self.place.node)
         written.write(new)
         return Edit((new,), written.tensors, note=written.note, exact=written.exact)
 

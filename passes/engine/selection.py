@@ -16,6 +16,7 @@ from onnx import ModelProto, NodeProto
 
 from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 
 _KEY = "passes.only"
 _MEANT, _NOT_MEANT = "meant", "not meant"
@@ -31,8 +32,7 @@ def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
     Raises:
         NothingMatches: one of the patterns matches no node.
     """
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     matched: set[str] = set()
     sites: list[str] = []
     for place in scoping.walk_model(copy):

@@ -62,8 +62,7 @@ class Site:
     @property
     def in_function(self) -> bool:
         """Whether the site lies in a model-local function, at any depth."""
-        *_, top = self.scope.chain()
-        return isinstance(top.owner, FunctionProto)
+        return isinstance(self.scope.outermost.owner, FunctionProto)
 
     def fresh(self, hint: str) -> str:
         """A value name that occurs nowhere in the model."""

@@ -6,33 +6,48 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy.typing as npt
-from onnx import NodeProto
+from onnx import AttributeProto, NodeProto
 
 _Default = TypeVar("_Default", int, None)
 
 
+def attribute_proto(node: NodeProto, name: str) -> AttributeProto | None:
+    """An attribute as it is given, None where it is left out."""
+    return next((one for one in node.attribute if one.name == name), None)
+
+
 def attribute(node: NodeProto, name: str, default: _Default) -> int | _Default:
     """An int attribute."""
-    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
+    given = attribute_proto(node, name)
+    return default if given is None else given.i
+
+
+def number(node: NodeProto, name: str, default: float) -> float:
+    """A float attribute."""
+    given = attribute_proto(node, name)
+    return default if given is None else given.f
 
 
 def attributes(node: NodeProto, name: str) -> list[int] | None:
     """An attribute of ints, None where it is left out."""
-    return next(
-        (list(attribute.ints) for attribute in node.attribute if attribute.name == name), None
-    )
+    given = attribute_proto(node, name)
+    return None if given is None else list(given.ints)
 
 
 def text(node: NodeProto, name: str, default: str) -> str:
     """A string attribute."""
-    return next(
-        (attribute.s.decode() for attribute in node.attribute if attribute.name == name), default
-    )
+    given = attribute_proto(node, name)
+    return default if given is None else given.s.decode()
 
 
 def has(node: NodeProto, name: str) -> bool:
     """Whether an attribute is given."""
-    return any(attribute.name == name for attribute in node.attribute)
+    return attribute_proto(node, name) is not None
+
+
+def has_references(node: NodeProto) -> bool:
+    """Whether a node has attributes that the callers of a function choose."""
+    return any(one.ref_attr_name for one in node.attribute)
 
 
 def numbers(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import NodeProto, SparseTensorProto, TensorProto, helper
 
 from passes.ir.operators import op_of
+from passes.ir.protos import copied, named
 
 
 def constant_tensor(node: NodeProto) -> TensorProto | None:
@@ -18,10 +19,7 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
     if attribute.ref_attr_name:
         return None
     if attribute.name == "value":
-        tensor = TensorProto()
-        tensor.CopyFrom(attribute.t)
-        tensor.name = node.output[0]
-        return tensor
+        return named(attribute.t, node.output[0])
     if attribute.name not in CONSTANT_TYPES:
         return None
     value = helper.get_attribute_value(attribute)
@@ -33,8 +31,7 @@ def constant_tensor(node: NodeProto) -> TensorProto | None:
 
 def sparse_constant(sparse: SparseTensorProto, name: str) -> NodeProto:
     """A Constant node that holds a sparse initializer, under the name `name`."""
-    value = SparseTensorProto()
-    value.CopyFrom(sparse)
+    value = copied(sparse)
     value.values.name = ""
     return helper.make_node("Constant", [], [name], sparse_value=value)
 

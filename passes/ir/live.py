@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from onnx import GraphProto, NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 
 
 class Writing(Protocol):
@@ -44,14 +44,20 @@ def live(
 class Walk:
     """Walks from values of a body back to all that they depend on, in earlier iterations, too.
 
-    `feeds` maps inputs of the body to the outputs that the next iteration gets there; `nodes`
-    and `names` are the positions of the nodes that were visited, and the values.
+    `feeds` maps inputs of the body to the outputs that the next iteration gets there; `stop` are
+    values of which it does not matter what they depend on. `nodes` and `names` are the positions
+    of the nodes that were visited, and the values.
     """
 
-    def __init__(self, nodes: Sequence[NodeProto], feeds: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[NodeProto],
+        feeds: Mapping[str, str],
+        stop: Collection[str] = (),
+    ) -> None:
         self.nodes: set[int] = set()
         self.names: set[str] = set()
-        self._nodes, self._feeds = nodes, feeds
+        self._nodes, self._feeds, self._stop = nodes, feeds, stop
         self._producers = {
             name: position for position, node in enumerate(nodes) for name in node.output if name
         }
@@ -66,6 +72,8 @@ class Walk:
             if name in self.names:
                 continue
             self.names.add(name)
+            if name in self._stop:
+                continue
             if name in self._producers:
                 pending += self._take(self._producers[name])
             if name in self._feeds:

@@ -19,12 +19,13 @@ import numpy.typing as npt
 import onnx
 from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.errors import BadModel
 from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of, plain_domain
+from passes.ir.places import imports_of
 from passes.ir.scope import Owner, Scope, graphs_below, owners
 from passes.types.inference import ValueTypes
 
@@ -73,14 +74,15 @@ class Model:
 
     def opset(self, owner: Owner | None = None, domain: str = "") -> int:
         """The version of a domain that a function, or the main graph, imports; 0 if none."""
-        imports = (
-            owner.opset_import if isinstance(owner, FunctionProto) else self.proto.opset_import
-        )
         wanted = plain_domain(domain)
-        for entry in imports:
+        for entry in imports_of(self.proto, owner):
             if plain_domain(entry.domain) == wanted:
                 return int(entry.version)
         return 0
+
+    def opset_at(self, scope: Scope, domain: str = "") -> int:
+        """The version of a domain that the nodes of a scope are written in; 0 if none."""
+        return self.opset(scope.outermost.owner, domain)
 
     @property
     def newest_opset(self) -> int:

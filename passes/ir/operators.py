@@ -6,6 +6,8 @@ from typing import Protocol
 
 from onnx import FunctionProto, NodeProto
 
+from passes.ir.versions import SCAN_8
+
 
 def is_onnx_domain(domain: str) -> bool:
     """Whether `domain` is the standard one, which has two spellings."""
@@ -36,6 +38,17 @@ def op_of(node: Operation) -> str:
     if not domain or is_onnx_domain(domain):
         return node.op_type
     return f"{domain}::{node.op_type}"
+
+
+def is_scan_9(node: NodeProto, opset: int, target: int = 0) -> bool:
+    """Whether a node is a Scan of version 9 or later, which has no batch axis; what a rule may
+    `consider`, whatever the target."""
+    return op_of(node) == "Scan" and opset > SCAN_8
+
+
+def is_loop_9(node: NodeProto, opset: int, target: int = 0) -> bool:
+    """Whether a node is a Loop, or a Scan of version 9 or later; as `is_scan_9`."""
+    return op_of(node) == "Loop" or is_scan_9(node, opset)
 
 
 #: What identifies a function: domain, name, overload.

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+)
 
 from passes.ir.operators import called_key, op_of
 
@@ -55,6 +62,11 @@ def owners(model: ModelProto) -> Iterator[tuple[str, Owner]]:
         yield function_label(function), function
 
 
+def imports_of(model: ModelProto, owner: Owner | None) -> Sequence[OperatorSetIdProto]:
+    """The opsets that a function, or the main graph, imports."""
+    return owner.opset_import if isinstance(owner, FunctionProto) else model.opset_import
+
+
 #: Distinguishes a graph or function of a model from all others, even where names repeat.
 Key = tuple[str | int, ...]
 
@@ -83,6 +95,11 @@ class Scope:
         while scope is not None:
             yield scope
             scope = scope.outer
+
+    @property
+    def outermost(self) -> Scope:
+        """The main graph or function that it is or lies in."""
+        return self if self.outer is None else self.outer.outermost
 
 
 def path_of(scope: Scope, node: NodeProto, index: int) -> str:

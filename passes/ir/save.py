@@ -17,6 +17,7 @@ from onnx import ModelProto, serialization
 from passes.errors import BadModel, PassesError
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
+from passes.ir.protos import copied
 
 Progress = Callable[[str], None]
 
@@ -153,22 +154,21 @@ def _with_data_beside(
     model: ModelProto,
     path: Path,
     base_dir: Path | None,
-    copied: list[Path],
+    files: list[Path],
     progress: Progress | None,
 ) -> ModelProto:
-    """The model with its external data in the folder of `path`; `copied` collects new files."""
+    """The model with its external data in the folder of `path`; `files` collects new files."""
     if base_dir is None or base_dir.resolve() == path.parent.resolve():
         return model
     if not any(True for _ in external_tensors(model)):
         return model
-    moved = ModelProto()
-    moved.CopyFrom(model)
+    moved = copied(model)
     places: dict[str, str] = {}
     for tensor in external_tensors(moved):
         for entry in tensor.external_data:
             if entry.key == "location":
                 if entry.value not in places:
-                    places[entry.value] = _copied(entry.value, path, base_dir, copied, progress)
+                    places[entry.value] = _copied(entry.value, path, base_dir, files, progress)
                 entry.value = places[entry.value]
     return moved
 

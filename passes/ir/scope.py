@@ -26,7 +26,7 @@ from passes.ir.places import scopes as scopes
 from passes.ir.places import subgraphs as subgraphs
 from passes.ir.places import walk as walk
 from passes.ir.places import walk_model as walk_model
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 
 
 def input_names(owner: Owner) -> list[str]:
@@ -143,8 +143,9 @@ def rename_captures(graph: GraphProto, mapping: Mapping[str, str]) -> None:
     _rename_annotations(graph, visible)
 
 
-def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
-    """Give every definition in a body, at any depth, a new name, in place.
+def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> dict[str, str]:
+    """Give every definition in a body, at any depth, a new name, in place; returns those of `graph`
+    itself, by the old ones.
 
     Inputs and outputs of `graph` included; captured names stay.
     """
@@ -162,6 +163,14 @@ def rename_all(graph: GraphProto, fresh: Callable[[str], str]) -> None:
     for sparse in graph.sparse_initializer:
         sparse.values.name = mapping[sparse.values.name]
     _rename_annotations(graph, mapping)
+    return mapping
+
+
+def uncover(
+    graph: GraphProto, hides: Callable[[str], bool], fresh: Callable[[str], str]
+) -> dict[str, str]:
+    """Give the definitions in a body, at any depth, that would hide something a new name."""
+    return rename_all(graph, lambda name: fresh(name) if hides(name) else name)
 
 
 def _rename_annotations(graph: GraphProto, mapping: Mapping[str, str]) -> None:
@@ -173,8 +182,7 @@ def renamed_annotation(
     annotation: TensorAnnotation, mapping: Mapping[str, str]
 ) -> TensorAnnotation:
     """A copy of a quantization annotation with new names."""
-    copy = TensorAnnotation()
-    copy.CopyFrom(annotation)
+    copy = copied(annotation)
     _rename_annotation(copy, mapping)
     return copy
 

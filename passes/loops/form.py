@@ -8,8 +8,8 @@ later versions only widen the types.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +21,7 @@ from passes.ir import scope as scoping
 from passes.ir.conditions import conjuncts, is_true
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
 from passes.loops import reading
 from passes.loops.parts import Carried, Collected, Condition, Kind, Scanned
@@ -76,17 +76,43 @@ class LoopForm:
 
         Name, documentation, metadata and unknown attributes come from the source.
         """
-        node = NodeProto()
-        if self.source is not None:
-            node.CopyFrom(self.source)
-            if self._describes(self.source):
-                return node
+        node = NodeProto() if self.source is None else copied(self.source)
+        if self.source is not None and self._describes(self.source):
+            return node
         node.op_type = self.operator
         replace_all(node.input, self.inputs)
         replace_all(node.output, self.outputs)
         body = relisted(self.body, self.body_inputs, self.body_outputs)
         set_attributes(node, self.kind, body, self.scanned, self.collected)
         return node
+
+    def with_all_outputs(self, fresh: Callable[[str], str]) -> LoopForm:
+        """The same loop, omitting no output: onnxruntime crashes on a Loop that omits one."""
+        return replace(
+            self,
+            carried=tuple(replace(one, final=one.final or fresh("unused")) for one in self.carried),
+            collected=tuple(
+                replace(one, tensor=one.tensor or fresh("unused")) for one in self.collected
+            ),
+        )
+
+    def renamed(self, names: Mapping[str, str]) -> LoopForm:
+        """The same loop, the values of whose body have other names there already."""
+
+        def new(name: str) -> str:
+            return names.get(name, name)
+
+        return replace(
+            self,
+            carried=tuple(
+                replace(one, body_input=new(one.body_input), body_output=new(one.body_output))
+                for one in self.carried
+            ),
+            scanned=tuple(replace(one, body_input=new(one.body_input)) for one in self.scanned),
+            collected=tuple(
+                replace(one, body_output=new(one.body_output)) for one in self.collected
+            ),
+        )
 
     def _describes(self, node: NodeProto) -> bool:
         """Whether this form describes `node` as it is."""

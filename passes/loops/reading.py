@@ -9,6 +9,7 @@ from onnx import AttributeProto, GraphProto, NodeProto
 
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute_proto
 from passes.ir.operators import op_of
 from passes.loops.parts import Carried
 
@@ -125,10 +126,10 @@ def _attribute(node: NodeProto, name: str) -> AttributeProto | None:
     Raises:
         ChosenByCaller: the callers of the function choose it.
     """
-    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
-    if found is not None and found.ref_attr_name:
+    given = attribute_proto(node, name)
+    if given is not None and given.ref_attr_name:
         raise ChosenByCaller(
-            f"{name} of {op_of(node)} is {found.ref_attr_name!r} of the function, which its "
+            f"{name} of {op_of(node)} is {given.ref_attr_name!r} of the function, which its "
             "callers choose"
         )
-    return found
+    return given

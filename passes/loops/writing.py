@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from onnx import GraphProto, NodeProto, ValueInfoProto, helper
 
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.parts import Collected, Kind, Scanned
 
 _AXES_AND_DIRECTIONS = (
@@ -60,8 +60,7 @@ def relisted(body: GraphProto, inputs: Sequence[str], outputs: Sequence[str]) ->
     known_inputs = {value.name: value for value in body.input}
     known = {value.name: value for value in (*body.value_info, *body.output)}
     known = known_inputs | known  # a body may return an input as it is
-    graph = GraphProto()
-    graph.CopyFrom(body)
+    graph = copied(body)
     del graph.input[:]
     del graph.output[:]
     graph.input.extend(known_inputs.get(name, ValueInfoProto(name=name)) for name in inputs)

@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.rule import Edit, Site, Slot
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -65,8 +66,7 @@ class _Apart:
         for node in nodes:
             kept = node
             if scoping.holds_graphs(node):
-                kept = NodeProto()
-                kept.CopyFrom(node)
+                kept = copied(node)
                 rewritten += self._apart(kept, lambda name: producers.get(name) or outer(name))
             rewritten.append(kept)
             producers.update((name, kept) for name in kept.output)

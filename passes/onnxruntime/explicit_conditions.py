@@ -10,7 +10,7 @@ from onnx import FunctionProto, NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Site
 from passes.writing import spelling
@@ -29,7 +29,7 @@ def with_explicit_conditions(site: Site, edit: Edit) -> Edit:
     if next(_silent(edit.nodes, opened), None) is None:
         return edit
     author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
-    nodes = [_copy(node) if scoping.holds_graphs(node) else node for node in edit.nodes]
+    nodes = [copied(node) if scoping.holds_graphs(node) else node for node in edit.nodes]
     for loop in list(_silent(nodes, opened)):
         rank = LoopForm.from_node(loop, site.target).condition_rank
         replace_all(loop.input, [loop.input[0], spelling.true(author, rank)])
@@ -59,9 +59,3 @@ def _silent(nodes: Sequence[NodeProto], opened: bool) -> Iterator[NodeProto]:
             yield from _silent(graph.node, _is(node, "If"))
         if opened and _is(node, "Loop") and not any(node.input[1:]):
             yield node
-
-
-def _copy(node: NodeProto) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    return copy

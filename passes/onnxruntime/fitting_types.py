@@ -18,8 +18,9 @@ from onnx import (
 )
 
 from passes.ir import scope as scoping
+from passes.ir.attributes import attribute_proto, has_references
 from passes.ir.operators import FunctionKey, called_key, function_key, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SCAN_8
 from passes.onnxruntime.element_types import (
     Need,
@@ -215,10 +216,9 @@ def _unknown(name: str) -> int:
 
 def _with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
     """A node of a function with what a call gives for the attributes that it refers to."""
-    if not any(attribute.ref_attr_name for attribute in node.attribute):
+    if not has_references(node):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     del copy.attribute[:]
     for attribute in node.attribute:
         found = given.get(attribute.ref_attr_name) if attribute.ref_attr_name else attribute
@@ -299,8 +299,7 @@ class _Level:
         for need in needs:
             if need.op == op_of(node) and not self.fitting.may_lack(need):
                 raise self.fitting.refusal(node, need)
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         for _, graph in scoping.subgraphs(copy):
             inner = self.author.inside(self.author.prefix)
             level = _Level(self.fitting, self.scope.inside(node, graph), inner, self)
@@ -320,8 +319,7 @@ class _Level:
             if not wide:
                 raise self.fitting.refusal(node, need)
             casts[variable] = need.elem_type, wide
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         for position, name in enumerate(node.input):
             formal = known.input(position)
             if name and formal is not None and formal.variable in casts:
@@ -360,6 +358,7 @@ class _Level:
 
 def _widen_value(node: NodeProto, to: int) -> None:
     """Let a ConstantOfShape return a wider type."""
-    (value,) = (attribute for attribute in node.attribute if attribute.name == "value")
+    value = attribute_proto(node, "value")
+    assert value is not None
     wide = numpy_helper.to_array(value.t).astype(helper.tensor_dtype_to_np_dtype(to))
     value.t.CopyFrom(numpy_helper.from_array(wide))

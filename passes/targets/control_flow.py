@@ -133,8 +133,7 @@ def _of_scan(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
     if not facts.taken:
         yield Finding("scan", place.path, "Scan", "a Scan is not taken", sure)
         return
-    *_, top = place.scope.chain()
-    opset = model.opset(top.owner)
+    opset = model.opset_at(place.scope)
     if opset not in facts.versions:
         sentence = f"a Scan of opset {opset} is not taken, but {facts.versions}"
         yield Finding("operator-version", place.path, "Scan", sentence, sure)
@@ -171,14 +170,12 @@ def _computed_captures(model: Model, place: Place, form: LoopForm) -> list[str]:
 
 def _form(model: Model, place: Place) -> LoopForm | None:
     """The loop taken apart; None where its callers choose its form."""
-    *_, top = place.scope.chain()
     try:
-        return LoopForm.from_node(place.node, model.opset(top.owner))
+        return LoopForm.from_node(place.node, model.opset_at(place.scope))
     except BadModel:
         return None
 
 
 def _site(model: Model, place: Place) -> Site:
-    *_, top = place.scope.chain()
-    opset = model.opset(top.owner)
+    opset = model.opset_at(place.scope)
     return Site(model, place, opset, opset, Names(), model.types)

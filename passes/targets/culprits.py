@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
-from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from passes.errors import PassesError
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.model import Model
+from passes.ir.places import imports_of
+from passes.ir.protos import copied, named
 from passes.ir.scope import Place
 from passes.targets.findings import Checked
 
@@ -62,25 +64,25 @@ def save(model: Model, checked: Checked, folder: Path) -> list[Path]:
 
 def _alone(model: Model, place: Place) -> ModelProto | None:
     """A model of a node, which onnx's checker takes; None where there is none."""
-    node = NodeProto()
-    node.CopyFrom(place.node)
+    node = copied(place.node)
     graph = GraphProto(name="culprit", node=[node])
     constants = Constants(model, place.scope)
     for name in scoping.free_names(node):
         tensor = constants.tensor(name)
         if tensor is not None and tensor.ByteSize() <= _SMALL and not tensor.external_data:
-            graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = name
+            graph.initializer.append(named(tensor, name))
         elif not _declared(model, place, name, graph.input.add(name=name)):
             return None
     for name in filter(None, node.output):
         if not _declared(model, place, name, graph.output.add(name=name)):
             return None
-    *_, top = place.scope.chain()
-    owner = model.proto if top.owner is model.proto.graph else top.owner
-    alone = ModelProto(ir_version=model.proto.ir_version, graph=graph, producer_name="passes")
-    alone.opset_import.extend(owner.opset_import)  # type: ignore[union-attr]
-    alone.functions.extend(model.proto.functions)
+    alone = ModelProto(
+        ir_version=model.proto.ir_version,
+        graph=graph,
+        producer_name="passes",
+        opset_import=imports_of(model.proto, place.scope.outermost.owner),
+        functions=model.proto.functions,
+    )
     try:
         onnx.checker.check_model(alone)
     except onnx.checker.ValidationError:

@@ -122,9 +122,8 @@ def _span(versions: Sequence[int]) -> str:
 
 def _version(model: Model, place: Place) -> int:
     """The version of the operator at the opset that the node is read with; 0 if there is none."""
-    *_, top = place.scope.chain()
     node = place.node
-    opset = model.opset(top.owner, node.domain)
+    opset = model.opset_at(place.scope, node.domain)
     try:
         domain, name = _named(node)
         schema = onnx.defs.get_schema(name, opset, domain)

@@ -74,10 +74,8 @@ def _function_as_model(
     _settle_attributes(body.graph, function, [place.node for place in calls])
     body.graph.value_info.extend(function.value_info)
     for position, name in enumerate(function.input):
-        value = body.graph.input.add(name=name)
         agreed = _agreed([_argument(place, position, tables) for place in calls])
-        if agreed is not None:
-            value.type.CopyFrom(agreed)
+        body.graph.input.add(name=name, type=agreed)
     body.graph.output.extend(ValueInfoProto(name=name) for name in function.output)
     return body
 

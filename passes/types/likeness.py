@@ -8,6 +8,7 @@ import itertools
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.ir.scope import Owner
 from passes.types.value_types import INFERRED, shapes_below
 
@@ -15,8 +16,7 @@ from passes.types.value_types import INFERRED, shapes_below
 def digest_up_to_names(model: ModelProto) -> bytes:
     """SHA-256, equal for models that differ in the names of values, nodes and symbolic dims at
     most."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     _anonymize(copy)
     return hashlib.sha256(copy.SerializeToString(deterministic=True)).digest()
 

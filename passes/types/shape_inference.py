@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoP
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
@@ -73,8 +73,7 @@ def _differing(
 def _with_apart(model: ModelProto, apart: Mapping[_Output, TypeProto]) -> ModelProto:
     """A copy in which nothing is inferred of these outputs: they have other names, and their own
     are declared."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     graphs = [*scoping.graphs_below(copy.graph)]
     for (number, index, place), united in apart.items():
         graph, names = graphs[number], graphs[number].node[index].output
@@ -144,8 +143,7 @@ def _sizes(model: ModelProto) -> list[list[int]]:
 
 
 def _without_negative(model: ModelProto) -> ModelProto:
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     for shape in _declared(copy):
         for dim in shape.dim:
             if dim.dim_value < 0:
@@ -158,8 +156,7 @@ def without_idle_symbols(model: ModelProto) -> ModelProto:
     idle = idle_symbols(model)
     if not idle:
         return model
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     for shape in _declared(copy):
         for dim in shape.dim:
             if dim.dim_param in idle:

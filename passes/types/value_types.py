@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from onnx import TensorShapeProto, TypeProto, helper
+from onnx import TensorProto, TensorShapeProto, TypeProto, helper
 
 #: A dim: its size, its symbol, or None where nothing is known.
 Dim = int | str | None
 Dims = tuple[Dim, ...]
 #: The prefix of dims that shape inference makes up.
 INFERRED = "unk__"
+#: The types of floats that operators in general take.
+FLOATS = frozenset(
+    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
+)
 
 
 def dims_of(type_proto: TypeProto | None) -> Dims | None:

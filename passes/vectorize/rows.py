@@ -19,7 +19,7 @@ from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.names import Names
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.types.type_tables import Table, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
@@ -59,14 +59,13 @@ def prepare(
     are made fresh, since what was a body's input may be written by a node now; inputs and outputs
     keep their order.
     """
-    alone = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    alone.graph.CopyFrom(body)
+    imports, functions = model.opset_import, model.functions
+    alone = ModelProto(
+        ir_version=model.ir_version, opset_import=imports, functions=functions, graph=body
+    )
     alone.graph.name = body.name or "body"
-    alone.functions.extend(model.functions)
     for name, outer in captured.items():
-        value = alone.graph.input.add(name=name)
-        if outer.type is not None:
-            value.type.CopyFrom(outer.type)
+        alone.graph.input.add(name=name, type=outer.type)
     if alone.functions:
         alone = onnx.inliner.inline_local_functions(alone)
     _make_unique(alone.graph, names, set(captured), is_visible)
@@ -85,8 +84,7 @@ def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
     known = {name: value.value for name, value in captured.items() if value.value is not None}
     if not known:
         return alone
-    found = ModelProto()
-    found.CopyFrom(alone)
+    found = copied(alone)
     replace_all(
         found.graph.input, [value for value in found.graph.input if value.name not in known]
     )

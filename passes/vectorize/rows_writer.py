@@ -8,9 +8,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from onnx import NodeProto, TypeProto, helper
+from onnx import NodeProto, TypeProto
 
 from passes.ir.operators import op_of
+from passes.ir.protos import changed
 from passes.rule import Refused
 from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_type
 from passes.vectorize.rows import Rows
@@ -149,23 +150,7 @@ class RowsWriter:
         **attributes: Any,
     ) -> None:
         """Write `node` once more with other inputs, outputs or attributes (None: without)."""
-        copy = NodeProto()
-        copy.CopyFrom(node)
-        if inputs is not None:
-            del copy.input[:]
-            copy.input.extend(inputs)
-        if outputs is not None:
-            del copy.output[:]
-            copy.output.extend(outputs)
-        kept = [attribute for attribute in copy.attribute if attribute.name not in attributes]
-        adapted = [
-            helper.make_attribute(name, value)
-            for name, value in attributes.items()
-            if value is not None
-        ]
-        del copy.attribute[:]
-        copy.attribute.extend([*kept, *adapted])
-        self.author.adopt([copy])
+        self.author.adopt([changed(node, attributes, inputs=inputs, outputs=outputs)])
 
     def note(self, name: str, elem_type: int, dims: Sequence[Dim], *, carries: bool = True) -> str:
         """Let `rank`, `carries` and the rest know a value that a rule wrote: its type in a row."""

@@ -14,6 +14,7 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, external_data_helper
 
+from passes.ir.protos import copied
 from passes.verify import signature
 from passes.verify.compare.trial import AUTHORITY
 from passes.verify.compare.verdicts import Failure
@@ -118,8 +119,7 @@ def _publish(unfinished: Path, folder: Path) -> Path:
 
 
 def _save_model(model: ModelProto, path: Path, base_dir: Path | None) -> None:
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     if base_dir is not None:
         external_data_helper.load_external_data_for_model(copy, str(base_dir))
     onnx.save_model(

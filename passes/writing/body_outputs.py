@@ -39,11 +39,3 @@ def without_copies(
             name = source
         results.append(name)
     return [node for node in nodes if gone.isdisjoint(node.output)], results
-
-
-def named(value: ValueInfoProto, name: str) -> ValueInfoProto:
-    """The declaration of a value under another name."""
-    copy = ValueInfoProto()
-    copy.CopyFrom(value)
-    copy.name = name
-    return copy

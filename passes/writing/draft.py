@@ -9,7 +9,7 @@ from onnx import AttributeProto, GraphProto, NodeProto, StringStringEntryProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 
 #: The metadata key that says which iteration a node was written for.
 ITERATION_KEY = "passes.iteration"
@@ -44,8 +44,7 @@ class Pattern:
     @classmethod
     def of(cls, node: NodeProto) -> Pattern:
         """Take a node apart."""
-        rest = NodeProto()
-        rest.CopyFrom(node)
+        rest = copied(node)
         del rest.input[:]
         del rest.output[:]
         return cls(*_parts(node, rest), rest.metadata_props.add(key=ITERATION_KEY))

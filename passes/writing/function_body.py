@@ -10,7 +10,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, ValueInfo
 
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, named, replace_all
 from passes.types.value_types import shapes_below
 
 
@@ -72,8 +72,7 @@ class FunctionBody:
         called."""
         found = []
         for node in nodes:
-            copy = NodeProto()
-            copy.CopyFrom(node)
+            copy = copied(node)
             copy.domain = self.domain if is_onnx_domain(node.domain) else node.domain
             copy.input[:] = [names.get(name, name) for name in node.input]
             self._write_attributes(node, copy, names)
@@ -127,9 +126,7 @@ class FunctionBody:
 
     def _declared(self, value: ValueInfoProto, name: str) -> ValueInfoProto:
         """A declaration under another name: a symbol stands for one size in each call."""
-        copy = ValueInfoProto()
-        copy.CopyFrom(value)
-        copy.name = name
+        copy = named(value, name)
         for dim in (dim for shape in shapes_below(copy.type) for dim in shape.dim):
             if dim.dim_param:
                 dim.dim_param = f"{self._stem}/{dim.dim_param}"

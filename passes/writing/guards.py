@@ -15,7 +15,7 @@ from typing import Any
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto
 
-from passes.ir.attributes import attribute, numbers
+from passes.ir.attributes import attribute, has, numbers
 from passes.ir.conditions import conjuncts
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
@@ -247,11 +247,8 @@ class _Compares:
             node = self.producer(name)
             if node is None or op_of(node) != op:
                 return ""
-            if op in ("Shape", "ReduceSum") and (len(node.input) > 1 or _axes(node)):
+            cut = len(node.input) > 1 or any(has(node, one) for one in ("start", "end", "axes"))
+            if op in ("Shape", "ReduceSum") and cut:
                 return ""  # of some axes only
             name = node.input[0]
         return name
-
-
-def _axes(node: NodeProto) -> bool:
-    return any(attribute.name in ("start", "end", "axes") for attribute in node.attribute)

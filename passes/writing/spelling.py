@@ -9,13 +9,12 @@ from onnx import TensorProto, TypeProto, helper, numpy_helper
 
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS, SLICE_HAS_INPUTS
 from passes.onnxruntime.element_types import runs
-from passes.types.value_types import dims_of
+from passes.types.value_types import FLOATS, dims_of
 from passes.writing.author import Author
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
 _SPLIT_COUNTS_OUTPUTS = 18
 #: For these types, onnxruntime's Where turns -0.0 of its second input into 0.0.
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
 
 def squeeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
@@ -200,7 +199,7 @@ def select(
     NaN and Inf of the value that is not taken do not get through. Where onnxruntime's Where
     does not suffice, the value is gathered from a list of both.
     """
-    if elem_type not in _FLOATS and runs("Where", author.opset, elem_type):
+    if elem_type not in FLOATS and runs("Where", author.opset, elem_type):
         return author.op("Where", condition, new, old, outputs=outputs)
     both = author.op("Concat", unsqueeze(author, old, 0), unsqueeze(author, new, 0), axis=0)
     index = author.op("Cast", condition, to=TensorProto.INT64)

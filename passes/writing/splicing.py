@@ -8,6 +8,7 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from passes.ir import scope as scoping
 from passes.ir.names import Names
+from passes.ir.protos import named
 from passes.ir.scope import Owner
 from passes.rule import Edit
 
@@ -68,7 +69,5 @@ def list_initializers(owner: Owner) -> None:
 
 def _constant_node(tensor: TensorProto) -> NodeProto:
     """A constant for a function, which has no initializers."""
-    value = TensorProto()
-    value.CopyFrom(tensor)
-    value.name = ""  # onnx's text format cannot read back a name here
+    value = named(tensor, "")  # onnx's text format cannot read back a name here
     return helper.make_node("Constant", [], [tensor.name], value=value)

@@ -16,6 +16,7 @@ from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
 from passes.ir.live import live
 from passes.ir.operator_traits import Fails, traits_of
+from passes.ir.protos import copied
 from passes.types.value_types import dims_of
 from passes.writing.author import Author
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
@@ -123,8 +124,7 @@ class Tidy:
             sparse_constant(sparse, sparse.values.name) for sparse in branch.sparse_initializer
         ]
         for inner in branch.node:
-            copy = NodeProto()
-            copy.CopyFrom(inner)
+            copy = copied(inner)
             copy.metadata_props.add(key=ITERATION_KEY, value=tag)
             nodes.append(copy)
             self._taken.update(copy.output)

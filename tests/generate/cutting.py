@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
 from passes.types.value_types import dims_of, elem_type_of

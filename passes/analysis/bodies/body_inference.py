@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
-from onnx import FunctionProto, GraphProto, ModelProto, TypeProto, helper
+from onnx import GraphProto, ModelProto, TypeProto, helper
 
 from passes.analysis.bodies.iteration_reads import Read
 from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
+from passes.ir.places import imports_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
 from passes.types.shape_inference import infer_shapes
@@ -108,14 +109,14 @@ class BodyInference:
 
     def _model(self, carried: Mapping[str, Dims | None]) -> ModelProto:
         form, site = self.form, self.site
-        (*_, top) = site.scope.chain()
-        imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
+        proto = site.model.proto
         model = ModelProto(
-            ir_version=max(4, site.model.proto.ir_version), opset_import=imports.opset_import
+            ir_version=max(4, proto.ir_version),
+            opset_import=imports_of(proto, site.scope.outermost.owner),
+            functions=proto.functions,
+            graph=form.body,
         )
-        model.functions.extend(site.model.proto.functions)
         graph = model.graph
-        graph.CopyFrom(form.body)
         for value in (*graph.output, *graph.value_info):
             _forget_sizes(value.type, numbers=not self.declaring)
         del graph.input[:]
@@ -132,13 +133,10 @@ class BodyInference:
         head = (form.iteration, form.condition.body_input)
         graph.input.extend(map(helper.make_value_info, head, form.head_types))
         for state in self.form.carried:
-            value = graph.input.add(name=state.body_input)
             known = self.site.type_of(state.initial)
-            if known is not None and elem_type_of(known):
-                dims = carried[state.body_input]
-                value.type.CopyFrom(tensor_type(elem_type_of(known), dims))
-            elif known is not None:
-                value.type.CopyFrom(known)
+            if elem_type_of(known):
+                known = tensor_type(elem_type_of(known), carried[state.body_input])
+            graph.input.add(name=state.body_input, type=known)
 
     def _feed_slices(self, graph: GraphProto) -> None:
         """Make the slices inputs, in place of the nodes that read them."""
@@ -161,12 +159,10 @@ class BodyInference:
             tensor = onnx.numpy_helper.from_array(fixed, name)
             graph.initializer.append(tensor)
             return
-        value = graph.input.add(name=name)
         known = self.site.type_of(name)
-        if known is not None:
-            value.type.CopyFrom(known)
         if elem_type_of(known):
-            value.type.CopyFrom(tensor_type(elem_type_of(known), self.outer(name)))
+            known = tensor_type(elem_type_of(known), self.outer(name))
+        graph.input.add(name=name, type=known)
 
 
 def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:

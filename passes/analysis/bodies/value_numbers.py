@@ -14,6 +14,7 @@ from passes.ir.constant_pool import Kept
 from passes.ir.external_data import byte_size
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
+from passes.ir.own_outputs import keep_outputs
 
 _LARGE = 1 << 16  # bytes; a weight is not hashed for each body that reads it
 
@@ -111,6 +112,4 @@ def read_as(body: GraphProto, mapping: Mapping[str, str]) -> None:
     for node in body.node:
         known = {name: mapping[name] for name in scoping.free_names(node) if name in mapping}
         scoping.rename_free(node, known)
-    for name in dict.fromkeys(scoping.output_names(body)):
-        if name in mapping:
-            body.node.add(op_type="Identity", input=[mapping[name]], output=[name])
+    keep_outputs(body, mapping)

@@ -9,7 +9,7 @@ from onnx import NodeProto
 
 from passes.analysis.integers.exactness import Array
 from passes.analysis.sizes.static_sizes import stands_in_loop
-from passes.ir.attributes import attribute
+from passes.ir.attributes import attribute, has_references
 from passes.ir.constants import Constants
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Scope
@@ -64,7 +64,7 @@ class Computed:
         """What a Shape gives of a value whose sizes are known; in a Loop they may change."""
         dims = dims_of(self.site.types.of(home, node.input[0]))
         sizes = [dim for dim in dims or () if isinstance(dim, int)]
-        referring = any(entry.ref_attr_name for entry in node.attribute)
+        referring = has_references(node)
         if dims is None or len(sizes) < len(dims) or referring or stands_in_loop(home):
             return None
         asked = slice(attribute(node, "start", 0), attribute(node, "end", None))

@@ -10,6 +10,7 @@ import onnx
 from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from passes.analysis.integers.exactness import Array, is_exact, may_be_exact
+from passes.ir.attributes import has_references
 from passes.ir.operators import op_of
 from passes.types.value_types import dims_of, elem_type_of
 from passes.verify.executor import CannotRun, ModelFailed
@@ -59,7 +60,7 @@ def known_output(
     the same bits in every executor."""
     if not node.input or not may_be_exact(node):
         return None
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if has_references(node):
         return None
     inputs = {operand: value(operand) for operand in node.input if operand}
     known = {operand: one for operand, one in inputs.items() if one is not None}

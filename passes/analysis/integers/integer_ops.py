@@ -13,7 +13,7 @@ from onnx import NodeProto, helper
 from passes.analysis.integers.affine import LIMITS, ONE, Affine, Ints
 from passes.analysis.integers.folding import result_of
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.ir.attributes import attribute, numbers
+from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.types.value_types import Dims
 from passes.writing.guards import Guard
@@ -85,7 +85,7 @@ def ints_of(array: npt.NDArray[Any]) -> Ints | None:
 
 def is_settled(node: NodeProto) -> bool:
     """Whether a node's meaning is fixed: an ONNX operator without attribute references."""
-    chosen = any(entry.ref_attr_name for entry in node.attribute)
+    chosen = has_references(node)
     return is_onnx_domain(node.domain) and not chosen
 
 

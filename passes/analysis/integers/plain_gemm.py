@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from onnx import NodeProto
 
-from passes.ir.attributes import attribute
+from passes.ir.attributes import attribute, number
 
 
 def is_plain(node: NodeProto) -> bool:
     """Whether a Gemm does not transpose its first matrix, and scales nothing."""
-    scales = {entry.name: entry.f for entry in node.attribute if entry.name in ("alpha", "beta")}
-    plain = scales.get("alpha", 1.0) == 1.0 and (not addend(node) or scales.get("beta", 1.0) == 1.0)
-    return plain and not attribute(node, "transA", 0)
+    plain = number(node, "alpha", 1.0) == 1.0 and not attribute(node, "transA", 0)
+    return plain and (not addend(node) or number(node, "beta", 1.0) == 1.0)
 
 
 def addend(node: NodeProto) -> str:

@@ -23,13 +23,12 @@ from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 from passes.analysis.integers.folding import Array
 from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import LoopForm
-from passes.types.value_types import Dims, dims_of, elem_type_of, has_elements
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16)
+from passes.types.value_types import FLOATS, Dims, dims_of, elem_type_of, has_elements
 
 
 def failing_on_other_values(body: GraphProto, known: Known) -> list[NodeProto]:
@@ -67,7 +66,7 @@ def fails_on_other_values(node: NodeProto, known: Known) -> bool:
     if traits.fails is Fails.STRINGS:
         return elem_type_of(read) in (0, TensorProto.STRING)
     if traits.fails is Fails.INTEGERS:
-        return elem_type_of(read) not in _FLOATS and not _divides_by_number(node, known)
+        return elem_type_of(read) not in FLOATS and not _divides_by_number(node, known)
     if traits.fails is Fails.INDICES:
         return not fits(node, known)
     if traits.fails in (Fails.EMPTY, Fails.NO_ROWS):
@@ -182,7 +181,7 @@ def _goes_on(loop: NodeProto) -> bool:
 
 def _scans_something(node: NodeProto, known: Known) -> bool:
     """Whether scanned inputs have elements, and one length: onnxruntime fails on empty ones."""
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if has_references(node):
         return False  # the caller of a function chooses what is scanned
     declared = {attribute.name: attribute for attribute in node.attribute}
     count = declared["num_scan_inputs"].i

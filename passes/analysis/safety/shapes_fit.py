@@ -18,7 +18,7 @@ from passes.analysis.integers.folding import Array
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
-from passes.ir.attributes import attribute, numbers
+from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operator_traits import Shape, Work, traits_of
 from passes.ir.operators import op_of
 from passes.types.value_types import Dim, Dims, dims_of
@@ -202,7 +202,7 @@ _ALL_BROADCAST_SINCE = 7
 
 def fits(node: NodeProto, known: Known) -> bool:
     """Whether a node of the standard domain is proven to fit the shapes that it reads."""
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if has_references(node):
         return op_of(node) == "Constant"
     shape, check = traits_of(node).shape, _CHECKS.get(op_of(node))
     free = not node.input or traits_of(node).work is Work.FREE

@@ -139,9 +139,8 @@ def _form(site: Site, home: Scope, node: NodeProto) -> LoopForm | None:
     """The form of a loop; None where the node is none, or a Scan-8, whose rows may end early."""
     if op_of(node) not in _LOOPS or not is_settled(node):
         return None
-    *_, top = home.chain()
     try:
-        form = LoopForm.from_node(node, site.model.opset(top.owner))
+        form = LoopForm.from_node(node, site.model.opset_at(home))
     except BadModel:
         return None
     return None if form.kind is Kind.SCAN_8 else form

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from onnx import NodeProto
-
 from passes.analysis.trip_count.conditions import Conditions
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.count_loop.comparisons import Comparisons
@@ -49,8 +48,7 @@ def bound_loop(site: Site) -> Edit:
     declared = TripCount(site, form).declared
     if form.trip_count and not (isinstance(declared, int) and declared > most):
         raise NothingToDo  # it is as small, or is known only at run time
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     node.input[0] = author.int(most)
     return Edit((node,), tuple(author.constants), note=f"at most {most} iterations")
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.time_body import SPREAD, UNKNOWN_DIM, TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.rule import Edit
 from passes.rules.dissolve_map.dissolving_plan import Plan
-from passes.rules.time_axis.time_body import SPREAD, UNKNOWN_DIM, TimeBody
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -97,8 +97,7 @@ def _copied(
     def write(inner: Author) -> Results:
         own = {output: inner.fresh(output) for output in outputs}
         for node in nodes:
-            copy = NodeProto()
-            copy.CopyFrom(node)
+            copy = copied(node)
             scoping.rename_free(copy, own)
             replace_all(copy.output, [own.get(output, output) for output in node.output])
             inner.adopt([copy])

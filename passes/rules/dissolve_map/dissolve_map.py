@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
-from passes.ir.operators import op_of
+from passes.bodies.time_body import TimeBody
+from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.dissolve_map.dispatch_on_size import dispatch_on_size
 from passes.rules.dissolve_map.dissolving import Dissolving
 from passes.rules.dissolve_map.strip_mine import strip_mine
-from passes.rules.time_axis.time_body import TimeBody
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
-
-
-@register("dissolve-map", considers=considers, optional=True)
+@register("dissolve-map", considers=is_scan_9, optional=True)
 def dissolve_map(site: Site) -> Edit:
     """Replace a Scan by operators over all iterations at once, where none needs the previous one.
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from passes.analysis.safety.randomness import first_random
+from passes.bodies.dropping import random_node
+from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import fits, same_bits, too_large
+from passes.bodies.time_length import length_of
+from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dissolving_plan import Plan
 from passes.rules.dissolve_map.prefix_values import PrefixValues
-from passes.rules.dissolve_map.recurrences import FLOATS, Kind, Recurrence, check, may_regroup
-from passes.rules.time_axis.connected_compute import too_large
-from passes.rules.time_axis.dropping import random_node
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import fits, same_bits
-from passes.rules.time_axis.time_length import length_of
-from passes.rules.time_axis.without_iterations import may_move, may_run_at_once, may_run_once
+from passes.rules.dissolve_map.recurrences import Kind, Recurrence, check, may_regroup
+from passes.types.value_types import FLOATS
 from passes.writing import guards
 from passes.writing.author import Author
 
@@ -63,7 +63,7 @@ class Dissolving:
     def _outside(self) -> Outside:
         """Where to write, with the inputs of the Scan in the order of its iterations."""
         author = self.author
-        outside = Outside(self.body, author, length_of(self.body, author, self.form.scanned))
+        outside = Outside(self.body, author, length_of(self.body.site, author, self.form.scanned))
         needed = [self.body.nodes[position] for position in self.plan.needed]
         read = {name for node in needed for name in scoping.free_names(node)}
         read.update(name for recurrence in self.plan.states.values() for name in recurrence.needs)

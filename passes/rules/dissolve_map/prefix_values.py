@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto, helper
 
+from passes.bodies.moving import Outside
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
-from passes.rules.dissolve_map.recurrences import FLOATS, Kind, Recurrence, may_regroup
-from passes.rules.time_axis.moving import Outside
-from passes.types.value_types import Dim
+from passes.rules.dissolve_map.recurrences import Kind, Recurrence, may_regroup
+from passes.types.value_types import FLOATS, Dim
 from passes.writing import spelling
 
 _END = (1 << 63) - 1

@@ -9,11 +9,11 @@ from enum import StrEnum
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import elem_type_of
+from passes.types.value_types import FLOATS, elem_type_of
 
 
 class Kind(StrEnum):
@@ -37,9 +37,6 @@ KINDS = {
 }
 #: The kinds of which only the last value can be computed: no operator gives all of them.
 FINAL_ONLY = (Kind.PRODUCT, Kind.MAXIMUM, Kind.MINIMUM)
-FLOATS = frozenset(
-    {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-)
 _COUNTERS = frozenset({TensorProto.INT32, TensorProto.INT64})
 #: What onnxruntime computes as the loop does; its ReduceProd of integers does not wrap around.
 _KERNELS = {

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from onnx import GraphProto
 
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import row_bytes, same_bits
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.loops.form import Collected
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dispatch_on_size import up_to
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import row_bytes, same_bits
 from passes.types.value_types import Dims, dims_of
 from passes.vectorize import Axis, Vectorizer
 from passes.writing.author import Author

@@ -7,17 +7,18 @@ from dataclasses import replace
 
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
+from passes.bodies.lifting import constants_of
+from passes.bodies.time_length import Length, known_length
 from passes.engine.selection import is_meant
 from passes.ir import scope as scoping
 from passes.ir.names import Names
-from passes.ir.repeated import replace_all
+from passes.ir.operators import is_scan_9
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.flatten_scan.grid_axes import GridAxes
-from passes.rules.flatten_scan.nest import Nest, is_scan
-from passes.rules.hoist.lifting import constants_of
-from passes.rules.time_axis.time_length import Length, known_length
+from passes.rules.flatten_scan.nest import Nest
 from passes.types.value_types import Dim, dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -31,8 +32,7 @@ def flat_body(nest: Nest) -> GraphProto:
     outputs of Identities there are replaced by their inputs. Elements without a declared shape get
     the type of an element of the rows.
     """
-    body = GraphProto()
-    body.CopyFrom(nest.inner.body)
+    body = copied(nest.inner.body)
     scoping.rename_captures(body, nest.origins)
     _take_constants(body, nest.outer.body)
     elements = {scanned.body_input: grid for scanned, grid in nest.scanned}
@@ -64,9 +64,11 @@ def _take_constants(body: GraphProto, outer: GraphProto) -> None:
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later in whose body there is another one."""
-    if not is_scan(node) or opset < 9:
+    if not is_scan_9(node, opset):
         return False
-    return any(is_scan(inner) for _, body in scoping.subgraphs(node) for inner in body.node)
+    return any(
+        is_scan_9(inner, opset) for _, body in scoping.subgraphs(node) for inner in body.node
+    )
 
 
 @register("flatten-scan", considers=considers, optional=True)

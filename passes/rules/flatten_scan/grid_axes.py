@@ -9,11 +9,11 @@ from math import prod
 from onnx import TypeProto
 
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.time_body import UNKNOWN_DIM
+from passes.bodies.time_cost import item_bytes
 from passes.ir import scope as scoping
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Refused, Site
-from passes.rules.time_axis.time_body import UNKNOWN_DIM
-from passes.rules.time_axis.time_cost import item_bytes
 from passes.types.value_types import Dim, Dims, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TypeProto
 
+from passes.bodies.lifting import is_constant
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.loops.form import Carried, Collected, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
 from passes.rules.flatten_scan.grid_axes import Grid
-from passes.rules.hoist.lifting import is_constant
 from passes.types.value_types import dims_of, elem_type_of
 
 
@@ -48,7 +49,7 @@ class Nest:
 
 def _only_scan(site: Site, body: GraphProto) -> NodeProto:
     """The only Scan of a body that otherwise holds at most constants and Identities."""
-    scans = [node for node in body.node if is_scan(node)]
+    scans = [node for node in body.node if op_of(node) == "Scan"]
     if not scans:
         raise NothingToDo
     others = [node for node in body.node if not (is_constant(node) or _is_identity(node))]
@@ -64,21 +65,11 @@ def _only_scan(site: Site, body: GraphProto) -> NodeProto:
 
 def _uncovered(site: Site, body: GraphProto) -> NodeProto:
     """A copy of the only Scan of a body, whose own body shadows no outer value."""
-    node = NodeProto()
-    node.CopyFrom(_only_scan(site, body))
+    node = copied(_only_scan(site, body))
     around = scoping.defined(body)
-
-    def own(name: str) -> str:
-        return site.fresh(name) if name in around or site.is_visible(name) else name
-
     for _, inner in scoping.subgraphs(node):
-        scoping.rename_all(inner, own)
+        scoping.uncover(inner, lambda name: name in around or site.is_visible(name), site.fresh)
     return node
-
-
-def is_scan(node: NodeProto) -> bool:
-    """Whether a node is a Scan."""
-    return op_of(node) == "Scan"
 
 
 def _is_identity(node: NodeProto) -> bool:

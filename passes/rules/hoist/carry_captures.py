@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx import GraphProto, NodeProto, helper
+from onnx import GraphProto, helper
 
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
-from passes.ir.versions import SCAN_8
+from passes.ir.operators import is_scan_9
+from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset > SCAN_8
-
-
-@register("carry-captures", considers=considers, optional=True)
+@register("carry-captures", considers=is_scan_9, optional=True)
 def carry_captures(site: Site) -> Edit:
     """Let a Scan carry, unchanged, the values that its body captures.
 
@@ -48,10 +43,8 @@ def carry_captures(site: Site) -> Edit:
     captured = [name for name in form.captured if site.constant(name) is None]
     if not captured:
         raise NothingToDo
-    graph, states = GraphProto(), []
-    graph.CopyFrom(form.body)
-    for name in captured:
-        states.append(_carried(site, graph, name))
+    graph = copied(form.body)
+    states = [_carried(site, graph, name) for name in captured]
     scoping.rename_captures(graph, {state.initial: state.body_input for state in states})
     graph.node.extend(
         helper.make_node("Identity", [state.body_input], [state.body_output]) for state in states

@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.bodies.value_numbers import Numbering, is_identity
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.rule import Edit, NothingToDo, Site
 from passes.rules.hoist.hoist_choice import Choice
 from passes.rules.hoist.hoisted_names import HoistedNames
@@ -24,8 +25,7 @@ def hoist_common_work(site: Site) -> Edit:
     Raises:
         NothingToDo: there is no such work.
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     levels = [NestedGraph.of(site, graph, part) for part, graph in scoping.subgraphs(node)]
     numbers = Numbering(levels[0].graph)
     common = _Common(levels[0], numbers, Numbering(levels[1].graph, beside=numbers))

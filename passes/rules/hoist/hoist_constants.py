@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constant_pool import ConstantPool, Kept, pool_of
 from passes.ir.names import Names
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.protos import copied, named
 from passes.rule import Claim, Edit, NothingToDo, Site, register
 from passes.rules.hoist.inferred import write_types
-from passes.rules.hoist.lifting import Lifting
 
 #: In a node without bodies, only the names that it reads change.
 _PROOF = "the constants are the same, byte by byte"
@@ -98,8 +100,7 @@ class _Hoisting:
         lifts = is_onnx_domain(self.site.node.domain)
         if not same and not (lifts and scoping.holds_graphs(self.site.node)):
             raise NothingToDo
-        node = NodeProto()
-        node.CopyFrom(self.site.node)
+        node = copied(self.site.node)
         scoping.rename_free(node, same)
         if lifts:
             write_types(self.site, node)
@@ -121,7 +122,7 @@ class _Hoisting:
         self.moved += 1
         kept = None if annotated else self.pool.equal_to(Kept(tensor), self.site.place.index)
         if kept is None:
-            kept = Kept(_renamed(tensor, self._fresh(tensor.name)), made=True)
+            kept = Kept(named(tensor, self._fresh(tensor.name)), made=True)
             if not annotated:
                 self.pool.add(kept)
         else:
@@ -132,14 +133,13 @@ class _Hoisting:
 
     def node(self, node: NodeProto) -> str:
         """The name of a sparse constant in front of the node; "" for a function attribute."""
-        if any(attribute.ref_attr_name for attribute in node.attribute):
+        if has_references(node):
             return ""
         self.moved += 1
         for constant in self.nodes:
             if constant.attribute == node.attribute:
                 return str(constant.output[0])
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         copy.output[0] = self._fresh(node.output[0])
         self.nodes.append(copy)
         return str(copy.output[0])
@@ -180,10 +180,3 @@ class _Hoisting:
         if same:
             parts.append(f"{', '.join(same)} shared")
         return "; ".join(parts) or "unread constants dropped"
-
-
-def _renamed(tensor: TensorProto, name: str) -> TensorProto:
-    copy = TensorProto()
-    copy.CopyFrom(tensor)
-    copy.name = name
-    return copy

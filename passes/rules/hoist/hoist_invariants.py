@@ -9,10 +9,10 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.captured_state import Captured, captured_state
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.hoist.captured_state import Captured, captured_state
 from passes.rules.hoist.common_work import hoist_common_work
 from passes.rules.hoist.hoist_choice import Choice
 from passes.rules.hoist.hoist_guard import Exposed, write_guard

@@ -6,16 +6,17 @@ from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
+from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 
 from passes.analysis.bodies.nested_graphs import NestedGraph
+from passes.bodies.iteration import retyped
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
-from passes.ir.repeated import replace_all
+from passes.ir.own_outputs import keep_outputs
+from passes.ir.protos import copied, named, replace_all
 from passes.rule import Site
 from passes.rules.hoist.hoisted_names import HoistedNames
 from passes.rules.hoist.invariants import Candidate
-from passes.rules.unroll.iteration import retyped
 from passes.types.value_types import is_known
 
 _Mapping = ChainMap[str, str]
@@ -103,7 +104,7 @@ class Hoisting:
         self._take_constants(level, producers, own)
         self._take_descriptions(level, producers, own, outside, inside)
         replace_all(level.graph.node, kept)
-        _return_as_own(level.graph, own)
+        keep_outputs(level.graph, own)
 
     def _names_of_twins(self, level: NestedGraph) -> dict[str, str]:
         found = {}
@@ -129,10 +130,8 @@ class Hoisting:
         graph = level.graph
         for tensor in graph.initializer:
             if tensor.name in producers:
-                copy = TensorProto()
-                copy.CopyFrom(tensor)
-                copy.name = self.names.inside[producers[tensor.name], tensor.name]
-                self.initializers.append(copy)
+                name = self.names.inside[producers[tensor.name], tensor.name]
+                self.initializers.append(named(tensor, name))
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
             if name in producers:
@@ -182,8 +181,7 @@ def _of(mapping: _Mapping, names: Sequence[str]) -> dict[str, str]:
 
 
 def _renamed(node: NodeProto, inside: _Mapping) -> NodeProto:
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     scoping.rename_free(copy, _of(inside, scoping.free_names(node)))
     for position, name in enumerate(node.output):
         copy.output[position] = inside.get(name, name)
@@ -193,20 +191,9 @@ def _renamed(node: NodeProto, inside: _Mapping) -> NodeProto:
 def _annotation(
     annotation: TensorAnnotation, mapping: Mapping[str, str], moves: bool
 ) -> TensorAnnotation:
-    copy = TensorAnnotation()
-    copy.CopyFrom(annotation)
+    copy = copied(annotation)
     if moves:
         copy.tensor_name = mapping[annotation.tensor_name]
     for entry in copy.quant_parameter_tensor_names:
         entry.value = mapping.get(entry.value, entry.value)
     return copy
-
-
-def _return_as_own(graph: GraphProto, moved: Mapping[str, str]) -> None:
-    """Add Identities for the outputs that are outer values now."""
-    returned = dict.fromkeys(scoping.output_names(graph))
-    graph.node.extend(
-        NodeProto(op_type="Identity", input=[moved[name]], output=[name])
-        for name in returned
-        if name in moved
-    )

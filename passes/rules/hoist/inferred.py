@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
+from passes.bodies.lifting import constants_of
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Scope
 from passes.rule import Site
-from passes.rules.hoist.lifting import constants_of
 from passes.types.value_types import INFERRED, dims_of
 
 #: onnx's inference needs the values of axes, sizes and indices in the body itself.
@@ -75,8 +76,7 @@ def _is_whole(constant: TensorProto | NodeProto) -> bool:
 
 def _declared(inferred: TypeProto) -> TypeProto:
     """A type without the names that inference made up."""
-    copy = TypeProto()
-    copy.CopyFrom(inferred)
+    copy = copied(inferred)
     for dim in copy.tensor_type.shape.dim:
         if dim.dim_param.startswith(INFERRED):
             dim.ClearField("dim_param")

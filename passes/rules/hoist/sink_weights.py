@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.ir import scope as scoping
+from passes.ir.protos import copied, named
 from passes.ir.versions import FREE_INITIALIZERS
+from passes.onnxruntime.packing import counts, read_too_far
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.hoist.packing import counts, read_too_far
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -57,8 +58,7 @@ def _may_hold_initializers(site: Site) -> bool:
 
 
 def _sunk(site: Site, owner: GraphProto) -> Edit:
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     moved = 0
     for attribute, graph in scoping.subgraphs(node):
         others = [other for name, other in scoping.subgraphs(node) if name != attribute]
@@ -70,10 +70,7 @@ def _sunk(site: Site, owner: GraphProto) -> Edit:
         )
         names = {tensor.name: site.fresh(tensor.name) for tensor in weights}
         scoping.rename_captures(graph, names)
-        for tensor in weights:
-            own = graph.initializer.add()
-            own.CopyFrom(tensor)
-            own.name = names[tensor.name]
+        graph.initializer.extend(named(tensor, names[tensor.name]) for tensor in weights)
         moved += len(weights)
     if not moved:
         raise NothingToDo

@@ -11,7 +11,7 @@ from passes.errors import WrongUsage, nearest
 from passes.ir import scope as scoping
 from passes.ir.calls import called_functions, calls
 from passes.ir.operators import FunctionKey, called_key, function_key, plain_domain
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Owner
 from passes.ir.versions import FUNCTIONS, FUNCTIONS_HAVE_DEFAULTS, FUNCTIONS_HAVE_OVERLOADS
 
@@ -73,8 +73,7 @@ def with_imports(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto]) -
             lacking.append((position, [wanted[domain] for domain in wanted.keys() - known]))
     if not lacking:
         return model
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     for position, entries in lacking:
         _importers(copy)[position].opset_import.extend(entries)
     return copy
@@ -89,8 +88,7 @@ def without_uncalled(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto
     dropped = [one for one in model.functions if function_key(one) not in kept]
     if not dropped:
         return model
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     replace_all(copy.functions, [one for one in copy.functions if function_key(one) in kept])
     domains = {plain_domain(entry.domain) for one in dropped for entry in one.opset_import}
     domains.update(plain_domain(one.domain) for one in dropped)

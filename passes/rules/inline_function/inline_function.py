@@ -49,8 +49,7 @@ def inline_function(site: Site) -> Edit:
     - `too-many-nodes`: all functions together would take more nodes than are allowed
     """
     gone = site.memory.once(_CHOSEN, lambda: chosen(site.model.proto, site.options))
-    *_, top = site.scope.chain()
-    caller = top.owner
+    caller = site.scope.outermost.owner
     function = gone.get(called_key(site.node))
     if function is None or _goes(caller, gone):
         raise NothingToDo

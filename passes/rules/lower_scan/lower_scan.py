@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import GraphProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9
+from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING, SLICE_HAS_INPUTS
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.lower_scan.lowered_body import LoweredBody
-from passes.rules.time_axis.time_length import known_length
 from passes.types.value_types import dims_of, elem_type_of
-from passes.writing import guards, spelling
+from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.purposes import GUARD_SIZES
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
-
-
-@register("lower-scan", considers=considers)
+@register("lower-scan", considers=is_scan_9)
 def lower_scan(site: Site) -> Edit:
     """Turn a Scan into a Loop over the iteration number.
 
@@ -89,7 +84,7 @@ class _Lowering:
 
     def write(self) -> None:
         """Write the trip count, the Loop, and what rearranges its outputs."""
-        count = self._count()
+        count = length_of(self.site, self.author, self.form.scanned).size
         trips = spelling.squeeze(self.author, count, 0)
         last = ""
         if any(scanned.reversed for scanned in self.form.scanned):
@@ -113,23 +108,13 @@ class _Lowering:
         """An omitted output gets a name: onnxruntime crashes on a Loop that omits one."""
         return name or self.author.fresh("unused")
 
-    def _count(self) -> str:
-        """The scanned length, int64 [1], guarded where the lengths may differ."""
-        length = known_length(self.site, self.author, self.form.scanned)
-        with self.author.serving(GUARD_SIZES):
-            agree = length.agree
-            return guards.must_count(self.author, length.size, agree) if agree else length.size
-
     def _renamed_body(self) -> GraphProto:
         """The body, with names that are free outside: scanned inputs become outputs of nodes, which
         must not shadow an outer value, and outer tensors are now captured."""
-        body = GraphProto()
-        body.CopyFrom(self.form.body)
-        fresh = self.site.names.fresh
+        body = copied(self.form.body)
         outer = {scanned.tensor for scanned in self.form.scanned}
         hidden = {name for name in scoping.defined(body) if self.site.is_visible(name)}
-        if hidden or outer & scoping.all_names([body]):
-            scoping.rename_all(body, lambda name: fresh(name) if name in outer | hidden else name)
+        scoping.uncover(body, (outer | hidden).__contains__, self.site.fresh)
         return body
 
     def _loop(self, body: GraphProto, trips: str, collected: Sequence[str]) -> None:

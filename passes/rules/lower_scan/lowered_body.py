@@ -11,6 +11,7 @@ from onnx import GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, 
 from passes.analysis.bodies import body_facts
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import traits_of
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm, Scanned
 from passes.rule import Refused, Site
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
@@ -72,8 +73,7 @@ class LoweredBody:
         stable = body_facts.keeps_shape(site, form, symbols=False)
         listed: set[str] = set()
         for position, value in enumerate(self.body.output):
-            result = ValueInfoProto()
-            result.CopyFrom(value)
+            result = copied(value)
             known = site.body_type_of("body", form.body_outputs[position])
             collects = position >= len(form.carried)
             if known is not None and _says_more(known, result.type, sizes=collects):

@@ -12,6 +12,7 @@ from passes.analysis.integers.affine import ITERATION, Affine
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.attributes import text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
@@ -49,7 +50,7 @@ class Buffers:
         update, buffer = self.types.dims(node.input[2]), self.types.dims(carried.body_input)
         if (
             node.input[0] != carried.body_input
-            or _reduces(node)
+            or text(node, "reduction", "none") != "none"
             or update is None
             or buffer is None
         ):
@@ -63,7 +64,7 @@ class Buffers:
         buffer = self.types.dims(carried.body_input)
         if (
             node.input[0] != carried.body_input
-            or _reduces(node)
+            or text(node, "reduction", "none") != "none"
             or buffer is None
             or len(buffer) != 1
         ):
@@ -149,9 +150,3 @@ class Buffers:
                 f"{element!r} is not proven to be one row of {carried.body_input!r}",
                 [self.site.path, element],
             )
-
-
-def _reduces(node: NodeProto) -> bool:
-    return any(
-        attribute.name == "reduction" and attribute.s != b"none" for attribute in node.attribute
-    )

@@ -9,6 +9,7 @@ from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
@@ -18,7 +19,6 @@ from passes.rule import Refused
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.collected_rows import Rows
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
-from passes.rules.raise_loop.raised_body import RaisedBody
 from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.rules.raise_loop.read_range import ReadRange
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
@@ -449,12 +449,10 @@ class RaisedScan:
         when onnxruntime inlines the If around it, it confuses a shadowed name with the one that
         shadows it."""
         site = self.raising.site
-        fresh = site.names.fresh
         _inherit(node, site.node)
         ((_, body),) = scoping.subgraphs(node)
         hidden = {name for name in scoping.defined(body) if site.is_visible(name)}
-        if hidden:
-            scoping.rename_all(body, lambda name: fresh(name) if name in hidden else name)
+        scoping.uncover(body, hidden.__contains__, site.fresh)
         return node
 
 

@@ -15,6 +15,7 @@ from passes.analysis.trip_count.induction import inductions, integers_of, unchan
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
 from passes.rules.raise_loop.accumulators import Accumulator, find_accumulators
@@ -43,8 +44,7 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
             found |= dict.fromkeys(_shape_reads(form.body, carried, readers), carried.initial)
     if not found:
         return form
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    body = copied(form.body)
     for position, initial in found.items():
         body.node[position].input[0] = initial
     return replace(form, body=body)

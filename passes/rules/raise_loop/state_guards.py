@@ -12,7 +12,7 @@ from onnx import GraphProto
 from passes.analysis.integers.integers import Integers
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import orphaned
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of
@@ -46,8 +46,7 @@ def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozense
         replace(state, body_output=bare.get(state.body_output, state.body_output))
         for state in form.carried
     ]
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    body = copied(form.body)
     for position, state in enumerate(form.carried, start=1):  # behind the condition
         body.output[position].name = bare.get(state.body_output, state.body_output)
     _drop_unread(body, bare)

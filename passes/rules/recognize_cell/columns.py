@@ -11,10 +11,10 @@ from onnx import NodeProto
 from passes.analysis.integers.affine import Affine, Ints, size_atom
 from passes.analysis.integers.integer_ops import FOLLOWED, Reading, ints_of
 from passes.analysis.sizes.whole_axes import cuts_of
-from passes.ir.attributes import attribute
+from passes.bodies.time_body import TimeBody
+from passes.ir.attributes import attribute, has_references
 from passes.ir.operators import called_key, op_of
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import Dims, dims_of
 
 _DEEPEST = 32
@@ -45,7 +45,7 @@ class BodyNumbers:
         node = None if position is None else self.body.nodes[position]
         if node is None or op_of(node) == "Constant":
             return None
-        chosen = any(attribute.ref_attr_name for attribute in node.attribute)
+        chosen = has_references(node)
         return None if chosen or called_key(node) in self.body.functions else node
 
     def numbers(self, node: NodeProto, position: int, name: str = "") -> list[int] | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.rule import Refused, Site
 from passes.rules.recognize_cell.forms import Cell
-from passes.rules.time_axis.time_body import TimeBody
 
 #: Up to how many rows the operators are faster; fewer for a wide GRU.
 _ROWS_OF_LSTM, _ROWS_OF_GRU, _ROWS_OF_WIDE_GRU = 32, 16, 8

@@ -6,7 +6,7 @@ from onnx import NodeProto
 
 from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.rule import Edit, Refused, Site, register
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -38,8 +38,7 @@ def forward_cell(site: Site) -> Edit:
     Refuses:
     - `lengths`: sequence_lens says where each row ends, and a row would begin with its padding
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     if len(node.input) > _LENGTHS and node.input[_LENGTHS]:
         raise Refused("lengths", "sequence_lens is given", [site.path, node.input[_LENGTHS]])
     author = Author(site.target, site.names, node.name or op_of(node).lower())

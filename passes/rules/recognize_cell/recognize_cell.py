@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto
 
+from passes.bodies.dropping import check_dropped
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.forms import Cell, CellFinder
 from passes.rules.recognize_cell.sizes import Sizes
 from passes.rules.recognize_cell.writing import CellWriter
-from passes.rules.time_axis.dropping import check_dropped
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 
@@ -70,13 +70,12 @@ def _check_types(body: TimeBody) -> None:
             )
 
 
-_OLDEST = 9  # Scan-8 has a batch
 _NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
-    if op_of(node) != "Scan" or opset < _OLDEST:
+    if not is_scan_9(node, opset):
         return False
     kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}
     return all(not kinds.isdisjoint(some) for some in _NEEDED)

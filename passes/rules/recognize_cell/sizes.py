@@ -9,10 +9,10 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.loops.form import Carried, Scanned
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author

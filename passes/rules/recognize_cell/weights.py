@@ -9,12 +9,12 @@ from itertools import groupby
 import numpy as np
 from onnx import GraphProto, TensorProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.constants import Constants
 from passes.rule import Refused
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gates import Bias, Matrix
-from passes.rules.time_axis.time_body import TimeBody
 from passes.writing import spelling
 from passes.writing.author import Array, Author
 

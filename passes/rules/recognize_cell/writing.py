@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onnx import NodeProto, TensorProto, helper
+from onnx import TensorProto, helper
 
-from passes.ir.repeated import replace_all
+from passes.bodies.moving import place_rows, time_first
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_length import Length
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.sizes import Sizes
 from passes.rules.recognize_cell.weights import CellWeights
-from passes.rules.time_axis.moving import place_rows, time_first
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import Dims, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -92,8 +92,7 @@ class CellWriter:
 
     def _scan(self, author: Author, names: Names) -> None:
         """Write the Scan as it was; its name goes to the operator."""
-        node = NodeProto()
-        node.CopyFrom(self.body.site.node)
+        node = copied(self.body.site.node)
         if node.name:
             node.name = f"{node.name}/scan"
         replace_all(node.output, [names.get(name, name) for name in node.output])

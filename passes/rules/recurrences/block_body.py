@@ -8,16 +8,17 @@ they are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes, live
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rules.recurrences import element_steps, matrix_steps
 from passes.rules.recurrences.decays import Decay
@@ -25,7 +26,6 @@ from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.in_range import Prepared
 from passes.rules.recurrences.layout import Writer
 from passes.rules.recurrences.plan import Form, Stage
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.vectorize import Axis, Vectorizer
 from passes.writing import spelling
@@ -55,8 +55,7 @@ class BlockBody:
         """A Scan over iterations as they were, in names of its own, marked."""
         body, names = self.body, self.body.site.names
         nodes = [body.nodes[position] for position in sorted(self._needed(collected))]
-        graph = GraphProto()
-        graph.CopyFrom(body.rows.graph)
+        graph = copied(body.rows.graph)
         replace_all(graph.node, nodes)
         del graph.output[:]
         own = {}
@@ -67,50 +66,15 @@ class BlockBody:
             )
         for name in (*(one.body_output for one in carried), *own):
             graph.output.add(name=own.get(name, name), type=body.rows.types[name])
-        renamed: dict[str, str] = {}
-
-        def fresh(name: str) -> str:
-            renamed[name] = names.fresh(name)
-            return renamed[name]
-
-        scoping.rename_all(graph, fresh)
-        rows = [replace(row, body_output=renamed[own[row.body_output]]) for row in collected]
-        steps = LoopForm(
-            Kind.SCAN,
-            graph,
-            tuple(
-                replace(
-                    one,
-                    body_input=renamed[one.body_input],
-                    body_output=renamed[one.body_output],
-                )
-                for one in carried
-            ),
-            tuple(replace(one, body_input=renamed[one.body_input]) for one in scanned),
-            tuple(rows),
-        )
-        return marked(steps, ONE_BY_ONE)
+        rows = tuple(replace(row, body_output=own[row.body_output]) for row in collected)
+        steps = LoopForm(Kind.SCAN, graph, tuple(carried), tuple(scanned), rows)
+        return marked(steps.renamed(scoping.rename_all(graph, names.fresh)), ONE_BY_ONE)
 
     def _needed(self, collected: Sequence[Collected]) -> set[int]:
         """The positions of the nodes that the states, and what is collected, depend on."""
         names = [one.body_output for one in self.body.form.carried]
         names += [one.body_output for one in collected]
-        return {position for position, _ in self._behind(names, set())}
-
-    def _behind(self, names: Sequence[str], stop: set[str]) -> Iterator[tuple[int, NodeProto]]:
-        """The nodes that values depend on, but for those in `stop`, by position."""
-        positions, seen = self.body.index.positions, set(stop)
-        pending = list(names)
-        while pending:
-            name = pending.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            position = positions.get(name)
-            if position is not None:
-                node = self.body.nodes[position]
-                yield position, node
-                pending += scoping.free_names(node)
+        return self.body.needs(names).nodes
 
     def graph(self, outer: Author) -> GraphProto:
         """The body."""
@@ -157,7 +121,7 @@ class BlockBody:
         self, vectorizer: Vectorizer, names: Sequence[str], written: set[int], known: set[str]
     ) -> None:
         """Write what values need, for all iterations of the block, as far as it is not there."""
-        positions = {position for position, _ in self._behind(names, known)} - written
+        positions = self.body.needs(names, stop=known).nodes - written
         vectorizer.nodes(self.body.nodes[position] for position in sorted(positions))
         written |= positions
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import prod
 
 from passes.analysis.integers.integers import Integers
+from passes.bodies.time_body import TimeBody
 from passes.rule import Refused
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.plan import Stage
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import Dim, dims_of
 
 #: Iterations in a block of products.

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from onnx import TypeProto
 
+from passes.bodies.moving import place_rows, time_first
+from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Claim, Edit
 from passes.rules.recurrences.block_body import BlockBody, marked
 from passes.rules.recurrences.block_length import trips_of
-from passes.rules.time_axis.moving import place_rows, time_first
-from passes.rules.time_axis.time_length import Length, length_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -43,7 +43,7 @@ class BlockLoop:
         """
         body, form, site = self.block.body, self.block.body.form, self.block.body.site
         author = Author(site.target, site.names, site.node.name or "scan")
-        length = length_of(body, author, form.scanned)
+        length = length_of(body.site, author, form.scanned)
         rows = [self._rows(author, scanned, length) for scanned in form.scanned]
         trips = trips_of(body)
         if trips is None:

@@ -10,11 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
 
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from onnx import TensorProto
 
-from passes.ir import scope as scoping
+from passes.bodies.time_body import TimeBody
 from passes.loops.form import Carried, Kind
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear, Term
 from passes.rules.recurrences.linear_states import LinearState, Read, StateFinder
 from passes.rules.recurrences.matrix_form import MatrixForm
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 #: The types that onnxruntime multiplies, and those of elements.
@@ -170,13 +169,4 @@ def _in_order(reads: dict[str, Read], used: set[str]) -> Sequence[Read]:
 
 def _used(finder: StateFinder, wanted: Iterable[str], stop: set[str]) -> set[str]:
     """The values that these depend on, up to those in `stop`."""
-    pending, seen = list(wanted), set[str]()
-    producers = finder.body.index.producers
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name not in stop and name in producers:
-            pending += scoping.free_names(producers[name])
-    return seen
+    return finder.body.needs(wanted, stop=stop).names

@@ -4,28 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from onnx import NodeProto
-
-from passes.ir.operators import op_of
+from passes.bodies.dropping import check_dropped
+from passes.bodies.time_body import TimeBody
+from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
 from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
-from passes.rules.time_axis.dropping import check_dropped
-from passes.rules.time_axis.time_body import TimeBody
-from passes.types.value_types import dims_of, elem_type_of
+from passes.types.value_types import FLOATS, dims_of, elem_type_of
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later."""
-    return op_of(node) == "Scan" and opset >= 9
-
-
-@register("run-in-blocks", considers=considers, optional=True)
+@register("run-in-blocks", considers=is_scan_9, optional=True)
 def run_in_blocks(site: Site) -> Edit:
     """Run a Scan whose states are linear in themselves over blocks of iterations.
 

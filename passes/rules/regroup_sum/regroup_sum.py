@@ -12,12 +12,11 @@ from onnx import NodeProto, TensorProto, TypeProto
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.loops.form import LoopForm
 from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
-from passes.rules.dissolve_map.recurrences import FLOATS
 from passes.rules.regroup_sum.sum_terms import Sum, Sums, is_sum
-from passes.types.value_types import dims_of, elem_type_of
+from passes.types.value_types import FLOATS, dims_of, elem_type_of
 from passes.writing.author import Author
 
 
@@ -57,8 +56,7 @@ def regroup_sum(site: Site) -> Edit:
     - `reassociation`: the sums are of floats, and a term that depends on a carried value is not a
       product
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     kinds = _Kinds(site, LoopForm.from_node(node, site.opset))
     allowed = site.options.allow_reassociation
     sums = Sums(kinds.form, lambda name: allowed or not kinds.rounds(name))

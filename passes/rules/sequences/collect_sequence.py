@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, helper
+from onnx import NodeProto, TensorProto, TypeProto, helper
 
 from passes.analysis.bodies.body_types import BodyTypes, body_types
 from passes.analysis.bodies.context import context_of
@@ -15,6 +15,7 @@ from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.live import keep_nodes
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -65,8 +66,7 @@ def collect_sequence(site: Site) -> Edit:
     appending = {carried.body_input: _appending(site, form, carried) for carried in sequences}
     behind = [node for carried in sequences for node in _empty(site, carried)]
     types = body_types(site, form, ())
-    body, collected, splits = GraphProto(), list[Collected](), list[NodeProto]()
-    body.CopyFrom(form.body)
+    body, collected, splits = copied(form.body), list[Collected](), list[NodeProto]()
     gone = frozenset[int]().union(*appending.values())
     nodes = [node for position, node in enumerate(body.node) if position not in gone]
     free = {name for node in nodes if op_of(node) != "Constant" for name in node.output}

@@ -11,8 +11,8 @@ from passes.analysis.bodies.body_types import proven_types
 from passes.analysis.bodies.proven_shapes import are_shapes_proven
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
-from passes.ir.versions import SCAN_8
+from passes.ir.operators import is_loop_9, op_of
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
 from passes.types.shape_inference import idle_symbols
@@ -24,7 +24,7 @@ _TypeOf = Callable[[str], TypeProto | None]
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is an If, a Loop, or a Scan of version 9 or later."""
-    return op_of(node) in ("If", "Loop") or (op_of(node) == "Scan" and opset > SCAN_8)
+    return op_of(node) == "If" or is_loop_9(node, opset)
 
 
 @register("declare-shapes", considers=considers, optional=True)
@@ -58,8 +58,7 @@ def declare_shapes(site: Site) -> Edit:
     """
     if site.in_function:
         raise NothingToDo  # each call has its own shapes
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     is_loop = op_of(node) == "Loop"
     declaring = _Declaring(site, symbols=is_loop)
     inner = {scope.key[-1]: scope for scope in site.scope.inner(site.place.index)}

@@ -11,11 +11,11 @@ from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.analysis.trip_count.guarded_by_if import exceeding
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.simplify.guarded_by_if import exceeding
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined
 from passes.types.value_types import elem_type_of

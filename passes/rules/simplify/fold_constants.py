@@ -14,7 +14,9 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.static_sizes import asks_for_sizes, static_sizes
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
@@ -71,7 +73,7 @@ def fold_constants(site: Site) -> Edit:
     """
     if op_of(site.node) == "Loop":
         return _with_fixed_head(site)
-    referring = any(attribute.ref_attr_name for attribute in site.node.attribute)
+    referring = has_references(site.node)
     if site.scope.outer is None or referring:
         raise NothingToDo
     inputs = _inputs(site)
@@ -97,9 +99,7 @@ def _with_fixed_head(site: Site) -> Edit:
     """
     count = TripCount(site, LoopForm.from_node(site.node, site.opset))
     author = Author(site.target, site.names, site.node.name or "loop")
-    node = NodeProto()
-    context: tuple[NodeProto, ...] = ()
-    node.CopyFrom(site.node)
+    node, context = copied(site.node), tuple[NodeProto, ...]()
     for position, name in enumerate(site.node.input[:2]):
         follows = position == 0 and count.size.number is not None
         if not name or follows or site.constant(name) is not None:

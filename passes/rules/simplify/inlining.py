@@ -8,10 +8,10 @@ from dataclasses import replace
 from onnx import GraphProto, NodeProto, TensorAnnotation
 
 from passes.analysis.bodies.context import context_of
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.rule import Edit, Site
-from passes.rules.unroll.shared_body import SharedBody
 from passes.writing.author import Author
 from passes.writing.draft import drafts_of, nodes_of
 from passes.writing.finals import finals_renamed
@@ -31,8 +31,7 @@ def unpacked(site: Site, part: str, author: Author) -> SharedBody:
     """A branch of the site's node, in which values have unique names."""
     branch = next(graph for name, graph in scoping.subgraphs(site.node) if name == part)
     body = SharedBody.of(branch, author, site.is_visible)
-    own = scoping.defined(body.graph)
-    scoping.rename_all(body.graph, lambda name: site.fresh(name) if name in own else name)
+    scoping.uncover(body.graph, scoping.defined(body.graph).__contains__, site.fresh)
     return body
 
 

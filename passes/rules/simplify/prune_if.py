@@ -9,7 +9,7 @@ from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 
 
@@ -38,8 +38,7 @@ def prune_if(site: Site) -> Edit:
     Refuses:
     - `may-fail`: nothing unused in the branches can be dropped, because it might fail
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     readers = site.graph.readers
     unread = [position for position, name in enumerate(node.output) if name not in readers]
     if len(unread) == len(node.output):

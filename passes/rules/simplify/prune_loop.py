@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
-from passes.ir.operators import op_of
+from passes.bodies.captured_state import captured_state
+from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.hoist.captured_state import captured_state
 from passes.rules.simplify.merging import Merging
 from passes.rules.simplify.pruning import Pruning
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later."""
-    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
-
-
-@register("prune-loop", considers=considers, optional=True)
+@register("prune-loop", considers=is_loop_9, optional=True)
 def prune_loop(site: Site) -> Edit:
     """Drop what a loop carries, scans, collects or computes without use, or twice.
 

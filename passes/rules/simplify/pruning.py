@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from onnx import GraphProto, NodeProto
+from onnx import NodeProto
 
 from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir.live import keep_nodes
+from passes.ir.own_outputs import own_outputs
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
@@ -45,30 +46,20 @@ class Pruning:
             self._block("may-fail", f"{names[0]!r} is unused, but might fail", *names)
         kept = replace(
             form,
-            carried=tuple(replace(state, final=self._named(state.final)) for state in carried),
+            carried=tuple(carried),
             scanned=tuple(scanned),
-            collected=tuple(
-                replace(output, tensor=self._named(output.tensor)) for output in collected
-            ),
-        )
+            collected=tuple(collected),
+        ).with_all_outputs(self.site.fresh)
         self.count = form.width - kept.width + len(form.body.node) - len(live.nodes)
         node = kept.to_node()
         body = LoopForm.from_node(node, self.site.opset).body
         keep_nodes(body, [body.node[position] for position in sorted(live.nodes)])
-        self._give_own_nodes(body)
+        own_outputs(
+            body,
+            lambda name: self.site.fresh(f"{name}/out"),
+            may=lambda value: value.type.HasField("tensor_type"),
+        )
         return node
-
-    def _give_own_nodes(self, body: GraphProto) -> None:
-        """Add Identities for outputs that are inputs, outer values, or listed twice: onnxruntime
-        returns uninitialised memory for such ones."""
-        computed = {name for node in body.node for name in node.output}
-        for value in body.output:
-            if value.name in computed:
-                computed.discard(value.name)
-            elif value.type.HasField("tensor_type"):
-                own = self.site.fresh(f"{value.name}/out")
-                body.node.add(op_type="Identity", input=[value.name], output=[own])
-                value.name = own
 
     def is_in_vain(self) -> bool:
         """Whether nothing is read, and the loop ends and cannot fail."""
@@ -93,10 +84,6 @@ class Pruning:
     @property
     def _valid_inputs(self) -> bool:
         return self.site.assumes("valid-inputs")
-
-    def _named(self, name: str) -> str:
-        """A name for an omitted output: onnxruntime crashes on a Loop that omits one."""
-        return name or self.site.fresh("unused")
 
     def _needs_rows(self, collected: Collected) -> bool:
         """Whether a collected output is read, or collecting it might fail."""

@@ -6,7 +6,7 @@ from onnx import GraphProto, NodeProto
 
 from passes.analysis.bodies.value_numbers import Numbering, is_identity, names_below, read_as
 from passes.ir import scope as scoping
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, replace_all
 from passes.rule import Edit, NothingToDo, Site, register
 
 
@@ -37,8 +37,7 @@ def share_subexpressions(site: Site) -> Edit:
     onnxruntime cannot
     return an outer value, or one value twice.
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     count = sum(_shared_in(graph) for _, graph in scoping.subgraphs(node))
     if not count:
         raise NothingToDo

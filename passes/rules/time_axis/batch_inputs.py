@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.bodies.moving import known_rank
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import Gains, fits, handed_bytes, is_worth_it, too_large
+from passes.bodies.without_iterations import may_move, may_run_at_once, may_run_once
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.time_axis.before_the_loop import hoisted
-from passes.rules.time_axis.connected_compute import too_large, with_sources, with_work
-from passes.rules.time_axis.moving import known_rank
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import Gains, fits, handed_bytes, is_worth_it
+from passes.rules.time_axis.connected_compute import with_sources, with_work
 from passes.rules.time_axis.time_cut import BEHIND, FRONT, Crossing, Part, in_front
 from passes.rules.time_axis.vectorize_probe import VectorizeProbe
-from passes.rules.time_axis.without_iterations import may_move, may_run_at_once, may_run_once
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BatchableInputs:
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later in whose body there is work to move."""
-    if op_of(node) != "Scan" or opset < 9:
+    if not is_scan_9(node, opset):
         return False
     return any(_reads_scanned_alone(node, body) for _, body in scoping.subgraphs(node))
 

@@ -7,23 +7,23 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, TensorProto
 
-from passes.ir import scope as scoping
-from passes.ir.attributes import attribute
-from passes.ir.operators import op_of
-from passes.loops.form import Kind
-from passes.rule import Edit, Refused, Site, register
-from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
-from passes.rules.time_axis.connected_compute import too_large, with_sources, with_work
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import Gains, fits, handed_bytes, is_worth_it, row_bytes
-from passes.rules.time_axis.time_cut import FRONT, Crossing, Part, behind
-from passes.rules.time_axis.vectorize_probe import VectorizeProbe
-from passes.rules.time_axis.without_iterations import (
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import Gains, fits, handed_bytes, is_worth_it, row_bytes, too_large
+from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
     may_run_once,
     stands_guessed_sizes,
 )
+from passes.ir import scope as scoping
+from passes.ir.attributes import attribute
+from passes.ir.operators import is_loop_9, op_of
+from passes.loops.form import Kind
+from passes.rule import Edit, Refused, Site, register
+from passes.rules.time_axis.behind_the_loop import in_order, write_after_loop
+from passes.rules.time_axis.connected_compute import with_sources, with_work
+from passes.rules.time_axis.time_cut import FRONT, Crossing, Part, behind
+from passes.rules.time_axis.vectorize_probe import VectorizeProbe
 from passes.types.value_types import dims_of, elem_type_of
 
 
@@ -153,11 +153,9 @@ def _has_types(body: TimeBody, node: NodeProto) -> bool:
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, with work that only feeds
     collected outputs."""
-    if op_of(node) not in ("Loop", "Scan"):
-        return False
-    if op_of(node) == "Scan" and opset < 9:
-        return False
-    return any(_feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node))
+    return is_loop_9(node, opset) and any(
+        _feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node)
+    )
 
 
 def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:

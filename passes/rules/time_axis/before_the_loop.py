@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from onnx import GraphProto, ValueInfoProto, helper
+from onnx import ValueInfoProto, helper
 
+from passes.bodies.dropping import check_dropped
+from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_length import Length, length_of
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.loops.form import Collected, LoopForm, Scanned
 from passes.rule import Edit
-from passes.rules.time_axis.dropping import check_dropped
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows, remaining_body
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import row_bytes, same_bits
-from passes.rules.time_axis.time_length import Length, length_of
 from passes.writing.author import Author
 
 
@@ -51,7 +52,7 @@ class _Hoisting:
             collected.body_output in self.computed for collected in form.collected
         )
         scanned = form.scanned if whole else self.sources or form.scanned[:1]
-        return length_of(self.body, self.author, scanned)
+        return length_of(self.body.site, self.author, scanned)
 
     def edit(self) -> Edit:
         for scanned in self.sources:
@@ -126,19 +127,8 @@ class _Hoisting:
             # the loop keeps a scanned input whose length was read in front of it
             scanned.append(min(self.sources or form.scanned, key=self._size))
         body.input.extend(self._declared(name) for name in crossing)
-        fresh = self.author.fresh
-        return replace(
-            form,
-            body=body,
-            scanned=tuple(scanned),
-            carried=tuple(
-                replace(carried, final=carried.final or fresh("unused")) for carried in form.carried
-            ),
-            collected=tuple(
-                replace(collected, tensor=collected.tensor or fresh("unused"))
-                for collected in form.collected
-            ),
-        )
+        remaining = replace(form, body=body, scanned=tuple(scanned))
+        return remaining.with_all_outputs(self.author.fresh)
 
     def _with_own_outputs(self, form: LoopForm) -> LoopForm:
         """Return values that were computed in front of the loop by a node of their own."""
@@ -147,26 +137,10 @@ class _Hoisting:
             if name in self.computed:
                 own[name] = self.author.names.fresh(f"{name}/own")
                 self.stay.append(helper.make_node("Identity", [name], [own[name]]))
-        body = GraphProto()
-        body.CopyFrom(form.body)
+        body = copied(form.body)
         for value in body.output:
             value.name = own.get(value.name, value.name)
-
-        def returned(name: str) -> str:
-            return own.get(name, name)
-
-        return replace(
-            form,
-            body=body,
-            carried=tuple(
-                replace(carried, body_output=returned(carried.body_output))
-                for carried in form.carried
-            ),
-            collected=tuple(
-                replace(collected, body_output=returned(collected.body_output))
-                for collected in form.collected
-            ),
-        )
+        return replace(form, body=body).renamed(own)
 
     def _size(self, scanned: Scanned) -> int:
         return row_bytes(self.body, scanned.body_input)

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from onnx import NodeProto, ValueInfoProto
 
+from passes.bodies.moving import Outside, cleaned, place_rows, remaining_body
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import row_bytes, same_bits
+from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.loops.form import Collected, LoopForm
 from passes.rule import Edit
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows, remaining_body
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import row_bytes, same_bits
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -104,19 +104,9 @@ class _BehindTheLoop:
         return Length(spelling.size_of_axis(self.author, next(iter(tensors.values())), 0))
 
     def _write_loop(self) -> None:
-        fresh = self.author.fresh
-        form = replace(
-            self.form,
-            body=remaining_body(self.form.body, self.stay, {}),
-            carried=tuple(
-                replace(carried, final=carried.final or fresh("unused"))
-                for carried in self.form.carried
-            ),
-            collected=tuple(
-                replace(collected, tensor=collected.tensor or fresh("unused"))
-                for collected in self.kept
-            ),
-        )
+        body = remaining_body(self.form.body, self.stay, {})
+        form = replace(self.form, body=body, collected=tuple(self.kept))
+        form = form.with_all_outputs(self.author.fresh)
         self._declare(form)
         self.author.adopt([form.to_node()])
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import is_worth_it
 from passes.ir import scope as scoping
-from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import all_bytes, is_worth_it, most_bytes
 
 
 def with_work(body: TimeBody, nodes: Collection[int]) -> set[int]:
@@ -37,15 +36,3 @@ def with_sources(body: TimeBody, chosen: Iterable[int], among: Container[int]) -
                 needed.add(producer)
                 pending.append(producer)
     return needed
-
-
-def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
-    """The refusal of nodes that would take more than the budget for all iterations."""
-    names = [name for position in nodes for name in body.nodes[position].output if name]
-    largest = max(names, key=lambda name: all_bytes(body, name))
-    return Refused(
-        "over-budget",
-        f"{largest!r}, or what goes with it, would take {all_bytes(body, largest)} bytes or more "
-        f"for all iterations; at most {most_bytes(body)} are allowed",
-        [body.site.path, largest],
-    )

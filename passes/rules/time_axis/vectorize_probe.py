@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from onnx import NodeProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
 from passes.vectorize import Vectorizer
 from passes.writing.author import Author
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
-from onnx import GraphProto, NodeProto, TensorProto
+from onnx import NodeProto, TensorProto
 
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.ir.protos import copied
 from passes.loops.form import LoopForm
 from passes.rule import Claim, Edit, Limit, Site
 from passes.rules.unroll.trip_bounds import Bound
@@ -31,8 +32,7 @@ def promised(site: Site, form: LoopForm, most: int) -> NodeProto:
     kept = author.op("Less", number, author.int(most))
     output = form.condition.body_output
     guarded = guards.guarded(author, output, kept, TensorProto.BOOL)
-    body = GraphProto()
-    body.CopyFrom(form.body)
+    body = copied(form.body)
     body.node.extend(author.nodes)
     body.initializer.extend(author.constants)
     body.output[0].name = guarded

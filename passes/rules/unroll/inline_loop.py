@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
-from passes.ir.operators import op_of
+from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.raise_loop.raise_loop import raise_loop
@@ -20,12 +20,7 @@ from passes.rules.unroll.trip_bounds import bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later."""
-    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
-
-
-@register("inline-loop", considers=considers, optional=True)
+@register("inline-loop", considers=is_loop_9, optional=True)
 def inline_loop(site: Site) -> Edit:
     """Write out a loop that runs one iteration, or none.
 

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from onnx import (
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
-    ValueInfoProto,
     helper,
     numpy_helper,
 )
@@ -21,6 +19,7 @@ from passes.analysis.integers.exactness import Array
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.places import imports_of
 from passes.rule import Edit, Refused, Site
 from passes.types.shape_inference import objection
 
@@ -46,9 +45,8 @@ def refuse_known_failure(site: Site, edit: Edit) -> Edit:
 
 
 def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[TensorProto]) -> str:
-    (*_, top) = site.scope.chain()
-    imports = top.owner if isinstance(top.owner, FunctionProto) else site.model.proto
-    others = [entry for entry in imports.opset_import if not is_onnx_domain(entry.domain)]
+    imports = imports_of(site.model.proto, site.scope.outermost.owner)
+    others = [entry for entry in imports if not is_onnx_domain(entry.domain)]
     model = ModelProto(ir_version=_IR, opset_import=[helper.make_opsetid("", site.target)])
     model.opset_import.extend(others)
     model.functions.extend(site.model.proto.functions)
@@ -133,11 +131,7 @@ def _declare(
         tensor = constants[name]
         graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
     else:
-        value = ValueInfoProto(name=name)
-        known = site.type_of(name)
-        if known is not None:
-            value.type.CopyFrom(known)
-        graph.input.append(value)
+        graph.input.add(name=name, type=site.type_of(name))
 
 
 def _hand_down(node: NodeProto, small: dict[str, TensorProto]) -> None:

@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.bodies.liveness import doubts_of
+from passes.bodies.iteration import Iteration, write_iteration
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
+from passes.ir.protos import named
 from passes.loops.form import Carried, Collected, Condition, Kind, LoopForm
 from passes.rule import Edit, Site
-from passes.rules.unroll.iteration import Iteration, write_iteration
 from passes.rules.unroll.remaining import remaining_body
-from passes.rules.unroll.shared_body import SharedBody
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import named, own, without_copies
+from passes.writing.body_outputs import own, without_copies
 from passes.writing.branches import Branch, Results, either
 from passes.writing.tidy import Tidy
 

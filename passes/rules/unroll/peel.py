@@ -10,7 +10,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.choices import Peel
-from passes.ir.operators import is_onnx_domain, op_of
+from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Claim, Edit, Limit, Refused, Site, register
@@ -28,11 +28,8 @@ from passes.types.value_types import dims_of
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
-    if not is_onnx_domain(node.domain) or any(
-        entry.key == PEELED_KEY for entry in node.metadata_props
-    ):
-        return False
-    return op_of(node) == "Loop" or (op_of(node) == "Scan" and opset >= 9)
+    peeled = any(entry.key == PEELED_KEY for entry in node.metadata_props)
+    return is_loop_9(node, opset) and not peeled
 
 
 @register("peel", considers=considers, optional=True)

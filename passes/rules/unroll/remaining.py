@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from onnx import GraphProto, helper
 
-from passes.ir.repeated import replace_all
+from passes.bodies.iteration import write_iteration
+from passes.bodies.shared_body import SharedBody
+from passes.ir.protos import named, replace_all
 from passes.loops.form import LoopForm
-from passes.rules.unroll.iteration import write_iteration
-from passes.rules.unroll.shared_body import SharedBody
 from passes.writing.author import Author
-from passes.writing.body_outputs import named, own, without_copies
+from passes.writing.body_outputs import own, without_copies
 
 
 def remaining_body(

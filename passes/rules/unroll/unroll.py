@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
-from passes.ir.operators import op_of
+from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
@@ -23,14 +21,7 @@ from passes.rules.unroll.trip_bounds import Bound, bound_of
 from passes.rules.unroll.unrolling import Unrolling
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later."""
-    if op_of(node) not in ("Loop", "Scan"):
-        return False
-    return op_of(node) == "Loop" or opset >= 9
-
-
-@register("unroll", considers=considers, optional=True)
+@register("unroll", considers=is_loop_9, optional=True)
 def unroll(site: Site) -> Edit:
     """Write out every iteration of a loop whose trip count is static, or bounded.
 

@@ -11,13 +11,13 @@ from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helpe
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
 from passes.analysis.integers.folding import Array
+from passes.bodies.iteration import Iteration, write_iteration
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import Collected, Kind, LoopForm, Scanned
 from passes.rule import Edit, Refused, Site
-from passes.rules.unroll.iteration import Iteration, write_iteration
-from passes.rules.unroll.shared_body import SharedBody
 from passes.types.value_types import Dim, dims_of, elem_type_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author

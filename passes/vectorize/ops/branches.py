@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import AttributeProto, GraphProto, NodeProto, helper
 
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.vectorize.choosing import chosen, flat, may_run_for_all, one_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 
@@ -27,8 +28,7 @@ def _together(node: NodeProto, ctx: Vectorizer) -> set[str]:
         if list(found[name].carrying) != wanted:
             outputs = zip(scoping.output_names(graph), wanted, strict=True)
             found[name] = ctx.body(graph, (), {output for output, carries in outputs if carries})
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     for attribute in copy.attribute:
         if attribute.type == AttributeProto.GRAPH:
             attribute.g.CopyFrom(found[attribute.name].graph)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from onnx import NodeProto, helper
 
-from passes.ir.attributes import attribute
+from passes.ir.attributes import attribute, number
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -111,9 +111,7 @@ def _one_line_each(node: NodeProto, ctx: Vectorizer) -> bool:
 
 def _scaled(ctx: Vectorizer, value: str, node: NodeProto, attribute_name: str, like: str) -> str:
     """`value` times a float attribute; integers take it as an integer."""
-    factor = next(
-        (attribute.f for attribute in node.attribute if attribute.name == attribute_name), 1.0
-    )
+    factor = number(node, attribute_name, 1.0)
     if factor == 1.0:
         return value
     dtype = helper.tensor_dtype_to_np_dtype(ctx.elem_type(like))

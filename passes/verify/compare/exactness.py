@@ -13,6 +13,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from passes.ir import scope
+from passes.ir.attributes import attribute
 from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import called_key, function_key, op_of
 from passes.verify.executor import Outcome, Value
@@ -55,7 +56,7 @@ def _carries_floats(node: NodeProto) -> bool:
         return True
     if op not in ("Scan", "Loop"):
         return False
-    scanned = next((part.i for part in node.attribute if part.name == "num_scan_inputs"), 1)
+    scanned = attribute(node, "num_scan_inputs", 1)
     parts = slice(2, None) if op == "Loop" else slice(-scanned)
     carried = [value for _, body in scope.subgraphs(node) for value in body.input[parts]]
     kinds = {value.type.tensor_type.elem_type for value in carried}

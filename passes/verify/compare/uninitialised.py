@@ -13,6 +13,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 
 _COLLECTED_BY_A_LOOP = 1  # behind the condition and what is carried
 
@@ -24,8 +25,7 @@ def count(model: ModelProto) -> int:
 
 def repaired(model: ModelProto) -> ModelProto:
     """A copy that means the same, and in which onnxruntime answers every output."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     taken = scoping.all_names([copy.graph, *copy.functions])
     for body, places in _bodies(copy):
         for place in places:

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from passes.ir.protos import copied
+from passes.loops.reading import body_of
 from passes.verify.executor import Array, CannotRun, Executor, Feeds, ModelFailed
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.draw import CannotDraw, Case, Drawer
@@ -122,10 +124,9 @@ def _named(case: Case, times: int, most: int) -> Case:
 def _counting(counts: Counts) -> ModelProto:
     """A model that answers one element for each iteration, of which there are not many more than
     may be."""
-    made = ModelProto()
-    made.CopyFrom(counts.model)
+    made = copied(counts.model)
     loop = made.graph.node[counts.position]
-    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
+    body = body_of(loop)
     _collect(body)
     loop.output.append(_COUNTED)
     rest = [*_capped(loop, counts.most + 2), loop]

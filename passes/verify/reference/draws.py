@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto
 from onnx.reference.op_run import OpRun
 
+from passes.ir.attributes import has
 from passes.ir.operators import op_of
 from passes.verify.executor import Value
 from passes.verify.reference.machine import Frame, Machine
@@ -28,8 +29,7 @@ RANDOM = frozenset(
 
 def draws_anew(node: NodeProto) -> bool:
     """Whether `node` draws without a seed of its own."""
-    seeded = any(attribute.name == "seed" for attribute in node.attribute)
-    return op_of(node) in RANDOM and not seeded
+    return op_of(node) in RANDOM and not has(node, "seed")
 
 
 def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], Sequence[Any]]:

@@ -13,6 +13,7 @@ from onnx.reference.ops import load_op
 
 from passes.ir.external_data import is_external
 from passes.ir.operators import called_key, op_of
+from passes.ir.protos import copied
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import function_call, schema_call
 from passes.verify.reference.control_flow.table import CONTROL_FLOW
@@ -158,8 +159,7 @@ def _with_values_inside(node: NodeProto, evaluator: Evaluator) -> NodeProto:
     """The node, its external tensor attributes (a Constant's value) replaced by their data."""
     if not any(_external(attribute) for attribute in node.attribute):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     for attribute in copy.attribute:
         if _external(attribute):
             value = array_of(attribute.t, evaluator.machine.base_dir)

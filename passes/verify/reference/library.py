@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from onnx import AttributeProto, FunctionProto, NodeProto
 
+from passes.ir.attributes import has_references
 from passes.ir.operators import FunctionKey, called_key, function_key
+from passes.ir.protos import copied, named
 from passes.ir.scope import Key, subgraphs
 
 
@@ -55,15 +57,14 @@ def specialise(function: FunctionProto, given: Mapping[str, AttributeProto]) -> 
     A reference to an attribute that is neither given nor has a default disappears: the
     operator's own default holds then.
     """
-    special = FunctionProto()
-    special.CopyFrom(function)
+    special = copied(function)
     for node in special.node:
         _resolve(node, given)
     return special
 
 
 def _resolve(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
-    if any(attribute.ref_attr_name for attribute in node.attribute):
+    if has_references(node):
         resolved = [_value(attribute, given) for attribute in node.attribute]
         del node.attribute[:]
         node.attribute.extend(attribute for attribute in resolved if attribute is not None)
@@ -74,12 +75,7 @@ def _resolve(node: NodeProto, given: Mapping[str, AttributeProto]) -> None:
 
 def _value(attribute: AttributeProto, given: Mapping[str, AttributeProto]) -> AttributeProto | None:
     if not attribute.ref_attr_name:
-        copy = AttributeProto()
-        copy.CopyFrom(attribute)
-        return copy
+        return copied(attribute)
     if attribute.ref_attr_name not in given:
         return None
-    copy = AttributeProto()
-    copy.CopyFrom(given[attribute.ref_attr_name])
-    copy.name = attribute.name
-    return copy
+    return named(given[attribute.ref_attr_name], attribute.name)

@@ -19,6 +19,7 @@ from onnx.reference.ops._op import (
 )
 
 from passes.ir.operators import op_of
+from passes.ir.protos import changed
 from passes.verify.executor import Value
 
 #: Newer than every opset.
@@ -48,16 +49,16 @@ class Call:
         """An attribute: as given, else the default of the opset, else `default`."""
         return self.attributes.get(name, default)
 
-    def onnx(self, *operands: Value, version: int | None = None, **changed: Any) -> Any:
+    def onnx(self, *operands: Value, version: int | None = None, **changes: Any) -> Any:
         """What onnx's kernel gives for these operands, as a tuple.
 
-        `version` asks for the kernel of another opset; `changed` are attributes that replace
+        `version` asks for the kernel of another opset; `changes` are attributes that replace
         the node's, None removing one.
         """
         version = self.version if version is None else version
-        key = (version, tuple((name, repr(value)) for name, value in sorted(changed.items())))
+        key = (version, tuple((name, repr(value)) for name, value in sorted(changes.items())))
         if key not in self._onnx:
-            self._onnx[key] = _onnx_kernel(_changed(self.node, changed), version)
+            self._onnx[key] = _onnx_kernel(changed(self.node, changes), version)
         return self._onnx[key](*operands)
 
 
@@ -111,20 +112,6 @@ def _plain(attribute: AttributeProto) -> Any:
     if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
         return list(value)
     return value
-
-
-def _changed(node: NodeProto, changed: dict[str, Any]) -> NodeProto:
-    if not changed:
-        return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
-    kept = [attribute for attribute in node.attribute if attribute.name not in changed]
-    del copy.attribute[:]
-    copy.attribute.extend(kept)
-    copy.attribute.extend(
-        helper.make_attribute(name, value) for name, value in changed.items() if value is not None
-    )
-    return copy
 
 
 def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:

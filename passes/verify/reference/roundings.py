@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
+from passes.ir.attributes import attribute, text
 from passes.ir.operators import op_of
 from passes.verify.executor import Value
 from passes.verify.inputs.arrays import is_float
@@ -69,8 +70,7 @@ _BLOCK = 1 << 16
 def rounds_as(node: NodeProto) -> str:
     """The operator that rounds as a node does: a Resize to the nearest elements picks them."""
     op = op_of(node)
-    modes = [attribute.s for attribute in node.attribute if attribute.name == "mode"]
-    return "Gather" if op in _SAMPLES and modes in ([], [b"nearest"]) else op
+    return "Gather" if op in _SAMPLES and text(node, "mode", "nearest") == "nearest" else op
 
 
 #: What computes in the type of its attribute `stash_type`, by the version that has it.
@@ -82,8 +82,7 @@ def computes_in(node: NodeProto, version: int) -> np.dtype[Any] | None:
     """The type that a node of the standard domain computes in, where an attribute has a say."""
     if version < _STASHING.get(op_of(node), version + 1):
         return None
-    said = [attribute.i for attribute in node.attribute if attribute.name == "stash_type"]
-    kind = said[0] if said else TensorProto.FLOAT
+    kind = attribute(node, "stash_type", TensorProto.FLOAT)
     return helper.tensor_dtype_to_np_dtype(kind) if kind in _STASHED else None
 
 

@@ -11,6 +11,7 @@ from onnx import ModelProto, NodeProto
 
 from passes.engine.rounds import Rewritten
 from passes.ir import scope as scoping
+from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.verify.executor import CannotRun, Feeds, ModelFailed, Value
 from passes.verify.inputs.draw import CannotDraw, Drawer, Hint
@@ -43,8 +44,7 @@ def observe(
     nothing where it takes none.
     It ends once every site was seen often enough, or after two runs' worth of time.
     """
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     keys: dict[str, Key] = {}
     watch: dict[str, list[str]] = {}
     for number, one in enumerate(rewritten):

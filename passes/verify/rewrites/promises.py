@@ -8,6 +8,7 @@ from pathlib import Path
 from onnx import ModelProto, TensorProto, helper
 
 from passes.engine.rounds import Rewritten, Round
+from passes.ir.protos import copied
 from passes.ir.scope import Key
 from passes.verify.compare.promise import Promise
 from passes.verify.inputs.branches import cases_by_branch
@@ -27,8 +28,7 @@ def with_check(region: Region, rewritten: Rewritten) -> ModelProto:
     limit = rewritten.limit
     if limit is None or not limit.check:
         return region.after
-    after = ModelProto()
-    after.CopyFrom(region.after)
+    after = copied(region.after)
     after.graph.output.append(helper.make_tensor_value_info(limit.check, TensorProto.BOOL, []))
     return after
 
@@ -45,8 +45,7 @@ def promise_of(
     """What was promised of a region's loop, and of those `inside` it."""
     if not inside:
         return None
-    original = ModelProto()
-    original.CopyFrom(region.before)
+    original = copied(region.before)
     own, position = key_of(rewritten), position_in_region(rewritten)
     _break(original, [((0, position, *key_of(one)[len(own) :]), one) for one in inside])
     check = "" if rewritten.limit is None else rewritten.limit.check
@@ -66,8 +65,7 @@ def is_promised(rewritten: Rewritten) -> bool:
 
 def _promised(round_: Round) -> ModelProto:
     """The model as a round read it, its loops made to fail where they break a promise."""
-    made = ModelProto()
-    made.CopyFrom(round_.model.proto)
+    made = copied(round_.model.proto)
     _break(made, [(key_of(one), one) for one in round_.rewritten if is_promised(one)])
     return made
 

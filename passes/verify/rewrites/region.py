@@ -21,11 +21,13 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.engine.rounds import Rewritten, Round
 from passes.ir import scope as scoping
+from passes.ir.attributes import has_references
 from passes.ir.calls import called_functions
 from passes.ir.constants import Constants
 from passes.ir.imports import import_contrib
 from passes.ir.names import Names
 from passes.ir.operators import plain_domain
+from passes.ir.protos import copied
 from passes.ir.scope import Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
@@ -83,7 +85,7 @@ def cut(
     inputs = [_input(round_, place.scope, name, seen) for name in reads if name not in fixed]
     _declare_sizes(inputs, round_, place)
     outputs = [_output(round_, place.scope, name) for name in rewritten.writes]
-    top = _outermost(place.scope)
+    top = place.scope.outermost
     ends = (inputs, outputs)
     before = _model(round_.model.proto, top, before_it, map(moved, fixed.values()), *ends)
     constants = {one.name: one for one in (*fixed.values(), *edit.initializers)}
@@ -113,8 +115,7 @@ def _renamed(node: NodeProto, nodes: Sequence[NodeProto], taken: set[str]) -> No
     inner = [graph for body in bodies for graph in scoping.graphs_below(body)]
     if all(taken.isdisjoint(scoping.defined(graph)) for graph in inner):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     names = Names({*taken, *scoping.all_names([helper.make_graph(nodes, "", [], [])])})
     for _, graph in scoping.subgraphs(copy):
         scoping.rename_all(graph, names.fresh)
@@ -137,14 +138,9 @@ def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str,
 
 
 def _refers_to_attributes(node: NodeProto) -> bool:
-    return any(attribute.ref_attr_name for attribute in node.attribute) or any(
+    return has_references(node) or any(
         _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
     )
-
-
-def _outermost(scope: Scope) -> Scope:
-    *_, last = scope.chain()
-    return last
 
 
 def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
@@ -207,11 +203,7 @@ def _is_open(dim: Dim) -> bool:
 
 
 def _output(round_: Round, scope: Scope, name: str) -> ValueInfoProto:
-    value = ValueInfoProto(name=name)
-    known = round_.types.of(scope, name)
-    if known is not None:
-        value.type.CopyFrom(known)
-    return value
+    return ValueInfoProto(name=name, type=round_.types.of(scope, name))
 
 
 def _imports(model: ModelProto, top: Scope) -> list[OperatorSetIdProto]:

@@ -104,8 +104,7 @@ class _Reading:
         values += [self._type(name) for name in node.output]
         made = [(self._number(tensor.name), self._constant(tensor)) for tensor in edit.initializers]
         sides += [self._node(one) for one in edit.nodes]
-        *_, top = self._scope.chain()
-        opset = self._round.model.opset(top.owner)
+        opset = self._round.model.opset_at(self._scope)
         key = (self._rewritten.rule.name, opset, edit.exact, *values, *made, *sides)
         return Use(key, tuple(self._floats))
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from passes.errors import PassesError, WrongUsage, nearest
+from passes.ir.protos import copied
 from passes.verify.executor import CannotRun, Executor, Feeds, Outcome
 from passes.verify.onnxruntime.executor import ProcessExecutor
 
@@ -58,8 +59,7 @@ _MARK = "passes.original"
 
 def marked(model: ModelProto) -> ModelProto:
     """A copy of a model that `OutcomeOnly` knows as the original."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     copy.metadata_props.add(key=_MARK)
     return copy
 

@@ -12,11 +12,10 @@ from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.ir.live import Walk
-from passes.ir.repeated import replace_all
+from passes.ir.protos import copied, named, replace_all
 from passes.loops.form import Carried, LoopForm
 from passes.writing import spelling
 from passes.writing.author import Author
-from passes.writing.body_outputs import named
 
 
 @dataclass
@@ -127,8 +126,7 @@ class RaisedBody:
         listed: list[str] = []
         values: list[ValueInfoProto] = []
         for name, type_proto in outputs:
-            value = ValueInfoProto()
-            value.CopyFrom(self._outputs.get(name, ValueInfoProto(name=name)))
+            value = copied(self._outputs.get(name, ValueInfoProto(name=name)))
             if not value.type.tensor_type.HasField("shape"):
                 value.type.CopyFrom(type_proto)
             if name not in computed or name in listed:
@@ -140,8 +138,7 @@ class RaisedBody:
         return listed
 
     def _input(self, name: str, type_proto: TypeProto | None) -> ValueInfoProto:
-        value = ValueInfoProto()
-        value.CopyFrom(self._inputs.get(name, ValueInfoProto(name=name)))
+        value = copied(self._inputs.get(name, ValueInfoProto(name=name)))
         if type_proto is not None and not value.type.tensor_type.HasField("shape"):
             value.type.CopyFrom(type_proto)
         return value

@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Shape, traits_of
 from passes.ir.operators import op_of
+from passes.ir.protos import copied
 
 
 def without_pairs(nodes: Sequence[NodeProto], keep: Collection[str]) -> list[NodeProto]:
@@ -70,7 +71,6 @@ def _reading(node: NodeProto, same: dict[str, str]) -> NodeProto:
     """The node with its inputs replaced."""
     if not any(name in same for name in scoping.free_names(node)):
         return node
-    copy = NodeProto()
-    copy.CopyFrom(node)
+    copy = copied(node)
     scoping.rename_free(copy, same)
     return copy

@@ -8,11 +8,11 @@ from onnx import NodeProto
 
 from passes.analysis.safety.may_fail import may_run_on_nothing, may_run_unreached
 from passes.analysis.safety.randomness import is_pure
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
-from passes.ir.attributes import attribute
+from passes.ir.attributes import attribute, has_references
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import Dims, dims_of
 
 
@@ -21,7 +21,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
     pending = [node]
     while pending:
         current = pending.pop()
-        refers = any(attribute.ref_attr_name for attribute in current.attribute)
+        refers = has_references(current)
         if refers or called_key(current) in body.functions:
             return False
         pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)

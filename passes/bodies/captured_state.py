@@ -12,7 +12,8 @@ from passes.analysis.trip_count.induction import unchanged
 from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.live import live
-from passes.ir.repeated import replace_all
+from passes.ir.own_outputs import return_copy
+from passes.ir.protos import copied, replace_all
 from passes.ir.versions import IDENTITY_OF_OPTIONALS, LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Kind, LoopForm
 from passes.rule import Site
@@ -48,8 +49,7 @@ def captured_state(site: Site) -> Captured:
     One carried value stays where the loop would be left without outputs, or where the opset
     requires one. A Scan-8 is left alone: its rows are not outer values.
     """
-    node = NodeProto()
-    node.CopyFrom(site.node)
+    node = copied(site.node)
     form = LoopForm.from_node(node, site.opset)
     same = _unchanged(site, form)
     if form.kind is Kind.SCAN_8 or not same:
@@ -133,9 +133,7 @@ def _return_as_own(site: Site, form: LoopForm, dropped: Sequence[Carried]) -> No
     last = _positions(form, dropped)
     for position, value in enumerate(form.body.output):
         if value.name in gone and position not in last:
-            own = site.fresh(f"{value.name}/out")
-            form.body.node.append(NodeProto(op_type="Identity", input=[value.name], output=[own]))
-            value.name = own
+            return_copy(form.body, value, site.fresh(f"{value.name}/out"))
 
 
 def _positions(form: LoopForm, dropped: Sequence[Carried]) -> set[int]:

@@ -8,9 +8,9 @@ from onnx import NodeProto
 
 from passes.analysis.safety.may_fail import may_go
 from passes.analysis.safety.randomness import first_random
+from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
 
 
 def check_dropped(body: TimeBody, positions: Iterable[int]) -> None:

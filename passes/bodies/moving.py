@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, TypeProto, helper
+from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, helper
 
+from passes.bodies.rank_pairs import without_pairs
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_length import Length
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
+from passes.ir.protos import copied, named
 from passes.loops.form import Scanned
 from passes.rule import Claim, Edit, Refused
-from passes.rules.time_axis.rank_pairs import without_pairs
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_length import Length
 from passes.types.value_types import dims_of
 from passes.vectorize import Vectorizer
 from passes.writing import spelling
@@ -80,7 +81,7 @@ class Outside:
             scoping.rename_free(node, mapping)
             for position, name in enumerate(node.output):
                 node.output[position] = mapping.get(name, name)
-        self.author.adopt(nodes, [_named(tensor, mapping) for tensor in tensors])
+        self.author.adopt(nodes, [named(one, mapping.get(one.name, one.name)) for one in tensors])
         self.annotations = [
             scoping.renamed_annotation(annotation, mapping) for annotation in self.annotations
         ]
@@ -149,8 +150,7 @@ def remaining_body(
     graph: GraphProto, stay: Sequence[NodeProto], captured: Mapping[str, str]
 ) -> GraphProto:
     """A body with only the nodes that stay, which read outer names for what is now captured."""
-    body = GraphProto()
-    body.CopyFrom(graph)
+    body = copied(graph)
     keep_nodes(body, stay)
     for node in body.node:
         scoping.rename_free(node, captured)
@@ -179,12 +179,3 @@ def cleaned(body: TimeBody, author: Author, outside: Outside, *, note: str, exac
         context=outside.length.context,
         extras=author.extras(nodes),
     )
-
-
-def _named(tensor: TensorProto, mapping: Mapping[str, str]) -> TensorProto:
-    if tensor.name not in mapping:
-        return tensor
-    copy = TensorProto()
-    copy.CopyFrom(tensor)
-    copy.name = mapping[tensor.name]
-    return copy

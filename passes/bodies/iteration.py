@@ -10,8 +10,9 @@ from onnx import (
     ValueInfoProto,
 )
 
+from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
-from passes.rules.unroll.shared_body import SharedBody
+from passes.ir.protos import named
 from passes.writing.author import Author
 from passes.writing.draft import Draft
 
@@ -61,9 +62,7 @@ def retyped(
     value: ValueInfoProto, own: Mapping[str, str], symbols: frozenset[str]
 ) -> ValueInfoProto:
     """The type under the new name; a symbol of the body may differ between iterations."""
-    copy = ValueInfoProto()
-    copy.CopyFrom(value)
-    copy.name = own[value.name]
+    copy = named(value, own[value.name])
     for dim in copy.type.tensor_type.shape.dim if copy.type.HasField("tensor_type") else ():
         if dim.HasField("dim_param") and dim.dim_param not in symbols:
             dim.ClearField("dim_param")

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from onnx import GraphProto, ModelProto, NodeProto, TypeProto, helper
+from onnx import NodeProto, TypeProto
 
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
+from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.body_rows import rows_of
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.graph_index import OUTPUT, GraphIndex
-from passes.ir.live import live
-from passes.ir.names import Names
-from passes.ir.operators import FunctionKey, function_key, is_onnx_domain
-from passes.ir.versions import FREE_INITIALIZERS
+from passes.ir.live import Walk, live
+from passes.ir.operators import FunctionKey, function_key
+from passes.ir.own_outputs import own_outputs
+from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
-from passes.rules.simplify.guarded_by_if import is_guarded_by_if, least_size
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
-from passes.vectorize import Axis, Captured, Rows, Vectorizer, prepare
+from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
 from passes.writing.draft import runs_in_blocks
 
@@ -65,17 +66,12 @@ class TimeBody:
                 "--opset converts the model first",
                 [site.path],
             )
-        node = NodeProto()
-        node.CopyFrom(site.node)
+        node = copied(site.node)
         form = LoopForm.from_node(node, site.opset)
         _declare_types(site, form)
         scoping.drop_constant_inputs(form.body)
-        _own_outputs(form.body, site.names)
-        captured = {
-            name: Captured(site.type_of(name), site.constant(name))
-            for name in scoping.captures(form.body)
-        }
-        rows = prepare(form.body, captured, _alone(site), site.names, site.is_visible)
+        own_outputs(form.body, lambda name: site.fresh(f"{name}/own"))
+        rows = rows_of(site, form.body)
         form.body.CopyFrom(rows.graph)
         body = cls(site, LoopForm.from_node(node, site.opset), rows)
         if site.scope.outer is None:
@@ -168,6 +164,12 @@ class TimeBody:
         """A writer of nodes of the body with a leading time axis."""
         return Vectorizer(self.rows, self.axis(size), author, set(carrying), self.site.path)
 
+    def needs(self, names: Iterable[str], stop: Collection[str] = ()) -> Walk:
+        """What values depend on in one iteration, up to those in `stop`."""
+        walk = Walk(self.nodes, {}, stop)
+        walk.reach(names, ())
+        return walk
+
     def readers(self) -> dict[str, list[int]]:
         """The positions of the nodes that read a value, each once."""
         found = self.index.readers.items()
@@ -189,17 +191,6 @@ class TimeBody:
         """The rank of a value in one iteration; None where it is unknown."""
         dims = dims_of(self.rows.types.get(name))
         return None if dims is None else len(dims)
-
-
-def _alone(site: Site) -> ModelProto:
-    """The opsets in which the body is written; functions stay calls."""
-    # up to IR 3, inference ignores initializers that are not inputs
-    model = ModelProto(ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS))
-    for entry in site.model.proto.opset_import:
-        if not is_onnx_domain(entry.domain):
-            model.opset_import.append(entry)
-    model.opset_import.add(domain="", version=site.target)
-    return model
 
 
 def _declare_types(site: Site, form: LoopForm) -> None:
@@ -248,15 +239,3 @@ def _element_type(site: Site, scanned: Scanned) -> TypeProto | None:
         return None
     axis = scanned.axis % len(dims)
     return tensor_type(elem_type_of(known), (*dims[:axis], *dims[axis + 1 :]))
-
-
-def _own_outputs(body: GraphProto, names: Names) -> None:
-    """Give every output of a body a node of its own, which onnxruntime needs."""
-    computed = {name for node in body.node for name in node.output}
-    for value in body.output:
-        if value.name in computed:
-            computed.remove(value.name)
-            continue
-        own = names.fresh(f"{value.name}/own")
-        body.node.append(helper.make_node("Identity", [value.name], [own]))
-        value.name = own

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
+from passes.bodies.lifting import Lifting
 from passes.ir import scope as scoping
-from passes.rules.hoist.lifting import Lifting
+from passes.ir.protos import copied, named
 from passes.writing.author import Author
 from passes.writing.draft import Pattern
 
@@ -45,21 +46,14 @@ class SharedBody:
         `visible` says which names mean something where the body's nodes will stand: definitions of
         these names in nested bodies are renamed, since they would shadow the outer values.
         """
-        graph = GraphProto()
-        graph.CopyFrom(body)
+        graph = copied(body)
         for node in graph.node:
             for _, inner in scoping.subgraphs(node):
-                _uncover(inner, author, visible)
+                scoping.uncover(inner, visible, author.names.fresh)
         pool = _Pool(author)
         lifting = Lifting(pool, author.opset)
         lifting.take(graph, nested=False)
         return cls(graph, tuple(pool.constants), tuple(pool.nodes), tuple(lifting.annotations))
-
-
-def _uncover(graph: GraphProto, author: Author, visible: Callable[[str], bool]) -> None:
-    names = {name for owner in scoping.graphs_below(graph) for name in scoping.defined(owner)}
-    if any(map(visible, names)):
-        scoping.rename_all(graph, lambda name: author.names.fresh(name) if visible(name) else name)
 
 
 @dataclass(frozen=True)
@@ -72,16 +66,12 @@ class _Pool:
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
         """Take a dense constant."""
-        copy = TensorProto()
-        copy.CopyFrom(tensor)
-        copy.name = self.author.fresh(tensor.name)
-        self.constants.append(copy)
-        return copy.name
+        self.constants.append(named(tensor, self.author.fresh(tensor.name)))
+        return self.constants[-1].name
 
     def node(self, node: NodeProto) -> str:
         """Take a Constant that is not a dense tensor."""
-        copy = NodeProto()
-        copy.CopyFrom(node)
+        copy = copied(node)
         copy.output[0] = self.author.fresh(node.output[0])
         self.nodes.append(copy)
         return copy.output[0]

@@ -18,7 +18,7 @@ when it is no longer in the cache, takes about 0.2 ns. In these units:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,11 +27,12 @@ from math import prod
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
+from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.rules.time_axis.time_body import TimeBody
+from passes.rule import Refused
 from passes.types.value_types import dims_of, elem_type_of
 
 #: The cost of starting a node, as bytes of memory traffic.
@@ -83,6 +84,18 @@ def fits(body: TimeBody, node: NodeProto) -> bool:
     """Whether the outputs of a node for all iterations are within the budget."""
     most = most_bytes(body)
     return all(all_bytes(body, name) <= most for name in node.output if name)
+
+
+def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
+    """The refusal of nodes that would take more than the budget for all iterations."""
+    names = [name for position in nodes for name in body.nodes[position].output if name]
+    largest = max(names, key=lambda name: all_bytes(body, name))
+    return Refused(
+        "over-budget",
+        f"{largest!r}, or what goes with it, would take {all_bytes(body, largest)} bytes or more "
+        f"for all iterations; at most {most_bytes(body)} are allowed",
+        [body.site.path, largest],
+    )
 
 
 def handed_bytes(body: TimeBody, name: str) -> int:

@@ -12,7 +12,6 @@ from passes.analysis.integers.affine import Affine
 from passes.analysis.integers.integers import Integers
 from passes.loops.form import Scanned
 from passes.rule import Site
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import dims_of
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -33,9 +32,9 @@ class Length:
     context: tuple[NodeProto, ...] = ()
 
 
-def length_of(body: TimeBody, author: Author, scanned: Sequence[Scanned]) -> Length:
+def length_of(site: Site, author: Author, scanned: Sequence[Scanned]) -> Length:
     """The length of scanned inputs, guarded where they may differ."""
-    known = known_length(body.site, author, scanned)
+    known = known_length(site, author, scanned)
     if not known.agree:
         return known
     with author.serving(GUARD_SIZES):

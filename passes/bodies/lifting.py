@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorAnnotation, TensorProto
 
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
-from passes.ir.repeated import replace_all
+from passes.ir.own_outputs import keep_outputs
+from passes.ir.protos import replace_all
 from passes.onnxruntime.own_strings import may_collect_strings
-from passes.rules.hoist.packing import counts, read_too_far
+from passes.onnxruntime.packing import counts, read_too_far
 
 #: Resize's inputs of which just one is given, and the opset from which the other may be left out.
 _SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
@@ -80,11 +81,12 @@ class Lifting:
         mapping = {name: new for name, new in outside.items() if new}
         _remove(graph, {name for name in found if name not in read or name in mapping})
         self._move_annotations(graph, mapping)
-        returned = enumerate(scoping.output_names(graph))
-        own = {position: name for position, name in returned if name in mapping}
+        returned = scoping.output_names(graph)
         scoping.rename_captures(graph, mapping)
         if nested:
-            _return_own(graph, own, mapping)
+            for value, name in zip(graph.output, returned, strict=True):
+                value.name = name
+            keep_outputs(graph, mapping)
 
     def _name_outside(self, constant: TensorProto | NodeProto, annotated: bool) -> str:
         if isinstance(constant, TensorProto):
@@ -161,11 +163,3 @@ def _remove(graph: GraphProto, gone: set[str]) -> None:
     replace_all(graph.sparse_initializer, sparse)
     nodes = [node for node in graph.node if not (is_constant(node) and node.output[0] in gone)]
     replace_all(graph.node, nodes)
-
-
-def _return_own(graph: GraphProto, own: Mapping[int, str], mapping: Mapping[str, str]) -> None:
-    """Identities for the outputs, by position, that are outer values now."""
-    for name in dict.fromkeys(own.values()):
-        graph.node.append(helper.make_node("Identity", [mapping[name]], [name]))
-    for position, name in own.items():
-        graph.output[position].name = name

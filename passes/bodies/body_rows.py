@@ -1,0 +1,32 @@
+"""A body as a model of its own, in the opset that the model is converted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import starmap
+
+from onnx import FunctionProto, GraphProto, ModelProto, helper
+
+from passes.ir import scope as scoping
+from passes.ir.operators import is_onnx_domain
+from passes.ir.versions import FREE_INITIALIZERS
+from passes.rule import Site
+from passes.vectorize import Captured, Rows, prepare
+
+
+def rows_of(site: Site, body: GraphProto, functions: Sequence[FunctionProto] = ()) -> Rows:
+    """A body of the site's node, made ready for vectorising, with what is known of the values that
+    it captures. These functions are inlined; other ones stay calls."""
+    lists = (site.model.proto.opset_import, *(function.opset_import for function in functions))
+    entries = [entry for entries in lists for entry in entries if not is_onnx_domain(entry.domain)]
+    versions = {entry.domain: entry.version for entry in reversed(entries)} | {"": site.target}
+    model = ModelProto(
+        # up to IR 3, inference does not look at initializers that are no inputs
+        ir_version=max(site.model.proto.ir_version, FREE_INITIALIZERS),
+        opset_import=starmap(helper.make_opsetid, versions.items()),
+        functions=functions,
+    )
+    captured = {
+        name: Captured(site.type_of(name), site.constant(name)) for name in scoping.captures(body)
+    }
+    return prepare(body, captured, model, site.names, site.is_visible)

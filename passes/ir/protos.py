@@ -1,0 +1,71 @@
+"""What protobuf messages do not do by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from google.protobuf.message import Message
+from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+Item = TypeVar("Item", contravariant=True)
+_INTS = AttributeProto.INTS  # what an empty list is one of
+
+_Message = TypeVar("_Message", bound=Message)
+_Named = TypeVar("_Named", AttributeProto, TensorProto, ValueInfoProto)
+
+
+def copied(message: _Message) -> _Message:
+    """A message of its own that equals this one."""
+    new = type(message)()
+    new.CopyFrom(message)
+    return new
+
+
+def named(message: _Named, name: str) -> _Named:
+    """A copy under another name."""
+    new = copied(message)
+    new.name = name
+    return new
+
+
+def changed(
+    node: NodeProto,
+    attributes: Mapping[str, Any],
+    *,
+    op: str | None = None,
+    inputs: Iterable[str] | None = None,
+    outputs: Iterable[str] | None = None,
+) -> NodeProto:
+    """A copy of a node with other attributes (None: without), operator, inputs or outputs; name,
+    doc string, metadata and everything else stay."""
+    new = copied(node)
+    if op:
+        new.op_type = op
+    if inputs is not None:
+        replace_all(new.input, inputs)
+    if outputs is not None:
+        replace_all(new.output, outputs)
+    made = [
+        helper.make_attribute(name, value, attr_type=_INTS if value == [] else None)
+        for name, value in attributes.items()
+        if value is not None
+    ]
+    kept = [one for one in node.attribute if one.name not in attributes]
+    replace_all(new.attribute, [*kept, *made])
+    return new
+
+
+class Repeated(Protocol[Item]):
+    """What all repeated fields can do, of scalars and of messages."""
+
+    def __delitem__(self, key: slice, /) -> None: ...
+
+    def extend(self, values: Iterable[Item], /) -> None: ...
+
+
+def replace_all(repeated: Repeated[Item], values: Iterable[Item]) -> None:
+    """Replace what a repeated field holds by `values`, which may come from the field itself."""
+    kept = list(values)
+    del repeated[:]
+    repeated.extend(kept)
