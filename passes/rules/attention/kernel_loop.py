@@ -9,6 +9,9 @@ from functools import cached_property, reduce
 import numpy as np
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
+from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_length import length_of
 from passes.ir import scope as scoping
 from passes.ir.imports import CONTRIB
 from passes.rule import Edit
@@ -17,9 +20,6 @@ from passes.rules.attention.logs import Logs
 from passes.rules.recurrences.index_notation import ONE, Term
 from passes.rules.recurrences.layout import TIME, Writer
 from passes.rules.recurrences.rows import Rows
-from passes.rules.time_axis.moving import Outside, cleaned, place_rows
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_length import length_of
 from passes.types.value_types import tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import NodeProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.operators import op_of
 from passes.rule import Refused
 from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear
 from passes.rules.recurrences.layout import Writer
-from passes.rules.time_axis.time_body import TimeBody
 
 _MOVES = ("Identity", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Expand", "Slice", "Split")
 _POSITIVE = ("Exp", "Sigmoid", "Softplus", "Abs", "ReduceSumSquare")

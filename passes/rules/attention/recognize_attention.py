@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import NodeProto, TensorProto, ValueInfoProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.imports import CONTRIB
 from passes.ir.operators import op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -13,7 +14,6 @@ from passes.rules.attention.kernel_loop import KernelLoop
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.matrix_form import MatrixForm
 from passes.rules.recurrences.plan import Stage, stages
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import elem_type_of
 
 #: The kernel is quick for keys and values of a multiple of so many elements.

@@ -10,6 +10,7 @@ from onnx import NodeProto
 
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random, is_pure
+from passes.bodies.time_body import UNKNOWN_DIM
 from passes.engine.selection import is_meant
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
@@ -17,7 +18,6 @@ from passes.ir.operators import called_key, op_of
 from passes.ir.scope import Place
 from passes.loops.form import LoopForm
 from passes.rule import NothingToDo, Refused, Site, Slot
-from passes.rules.time_axis.time_body import UNKNOWN_DIM
 from passes.types.value_types import dims_of
 from passes.writing.draft import runs_in_blocks
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 from onnx import GraphProto, NodeProto, ValueInfoProto
 
+from passes.bodies.time_body import OLDEST, TimeBody
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.graph_index import OUTPUT
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.loops.form import Carried
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.time_axis.time_body import OLDEST, TimeBody
 from passes.types.value_types import Dims, dims_of, elem_type_of, tensor_type
 from passes.writing import spelling
 from passes.writing.author import Author

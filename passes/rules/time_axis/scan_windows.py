@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from onnx import NodeProto
 
+from passes.bodies.time_body import TimeBody
+from passes.bodies.time_cost import all_bytes, most_bytes, row_bytes
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.ir.repeated import replace_all
+from passes.ir.protos import replace_all
 from passes.loops.form import LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
-from passes.rules.time_axis.time_body import TimeBody
-from passes.rules.time_axis.time_cost import all_bytes, most_bytes, row_bytes
 from passes.rules.time_axis.windows import Window, is_read, windows
 from passes.types.value_types import dims_of
 from passes.writing import spelling

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import NodeProto
 
+from passes.bodies.time_body import TimeBody
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, Scanned
 from passes.rule import Refused
-from passes.rules.time_axis.time_body import TimeBody
 from passes.types.value_types import Dims, dims_of
 
 
