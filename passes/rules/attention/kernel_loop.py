@@ -42,7 +42,7 @@ class KernelLoop:
         """
         body, form = self.body, self.body.form
         author = Author(body.site.target, body.site.names, body.site.node.name or "attention")
-        outside = Outside(body, author, length_of(body, author, form.scanned))
+        outside = Outside(body, author, length_of(body.site, author, form.scanned))
         for scanned in form.scanned:
             outside.read(scanned, turned=scanned.reversed)
         written, known = set[int](), set[str]()
