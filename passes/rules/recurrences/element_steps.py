@@ -84,6 +84,8 @@ class ElementSteps:
 
         def read(row: str, before: bool) -> str:
             found = states[:-1] if before else states[1:]
+            if length > _SHORT:
+                return author.op("MatMul", row, *self._joined(found, 0))
             pairs = zip(self._pieces(Series((row,)), length, 0), found, strict=True)
             parts = [author.op("MatMul", one, state) for (one,), (state,) in pairs]
             return author.op("Concat", *parts, axis=0) if length > 1 else parts[0]

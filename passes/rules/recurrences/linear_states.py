@@ -221,6 +221,8 @@ class StateFinder:
                 raise NotLinear
             mapping = dict(zip(factor.at, state.at, strict=True))
             found.append((term.without(factor), factor.name == before, mapping))
+        if not found:  # an operator that cancels it, or an outer value of the state's name
+            raise NotLinear
         along = [_along(term, mapping) for term, _, mapping in found]
         if set(along) == {None}:
             return None
