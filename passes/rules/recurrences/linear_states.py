@@ -221,7 +221,7 @@ class StateFinder:
                 raise NotLinear
             mapping = dict(zip(factor.at, state.at, strict=True))
             found.append((term.without(factor), factor.name == before, mapping))
-        if not found:  # an operator that cancels it, or an outer value of the state's name
+        if not found:  # an If or a loop reads the state, and returns something else
             raise NotLinear
         along = [_along(term, mapping) for term, _, mapping in found]
         if set(along) == {None}:
