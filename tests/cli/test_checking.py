@@ -131,7 +131,7 @@ def test_a_profile_of_ones_own_and_all_targets() -> None:
 )
 def test_a_model_is_given_the_form_that_its_target_takes(target: str, ops: set[str]) -> None:
     Path("npu.toml").write_text('name = "npu"\nsummary = "Some NPU"\n[scan]\nmost = 9\n')
-    onnx.save(as_model(SUM), "sum.onnx")
+    onnx.save(as_model(SUM.replace("Add", "Pow")), "sum.onnx")  # a sum would need no loop
     arguments = ("optimize", "sum.onnx", "--target", target, "--strict", "-o", "new.onnx")
     assert run(*arguments, "--no-verify")[0] == DONE
     assert {node.op_type for node in onnx.load("new.onnx").graph.node} & {"Loop", "Scan"} == ops
