@@ -124,7 +124,8 @@ def product(a: Array, b: Array) -> Array:
             found = np.einsum("...ij,...jk->...ik", rows, columns)
         lost = [axis for axis, one in ((-2, a), (-1, b)) if one.ndim == 1]
         return np.asarray(np.squeeze(found, tuple(lost)))
-    return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
+    found = np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    return np.asarray(found).astype(a.dtype, copy=False)  # numpy multiplies bfloat16 as float32
 
 
 def _is_finite(array: Array) -> bool:
