@@ -93,7 +93,10 @@ class Buffers:
             is_row = self._grids.shape(name) == row
             upto = len(passed) if is_row else upto
             node = self.integers.source(name) if self.integers.is_own(name) else None
-            moves = node is not None and op_of(node) in ("Identity", "Reshape", "Unsqueeze")
+            moves = node is not None and (
+                op_of(node) in ("Identity", "Unsqueeze")
+                or (op_of(node) == "Reshape" and self._grids.fits(node))
+            )
             if node is None or not (moves or (is_row and op_of(node) == "Expand")):
                 return passed[:upto]
             expands = op_of(node) == "Expand"

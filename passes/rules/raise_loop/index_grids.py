@@ -128,6 +128,12 @@ class IndexGrids:
             return grid.shape[axis]
         return None if node is None else size_through(self._reading, node, axis % len(dims))
 
+    def fits(self, node: NodeProto) -> bool:
+        """Whether a node gives the sizes that it is to give, even where some of them are 0."""
+        rank = len(self.dims(node.output[0]) or ())
+        sizes = [size_through(self._reading, node, axis) for axis in range(rank)]
+        return bool(rank) and None not in sizes
+
     def ints(self, name: str) -> Ints | None:
         """The numbers of a scalar or vector."""
         if name not in self._ints:
@@ -205,6 +211,7 @@ class IndexGrids:
             return Grid((count,), start.single, None if count == ONE else 0)
         follow = {
             "Expand": self._expanded,
+            "Identity": lambda node, data: data,
             "Reshape": self._reshaped,
             "Unsqueeze": self._unsqueezed,
             "Slice": self._whole,
