@@ -74,21 +74,22 @@ class IndexGrids:
         grids = [grid for grid in columns if grid is not None]
         if node is None or op_of(node) != "Concat" or not 0 < len(grids) == len(columns):
             return None
-        shape = grids[0].shape
-        joins_last = attribute(node, "axis", None) in (-1, len(shape) - 1)
-        if not joins_last or not shape or shape[-1] != ONE or any(g.shape != shape for g in grids):
+        shape, last = grids[0].shape, attribute(node, "axis", None)
+        if not shape or shape[-1] != ONE or any(grid.shape != shape for grid in grids):
             return None
-        (axis, *others) = [
-            axis for axis, grid in enumerate(grids) if grid.start.coefficient(ITERATION)
-        ] or [-1, -1]
-        covering = [(at, grid) for at, grid in enumerate(grids) if at != axis]
-        if others or grids[axis].along is not None or len(grids) > len(buffer):
+        moving = [axis for axis, grid in enumerate(grids) if grid.start.coefficient(ITERATION)]
+        if last not in (-1, len(shape) - 1) or len(moving) != 1 or len(grids) > len(buffer):
             return None
-        if any(grid.start != Affine(0) or grid.counts != buffer[at] for at, grid in covering):
+        (axis,) = moving
+        if grids[axis].along is not None or not all(
+            grid.start == Affine(0) and grid.counts == size
+            for at, (grid, size) in enumerate(zip(grids, buffer, strict=False))
+            if at != axis
+        ):
             return None
-        along = [grid.along for _, grid in covering if grid.along is not None]
+        along = [grid.along for grid in grids if grid.along is not None]
         if along != [position for position, size in enumerate(shape) if size != ONE]:
-            return None  # another order, or some rows more than once
+            return None  # in another order, or some rows more than once
         return GridRow(axis, grids[axis].start, shape[:-1], len(grids))
 
     def shape(self, name: str) -> Shape | None:
