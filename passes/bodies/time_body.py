@@ -194,7 +194,10 @@ class TimeBody:
 
 
 def _declare_types(site: Site, form: LoopForm) -> None:
-    """Declare the inferred types of body inputs that declare no shape, or leave sizes open."""
+    """Declare the inferred types of body inputs that declare no shape, or leave sizes open.
+
+    The states of a Scan keep their shapes, whatever symbols its body declares for the next ones.
+    """
     rows = {scanned.body_input: _element_type(site, scanned) for scanned in form.scanned}
     if form.kind is Kind.SCAN:
         rows |= {one.body_input: _measured(site, one.initial) for one in form.carried}
@@ -206,6 +209,12 @@ def _declare_types(site: Site, form: LoopForm) -> None:
         known = measured if better else inferred
         if known is not None:
             value.type.CopyFrom(known)
+    if form.kind is Kind.SCAN:
+        for before, after in zip(
+            form.body.input, form.body.output[: len(form.carried)], strict=False
+        ):
+            if dims_of(before.type) is not None:
+                after.type.CopyFrom(before.type)
 
 
 def _fixed_sizes(known: TypeProto | None) -> int:

@@ -64,9 +64,23 @@ def test_older_slices_and_sums() -> None:
     assert result.report.refusals == [], result.report.to_text()
 
 
+RESHAPED = (
+    "y = Add ({}, other)\n m = MatMul (y, w)\n time_z = Slice (shape, second, two)\n"
+    "sizes_z = Concat <axis = 0> (batch, time_z, width)\n z = Reshape (m, sizes_z)"
+)
+
+
+def test_a_size_of_a_reshape_that_copies_nothing_where_it_is_0() -> None:
+    """Of what is broadcast to the batch of x, a 0 copies a 0."""
+    front, inputs = RESHAPED.format("x"), "float[B,T,3] x, float[C,T,3] other"
+    result = assert_rewrite(rows_from(front, inputs), pipeline="raise")
+    assert result.report.refusals == [], result.report.to_text()
+
+
 @pytest.mark.parametrize(
     ("front", "inputs"),
     [
+        (RESHAPED.format("other"), "float[B,T,3] x, float[C,T,3] other"),
         ("y = Add (x, other)\n z = MatMul (y, w)", "float[B,T,3] x, float[C,T,3] other"),
         ("z = Slice (x, first, two, axes_0)", "float[B,T,2] x, int64[1] axes_0"),
         ("z = Slice (x, second, two, first)", "float[B,T,2] x"),

@@ -29,7 +29,8 @@ class Reading:
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
     wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
-    of size 1 a sequence holds. `positive` is a number that is 1 or more wherever this is asked.
+    of size 1 a sequence holds. `empties` tells whether an axis has no element where a size is 0.
+    `positive` is a number that is 1 or more wherever this is asked.
     """
 
     ints: Callable[[str], Ints | None]
@@ -38,6 +39,7 @@ class Reading:
     dims: Callable[[str], Dims | None]
     guard: Callable[[NodeProto], Guard | None] = lambda node: None
     length: Callable[[str], Affine | None] = lambda name: None
+    empties: Callable[[str, int, Affine], bool] = lambda name, axis, size: False
     positive: Affine = ONE
 
     def is_size(self, number: Affine) -> bool:

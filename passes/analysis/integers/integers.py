@@ -20,7 +20,7 @@ from passes.analysis.integers.affine import LIMITS, ONE, Affine, Atom, Ints, siz
 from passes.analysis.integers.integer_ops import FOLLOWED, WHOLE, Reading, ints_of, is_settled
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.analysis.sizes.sizes_across import Across
-from passes.analysis.sizes.sizes_through import size_through
+from passes.analysis.sizes.sizes_through import empties_through, size_through
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.constants import Constants
@@ -190,6 +190,7 @@ class Integers:
             dims=partial(self._dims, scope),
             guard=partial(self._guard, scope),
             length=lambda name: self._length(scope, name, depth),
+            empties=lambda name, axis, size: self._empties(scope, name, axis, size, depth),
             positive=self.positive,
         )
 
@@ -302,6 +303,16 @@ class Integers:
             found = shared[place]
         self._sizes[key] = found
         return found
+
+    def _empties(self, scope: Scope, name: str, axis: int, size: Affine, depth: int) -> bool:
+        """Whether an axis has no element where this size is 0."""
+        if self._size(scope, name, axis, depth) == size:
+            return True
+        home = self.site.model.home(scope, name)
+        node = None if home is None else self.site.model.producer(home.owner, name)
+        if home is None or node is None or not is_settled(node) or depth >= _DEEPEST:
+            return False
+        return empties_through(self._reading(depth + 1, home), node, axis, size)
 
     def _is_signature(self, home: Scope, name: str) -> bool:
         """Whether a value is an input of the model: sizes of one symbol are equal among these."""

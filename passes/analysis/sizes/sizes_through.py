@@ -51,7 +51,9 @@ def _reshaped(read: Reading, node: NodeProto, axis: int) -> Affine | None:
     if copies and declared.number == 0:
         return own
     sure = declared.at_least(1 if copies else 0)
-    return declared if sure or (declared == own and declared.at_least(0)) else None
+    if not sure and axis < rank and declared.at_least(0):  # a 0 copies what is 0 itself
+        sure = declared == own or read.empties(node.input[0], axis, declared)
+    return declared if sure else None
 
 
 def _counted(read: Reading, node: NodeProto, axis: int) -> Affine | None:
@@ -74,6 +76,22 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
         return None
     follow = _BY_SHAPE.get(traits_of(node).shape) or _SIZES.get(op_of(node))
     return None if follow is None else follow(read, node, axis)
+
+
+def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> bool:
+    """Whether an axis of a node's output has no element where `size` is 0, though it may have
+    another size than that where it broadcasts an axis of size 1."""
+    shape, rank = traits_of(node).shape, read.rank(node.output[0])
+    ranks = [read.rank(name) or 0 for name in node.input]
+    if rank is None:
+        return False
+    if shape is Shape.BROADCAST:
+        places = [axis - rank + own for own in ranks]
+        pairs = zip(node.input, places, strict=True)
+        return any(place >= 0 and read.empties(name, place, size) for name, place in pairs)
+    stays = op_of(node) == "MatMul" and axis < rank - 1 and ranks[1] == 2
+    kept = shape in (Shape.ELEMENTWISE, Shape.KEPT) or stays
+    return kept and read.empties(node.input[0], axis, size)
 
 
 def has_size(node: NodeProto) -> bool:

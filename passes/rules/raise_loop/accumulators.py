@@ -37,7 +37,8 @@ class Accumulator:
     `axis` is the axis of an element on which elements are joined; `stacks`: they get a new axis
     there. `backwards`: the last one comes first. `node` is the position of the node that adds.
     `keeps_initial`: the initial value stays in front (at the end, where `backwards`). A sequence is
-    joined after the loop by each of `joins`.
+    joined after the loop by each of `joins`. `settled` are values that only say where an element
+    is written.
     """
 
     carried: Carried
@@ -48,6 +49,7 @@ class Accumulator:
     backwards: bool = False
     keeps_initial: bool = True
     joins: tuple[Joined, ...] = ()
+    settled: frozenset[str] = frozenset()
 
 
 def find_accumulators(
@@ -189,4 +191,13 @@ class _Finder:
             return None
         self._only(carried, position, node)
         backwards = self.buffers.filled(carried, written)
-        return Accumulator(carried, position, written.element, 0, written.stacks, backwards, False)
+        return Accumulator(
+            carried,
+            position,
+            written.element,
+            written.axis,
+            written.stacks,
+            backwards,
+            False,
+            settled=written.settled,
+        )

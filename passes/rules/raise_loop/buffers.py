@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from onnx import NodeProto
 
 from passes.analysis.bodies.body_types import BodyTypes
-from passes.analysis.integers.affine import ITERATION, Affine
+from passes.analysis.integers.affine import ITERATION, ONE, Affine
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
 from passes.analysis.trip_count.trip_count import TripCount
@@ -16,16 +17,23 @@ from passes.ir.attributes import text
 from passes.ir.operators import op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
+from passes.rules.raise_loop.index_grids import IndexGrids
+from passes.rules.raise_loop.index_grids import Shape as Sizes
 
 
 @dataclass(frozen=True)
 class Written:
-    """What a node writes to a buffer: `element` as row `row`; it `stacks` if it lacks the axis of
-    the rows."""
+    """What a node writes to a buffer: `element` as row `row` on an axis; it `stacks` if it lacks
+    the axis of the rows.
+
+    `settled` are values that only say where, and are computed without a failure.
+    """
 
     element: str
     row: Affine
     stacks: bool
+    axis: int = 0
+    settled: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,10 @@ class Buffers:
     types: BodyTypes
     trips: TripCount
 
+    @cached_property
+    def _grids(self) -> IndexGrids:
+        return IndexGrids(self.integers, self.types)
+
     def written(self, carried: Carried, node: NodeProto) -> Written | None:
         """What a node writes to a carried buffer in an iteration; None where it does not."""
         if op_of(node) == "ScatterND":
@@ -47,18 +59,52 @@ class Buffers:
         return self._where(carried, node)
 
     def _scatter_nd(self, carried: Carried, node: NodeProto) -> Written | None:
-        update, buffer = self.types.dims(node.input[2]), self.types.dims(carried.body_input)
-        if (
-            node.input[0] != carried.body_input
-            or text(node, "reduction", "none") != "none"
-            or update is None
-            or buffer is None
-        ):
+        if node.input[0] != carried.body_input or text(node, "reduction", "none") != "none":
             return None
+        update, buffer = self.types.dims(node.input[2]), self.types.dims(carried.body_input)
         row = self._index(node.input[1])
-        if row is None or len(update) not in (len(buffer) - 1, len(buffer)):
+        if row is None:
+            return self._by_grid(carried, node)
+        if update is None or buffer is None or len(update) not in (len(buffer) - 1, len(buffer)):
             return None
         return Written(node.input[2], row, len(update) == len(buffer) - 1)
+
+    def _by_grid(self, carried: Carried, node: NodeProto) -> Written | None:
+        """What is written by a grid of indices, where all sizes are proven to be those of a row."""
+        grids = self._grids
+        buffer = grids.shape(carried.initial)
+        selected = None if buffer is None else grids.selected(node.input[1], buffer)
+        if buffer is None or selected is None:
+            return None
+        places = (*selected.shape, *buffer[selected.columns :])
+        if grids.shape(node.input[2]) != places:
+            return None
+        axis, row = selected.axis, (*buffer[: selected.axis], *buffer[selected.axis + 1 :])
+        passed = self._without_moves(node.input[2], row)
+        if not passed and places != (*row[:axis], ONE, *row[axis:]):
+            return None
+        element = passed[-1] if passed else node.input[2]
+        settled = frozenset((*grids.followed, *passed[:-1], node.input[1]))
+        return Written(element, selected.row, bool(passed), axis, settled)
+
+    def _without_moves(self, name: str, row: Sizes) -> list[str]:
+        """The values from an update to that of the shape of a row which it is, in other shapes."""
+        passed, upto = [name], 0
+        while True:
+            is_row = self._grids.shape(name) == row
+            upto = len(passed) if is_row else upto
+            node = self.integers.source(name) if self.integers.is_own(name) else None
+            moves = node is not None and (
+                op_of(node) in ("Identity", "Unsqueeze")
+                or (op_of(node) == "Reshape" and self._grids.fits(node))
+            )
+            if node is None or not (moves or (is_row and op_of(node) == "Expand")):
+                return passed[:upto]
+            expands = op_of(node) == "Expand"
+            name = node.input[0]
+            if expands and self._grids.shape(name) != row:
+                return passed[:upto]
+            passed.append(name)
 
     def _scatter_elements(self, carried: Carried, node: NodeProto) -> Written | None:
         buffer = self.types.dims(carried.body_input)
@@ -123,8 +169,9 @@ class Buffers:
             Refused: `element-shape` where it is not proven that a row is written, `not-filled`
                 where it is not proven that all rows are.
         """
-        self._is_row(carried, written.element)
-        size = self.integers.size(carried.initial, 0)
+        if not written.settled:
+            self._is_row(carried, written.element)
+        size = self.integers.size(carried.initial, written.axis)
         slope, base = written.row.coefficient(ITERATION), written.row.without(ITERATION)
         first = base if slope == 1 else base - (self.trips.size - 1)
         fits = size is not None and (size - self.trips.size).number == 0

@@ -44,8 +44,8 @@ def raise_loop(site: Site) -> Edit:
     Slices that the iteration number indexes (`Gather`, `Slice`, `SequenceAt` of a split tensor;
     forwards, backwards, with an offset, on any axis) become scanned inputs; an iteration number
     that has other uses is scanned over a Range. What every iteration adds to a carried
-    tensor or sequence becomes a collected output, and so do rows of a buffer that is written
-    completely. A Transpose or reversal after the loop becomes the axis or direction of the
+    tensor or sequence becomes a collected output, and so do rows of a buffer, on any axis, that is
+    written completely. A Transpose or reversal after the loop becomes the axis or direction of the
     output, a Transpose only where no size of an element may be 0. Where the trip count may exceed
     the size of a tensor, the new model fails as the read would have. `--assume non-empty` omits
     the If; `--assume valid-inputs` assumes that sizes that bodies declare with one symbol are

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from onnx import GraphProto, NodeProto, TypeProto
@@ -151,10 +151,11 @@ def _accumulated(raising: Raising, body: RaisedBody, accumulator: Accumulator) -
 
 
 def _buffer(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> Rows:
-    rows = _elements(raising, body, accumulator, 0, accumulator.stacks, None)
+    axis = accumulator.axis
+    rows = _elements(raising, body, accumulator, axis, accumulator.stacks, None)
     if rows.joined:
         return replace(rows, name=accumulator.carried.final)
-    where = placed(raising.site, accumulator.carried.final, 0, accumulator.backwards)
+    where = placed(raising.site, accumulator.carried.final, axis, accumulator.backwards)
     return replace(
         rows,
         name=where.name,
@@ -256,7 +257,8 @@ class RaisedScan:
         raising = self.raising
         inner = self.author.inside(f"{self.author.prefix}/step")
         doubts = doubts_of(raising.site, raising.form, raising.types.dims)
-        self.body = RaisedBody(raising.form, raising.integers, inner, doubts)
+        settled = (one.settled for one in raising.accumulators)
+        self.body = RaisedBody(raising.form, raising.integers, inner, doubts.difference(*settled))
         self.scanned = [(group[0], self._take(group)) for group in raising.windows]
         self.rows = rows_of(raising, self.body)
         self._prune()
@@ -292,11 +294,19 @@ class RaisedScan:
         stay = {carried.body_input for carried in self.carried}
         self.passed = [carried for carried in raising.kept if carried.body_input not in stay]
         self.body.settle_condition()
+        ends = {*results, *(carried.body_output for carried in self.carried)}
+        used = [pair for pair in self.scanned if self._is_used(*pair, ends)]
+        self.scanned = used or self.scanned[:1]
         if not self.scanned or self.body.reads(form.iteration):
             self.scanned.append((None, form.iteration))
         if not self.carried and not self.rows:  # a Scan needs an output, read or not
             window, name = self.scanned[0]
             self.rows.append(Rows(raising, name, "", self._slice_type(window)))
+
+    def _is_used(self, window: ReadRange | None, name: str, ends: Set[str]) -> bool:
+        """Whether a slice is read, or may be missing: each iteration then has to fail."""
+        sure = window is not None and window.first == 0 and window.extent == self.raising.trips.size
+        return not sure or name in ends or self.body.reads(name)
 
     def _close(self) -> None:
         """Give the body the inputs and outputs of a Scan."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from onnx import GraphProto, TensorProto
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.bodies.body_types import BodyTypes, Change, body_types
 from passes.analysis.bodies.iteration_reads import find_reads
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import without_made_up
+from passes.analysis.sizes.whole_axes import cuts_of
 from passes.analysis.trip_count.induction import inductions, integers_of, unchanged
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.graph_index import OUTPUT
@@ -41,7 +42,9 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
         if writer is None or not writes or writer.input[0] != carried.body_input:
             continue
         if integers.is_outer(carried.initial):
-            found |= dict.fromkeys(_shape_reads(form.body, carried, readers), carried.initial)
+            found |= dict.fromkeys(
+                _shape_reads(form.body, carried.body_input, readers, integers), carried.initial
+            )
     if not found:
         return form
     body = copied(form.body)
@@ -50,22 +53,30 @@ def without_shape_reads(site: Site, form: LoopForm) -> LoopForm:
     return replace(form, body=body)
 
 
-def _shape_reads(body: GraphProto, carried: Carried, readers: dict[str, list[int]]) -> list[int]:
-    """The positions of nodes that read only the shape of a buffer."""
+def _shape_reads(
+    body: GraphProto, buffer: str, readers: dict[str, list[int]], integers: Integers
+) -> list[int]:
+    """The positions of nodes that read only the shape of a buffer, maybe of all of it by Slice."""
     found = []
-    for position in readers.get(carried.body_input, []):
+    for position in readers.get(buffer, []):
         node = None if position == OUTPUT else body.node[position]
-        if node is None or list(node.input).count(carried.body_input) != 1:
-            continue
-        if node.input[0] != carried.body_input:
+        if node is None or list(node.input).count(buffer) != 1 or node.input[0] != buffer:
             continue
         asks = readers.get(node.output[0], [])
+        if op_of(node) == "Slice" and _is_whole(node, integers):
+            inner = _shape_reads(body, node.output[0], readers, integers)
+            found += [position, *inner] if sorted(inner) == sorted(asks) else []
         only_shape = all(
             reader != OUTPUT and op_of(body.node[reader]) == "Shape" for reader in asks
         )
         if op_of(node) == "Shape" or (op_of(node) == "Gather" and only_shape):
             found.append(position)
     return found
+
+
+def _is_whole(node: NodeProto, integers: Integers) -> bool:
+    cuts = cuts_of(node, integers.numbers)
+    return cuts is not None and all(cut.is_whole for cut in cuts)
 
 
 @dataclass(frozen=True)
