@@ -84,6 +84,8 @@ def _of_elements(body: TimeBody, width: int) -> int:
     if trips is not None and trips < _FEWEST_ELEMENTS:
         raise _refusal(body, "it runs only few iterations")
     if trips is None:
+        if not body.site.options.allow_reassociation:  # which asks for blocks
+            raise _refusal(body, "its trip count is unknown, and may be small")
         return _ELEMENTS
     blocks = -(-trips * width // _MOST)
     return -(-trips // blocks)
