@@ -80,7 +80,7 @@ MOST_REFUSED = {
     ("onnxscript", 9): 1,
     ("sklearn", 9): 1,
     ("tensorflow", 9): 4,
-    ("torch", 9): 42,
+    ("torch", 9): 48,
 }
 
 
