@@ -14,6 +14,8 @@ from passes.writing.author import Author
 
 _AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
 _SPLIT_COUNTS_OUTPUTS = 18
+#: The opset from which a Reshape may have a size of 0, which copied one before.
+ZERO_IS_A_SIZE = 14
 #: For these types, onnxruntime's Where turns -0.0 of its second input into 0.0.
 
 
@@ -36,6 +38,13 @@ def unsqueeze_axes(author: Author, value: str, axes: Sequence[int]) -> str:
     if author.opset < _AXES_ARE_INPUTS:
         return author.op("Unsqueeze", value, axes=list(axes))
     return author.op("Unsqueeze", value, author.ints(*axes))
+
+
+def reshaped(author: Author, value: str, shape: str) -> str:
+    """`value` in a computed shape, some of whose sizes may be 0; before opset 14 none may be."""
+    if author.opset < ZERO_IS_A_SIZE:
+        return author.op("Reshape", value, shape)
+    return author.op("Reshape", value, shape, allowzero=1)
 
 
 def of_rank(author: Author, scalar: str, rank: int) -> str:

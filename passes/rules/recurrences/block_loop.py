@@ -23,8 +23,6 @@ from passes.writing.draft import BLOCKS
 _END = (1 << 63) - 1
 #: Measured: products of a block carry roundings up to 10 times as far as the steps of the loop.
 _FURTHER = 4.0
-#: The opset from which a Reshape may have a size of 0, which copied one.
-ZERO_IS_A_SIZE = 14
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ class BlockLoop:
                 value = author.op("Slice", value, author.ints(0), whole, author.ints(0))
             tail = spelling.rest_of_shape(author, value, 1)
             shape = author.op("Concat", count, size, tail, axis=0)
-            read.append(self._reshaped(author, value, shape))
+            read.append(spelling.reshaped(author, value, shape))
         block = self.block.graph(author)
         states, outputs = len(form.carried), scoping.output_names(block)
         names = zip(form.carried, scoping.input_names(block), outputs, strict=False)
@@ -175,14 +173,8 @@ class BlockLoop:
         for name, blocks in zip(self.block.collected, collected, strict=True):
             tail = spelling.rest_of_shape(author, blocks.tensor, 2)
             shape = author.op("Concat", total, tail, axis=0)
-            found[name] = self._reshaped(author, blocks.tensor, shape)
+            found[name] = spelling.reshaped(author, blocks.tensor, shape)
         return found
-
-    def _reshaped(self, author: Author, value: str, shape: str) -> str:
-        """A value in another shape, some of whose sizes may be 0."""
-        if author.opset < ZERO_IS_A_SIZE:
-            return author.op("Reshape", value, shape)
-        return author.op("Reshape", value, shape, allowzero=1)
 
     def _rest(
         self, author: Author, rows: Sequence[str], found: Mapping[str, str], start: str

@@ -202,7 +202,7 @@ class ElementSteps:
                 return spelling.unsqueeze(author, value, 0)
             tail = spelling.rest_of_shape(author, value, 1)
             shape = author.op("Concat", author.ints(rows, width), tail, axis=0)
-            return author.op("Reshape", value, shape)
+            return spelling.reshaped(author, value, shape)
 
         return Series(tuple(one and cut(one) for one in series.values), series.constant)
 
@@ -210,7 +210,8 @@ class ElementSteps:
         """[rows, width, ..] as [length, ..]."""
         author = self.author
         tail = spelling.rest_of_shape(author, value, 2)
-        return author.op("Reshape", value, author.op("Concat", author.ints(length), tail, axis=0))
+        shape = author.op("Concat", author.ints(length), tail, axis=0)
+        return spelling.reshaped(author, value, shape)
 
 
 def prepared(

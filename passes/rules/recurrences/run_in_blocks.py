@@ -10,11 +10,12 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
-from passes.rules.recurrences.block_loop import ZERO_IS_A_SIZE, BlockLoop
+from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
+from passes.writing.spelling import ZERO_IS_A_SIZE
 
 
 @register("run-in-blocks", considers=is_scan_9, optional=True)
