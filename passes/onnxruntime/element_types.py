@@ -2,7 +2,7 @@
 
 The operators' schemas say what is valid. What onnxruntime's CPU kernels lack of it was measured
 by loading a model of each operator and type in releases 1.18, 1.22 and 1.32 (which
-`tests/measured_types.py` does), and is listed in `types.json`: by operator, version
+`tests/instruments/measured_types.py` does), and is listed in `types.json`: by operator, version
 and type variable, the types, each with the last release that lacks it where a newer one does not.
 An operator that is not listed there is assumed to have all kernels that it needs.
 """
