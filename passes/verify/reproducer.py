@@ -46,7 +46,7 @@ _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a mismatch was found: the command, and what was rewritten where. `exact`: floats were to
+    """How a mismatch was found: the command, and which rewrites took place. `exact`: floats had to
     be equal bit for bit."""
 
     command: str
@@ -55,7 +55,7 @@ class Circumstances:
     exact: bool
 
     def lines(self, failure: Failure | None) -> Iterator[str]:
-        """What a reader has to know, line by line."""
+        """Yield the lines of the README.txt."""
         yield f"command    {self.command}"
         yield f"in         {Path.cwd()}"
         yield f"node       {self.path}"

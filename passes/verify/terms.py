@@ -1,4 +1,4 @@
-"""What is verified, and on which terms."""
+"""The subject of a verification, and its terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which inputs are fed: `given` ones first, then `sought` ones, those that were looked for.
+    """The inputs that are fed: `given` ones first, then `sought` ones, which were searched for.
 
     `hints` give more of the inputs than their types. `accept` selects the cases that count, where
     the rewrite may take something for granted. `most` is the largest number of cases. `lessons`
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a rewrite is held to.
+    """The terms on which a rewrite is verified.
 
     `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
     data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for

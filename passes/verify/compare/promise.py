@@ -1,4 +1,4 @@
-"""What a user promised of the inputs, and how a broken promise differs from a wrong rewrite."""
+"""What a user promised about the inputs, and how a broken promise differs from a wrong rewrite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEPT_FROM_ANSWERING = "gives no answer where the promise is broken, or the origi
 
 @dataclass(frozen=True)
 class Promise:
-    """What a user promised, as originals (`models`) that fail where it is broken.
+    """A user's promise, as originals (`models`) that fail if it is broken.
 
     There the rewritten model may fail too, or say so in the output `check`, a bool; where the
     inputs are assumed to be valid (`silent`) it may answer anything. It may never fail elsewhere.

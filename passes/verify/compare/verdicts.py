@@ -1,4 +1,4 @@
-"""What a verification says, as data."""
+"""The result of a verification, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verdict = Literal["verified", "mismatch", "not-compared"]
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the cases in one executor.
+    """Counts of the cases in one executor, by result.
 
     `compared`: both sides answered and agree. `crossed`: only the rewritten side answered
     here, and agrees with the reference executor's original. `both_failed`: both sides fail.

@@ -1,4 +1,4 @@
-"""What to draw, before any number is drawn: the cases of a model, the most telling first.
+"""Plans the cases of a model before any number is drawn, the most telling first.
 
 A budget cuts the list at its end, so ordinary cases come before edges, and edges before more
 of the same.
@@ -37,7 +37,7 @@ RANKS = (2, 1, 3, 0)
 
 @dataclass(frozen=True)
 class Plan:
-    """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
+    """The plan of one case: sizes of the symbolic dims in order (repeated as needed) and values.
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
     behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
@@ -67,7 +67,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A guess at what a declaration leaves open: which dims are equal, what ints mean.
+    """A guess at what a declaration leaves open: which dims are equal, and what integers mean.
 
     `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
     meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.

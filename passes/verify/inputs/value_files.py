@@ -1,4 +1,5 @@
-"""Values as files in the layout of the onnx backend tests: `input_0.pb`, `output_0.pb`, ...
+"""Reads and writes values in the file layout of the onnx backend tests: `input_0.pb`,
+`output_0.pb`, ...
 
 Each file holds a TensorProto, SequenceProto or OptionalProto, as the type of the input says.
 """

@@ -1,4 +1,5 @@
-"""Which code runs a node: control flow, a function, an override of ours, or onnx's kernel."""
+"""Chooses the code that runs a node: control flow, a function, an override of ours, or onnx's
+kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from passes.verify.reference.weights import array_of
 
 
 def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
-    """The kernel of a node.
+    """Return the kernel of a node.
 
     A node without an implementation gets a kernel that raises `CannotRun` once it is reached: it
     may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
@@ -115,7 +116,7 @@ def _override(op: str, version: int) -> Function | None:
 
 @functools.lru_cache(maxsize=4096)
 def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None:
-    """The class of an operator at an opset; None where its schema says it by a function.
+    """Return the class of an operator at an opset; None if its schema defines it by a function.
 
     Raises `CannotRun` when there is none.
     """
@@ -137,7 +138,7 @@ class _SaidByFunction(Exception):
 
 
 class _NoEvaluator:
-    """What onnx's look-up would run a schema's function with."""
+    """Stands in for the evaluator with which onnx's look-up would run a schema's function."""
 
     def __init__(self, *_: Any) -> None:
         raise _SaidByFunction
@@ -145,7 +146,7 @@ class _NoEvaluator:
 
 @functools.cache
 def _loaders() -> dict[str, Callable[[str, str, int], type[OpRun]]]:
-    """What finds the class of an operator, by domain."""
+    """Return the functions that find the class of an operator, by domain."""
     from onnx.reference.ops import aionnx_preview_training, aionnxml
 
     return {

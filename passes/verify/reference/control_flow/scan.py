@@ -14,7 +14,7 @@ from passes.verify.reference.value_types import tensor_type, type_of
 
 
 class Scanner(Holder):
-    """What all versions of Scan share: the counts, the body, the iteration."""
+    """The common part of all versions of Scan: the counts, the body, the iteration."""
 
     #: How many inputs stand in front of the carried values.
     leading = 0

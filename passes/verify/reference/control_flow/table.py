@@ -16,7 +16,7 @@ from passes.verify.reference.machine import Kernel
 
 
 def _scan(node: NodeProto, around: Evaluator) -> Kernel:
-    """A Scan at the opset of the graph it stands in."""
+    """Return the kernel of a Scan at the opset of the graph that contains it."""
     return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
 
 

@@ -43,7 +43,8 @@ def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
 
 
 def _read(x: Array, frame: Windows) -> Array:
-    """What each element of the kernel reads, [N, C, kernel ..., windows ...]."""
+    """Return the elements that each element of the kernel reads, [N, C, kernel ..., windows
+    ...]."""
     pads, taken, kernel = [(0, 0), (0, 0)], [], []
     for axis, length in enumerate(x.shape[2:]):
         count, stride, before = frame.counts[axis], frame.strides[axis], frame.before[axis]

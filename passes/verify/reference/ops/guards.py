@@ -116,8 +116,8 @@ def matmul(call: Call, a: Array, b: Array) -> Any:
 
 
 def product(a: Array, b: Array) -> Array:
-    """Products of matrices, rounded alike wherever the operands stand in memory, and none is left
-    out: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
+    """Return the product of matrices, rounded alike wherever the operands are located in memory,
+    without leaving out terms: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
         with np.errstate(all="ignore"):

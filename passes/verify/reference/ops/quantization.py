@@ -1,4 +1,4 @@
-"""What is quantized, large numbers and NaN too, and DequantizeLinear below opset 19."""
+"""Quantization, large numbers and NaN included, and DequantizeLinear below opset 19."""
 
 from __future__ import annotations
 
