@@ -195,7 +195,7 @@ class Chain:
 
 
 def _may_be_for_another(session: Session, version: str) -> bool:
-    """Whether the outcome may be for another onnxruntime than the installed one."""
+    """Return whether the outcome may be for another onnxruntime than the installed one."""
     if session.release is not None:
         return not session.release.includes(version)
     return session.target is not None

@@ -216,7 +216,7 @@ class _Hints:
         ]
 
     def agrees(self, found: Sequence[Dim], sizes: Mapping[str, int], names: Container[str]) -> bool:
-        """Whether nothing else was found, such as another one of the `names` of dims."""
+        """Return whether nothing else was found, such as another one of the `names` of dims."""
         pairs = zip(self.dims, found, strict=True)
         return all(
             named.name == dim or sizes[named.name] == dim

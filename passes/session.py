@@ -289,7 +289,7 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
 
 
 def _rewrote(rounds: Sequence[Round]) -> bool:
-    """Whether any rule did anything."""
+    """Return whether any rule did anything."""
     return any(round_.rewritten for round_ in rounds)
 
 

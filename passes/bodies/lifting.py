@@ -138,7 +138,7 @@ def _stays(constant: TensorProto | NodeProto, least: int | None, texts_stay: boo
 
 
 def is_constant(node: NodeProto) -> bool:
-    """Whether a node is a Constant, of any spelling."""
+    """Return whether a node is a Constant, of any spelling."""
     return op_of(node) == "Constant"
 
 

@@ -61,7 +61,7 @@ class RaisedBody:
             self.rename(name, spelling.true(self.author, self.form.condition_rank))
 
     def reads(self, name: str) -> bool:
-        """Whether a node still reads a value."""
+        """Return whether a node still reads a value."""
         return any(name in scoping.free_names(node) for slot in self.slots for node in slot)
 
     def rename(self, name: str, new: str) -> None:

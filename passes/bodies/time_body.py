@@ -181,7 +181,7 @@ class TimeBody:
         return frozenset(map(function_key, self.site.model.proto.functions))
 
     def is_constant(self, name: str) -> bool:
-        """Whether a value is constant when the model is loaded."""
+        """Return whether a value is constant when the model is loaded."""
         if name in self.rows.constants or name in self.initializers:
             return True
         outer = name not in self.index.positions and name not in self.varying

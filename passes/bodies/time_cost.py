@@ -51,12 +51,13 @@ _TEXT = 16
 
 
 def is_worth_it(node: NodeProto) -> bool:
-    """Whether a node computes something; those that only move data go along with others."""
+    """Return whether a node computes something; those that only move data go along with others."""
     return not traits_of(node).only_moves
 
 
 def same_bits(node: NodeProto) -> bool:
-    """Whether a node over all iterations at once computes the same bits as in each iteration."""
+    """Return whether a node over all iterations at once computes the same bits as in each
+    iteration."""
     traits = traits_of(node)
     exact = traits.only_moves or traits.work is Work.LIGHT
     return exact and op_of(node) != "Mean" and not scoping.holds_graphs(node)
@@ -81,7 +82,7 @@ def most_bytes(body: TimeBody) -> int:
 
 
 def fits(body: TimeBody, node: NodeProto) -> bool:
-    """Whether the outputs of a node for all iterations are within the budget."""
+    """Return whether the outputs of a node for all iterations are within the budget."""
     most = most_bytes(body)
     return all(all_bytes(body, name) <= most for name in node.output if name)
 
@@ -142,7 +143,7 @@ class Gains:
         return row_bytes(self.body, name) * quarters // 4
 
     def _is_fused(self, node: NodeProto) -> bool:
-        """Whether a product is fused with the Add of a bias after it."""
+        """Return whether a product is fused with the Add of a bias after it."""
         readers = self.readers.get(node.output[0], ())
         if op_of(node) != "MatMul" or len(readers) != 1:
             return False

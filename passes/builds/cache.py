@@ -123,7 +123,7 @@ class Cache:
             self._write(f"{key}.json", as_json(said).encode())
 
     def _restored(self, key: str, target: Path, files: Sequence[File]) -> bool:
-        """Whether the outcome is where it is to be, after it was put there if need be."""
+        """Return whether the outcome is where it is to be, after it was put there if need be."""
         own, *weights = files
         kept = [File.of(target.parent / Path(file.path).name) for file in weights]
         if [file.sha256 for file in kept] != [file.sha256 for file in weights]:

@@ -231,7 +231,7 @@ def refuse_same(target: Path, kept: Sequence[str]) -> None:
 
 
 def is_same(left: Path, right: Path) -> bool:
-    """Whether two paths lead to one file, which need not exist yet."""
+    """Return whether two paths lead to one file, which need not exist yet."""
     if os.path.realpath(left) == os.path.realpath(right):
         return True
     return left.exists() and right.exists() and left.samefile(right)

@@ -164,8 +164,8 @@ def settle(
 
 
 def _too_often(times: int, model: Model) -> bool:
-    """Whether the same rules changed a model more often than 32 times, and once for each node with
-    bodies: what one loop does without use may only show once the next one is gone."""
+    """Return whether the same rules changed a model more often than 32 times, and once for each
+    node with bodies: what one loop does without use may only show once the next one is gone."""
     if times < _MOST_ROUNDS:
         return False
     holders = sum(scoping.holds_graphs(place.node) for place in scoping.walk_model(model.proto))

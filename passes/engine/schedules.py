@@ -40,7 +40,7 @@ class Phase:
     first: bool = False
 
     def applies_to(self, model: Model, *, asked: bool) -> bool:
-        """Whether the phase has anything to do with a model.
+        """Return whether the phase has anything to do with a model.
 
         `asked`: the user requested an opset.
         """

@@ -50,12 +50,13 @@ def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
 
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:
-    """Whether a pattern is one of the names, which may hold brackets, or matches it."""
+    """Return whether a pattern is one of the names, which may hold brackets, or matches it."""
     return any(name == pattern or fnmatchcase(name, pattern) for name in names)
 
 
 def is_meant(node: NodeProto) -> bool:
-    """Whether a node of a marked model is selected, or is new: then its site was selected."""
+    """Return whether a node of a marked model is selected, or is new: then its site was
+    selected."""
     return all(entry.key != _KEY or entry.value == _MEANT for entry in node.metadata_props)
 
 

@@ -56,7 +56,7 @@ class Site:
         return self.model.index(self.scope.owner)
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user lets rewrites assume this."""
+        """Return whether the user lets rewrites assume this."""
         return assumption in self.options.assume
 
     @property
@@ -69,7 +69,8 @@ class Site:
         return self.names.fresh(hint)
 
     def is_visible(self, name: str) -> bool:
-        """Whether a name already means something at the site, so that a node must not write it."""
+        """Return whether a name already means something at the site, so that a node must not write
+        it."""
         return self.model.home(self.scope, name) is not None
 
     def type_of(self, name: str) -> TypeProto | None:

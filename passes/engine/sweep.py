@@ -200,7 +200,7 @@ class Sweep:
         self.outcome.rewritten[position] = replace(rewritten, written=edit)
 
     def _is_selected(self, node: NodeProto) -> bool:
-        """Whether `only` selects this site; a model is converted as a whole."""
+        """Return whether `only` selects this site; a model is converted as a whole."""
         chosen = self.options.only and not self.converting
         return not chosen or is_meant(node)
 

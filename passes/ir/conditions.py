@@ -40,7 +40,7 @@ def plain(name: str, producer: Callable[[str], NodeProto | None]) -> tuple[NodeP
 
 
 def is_true(value: npt.NDArray[Any] | None) -> bool:
-    """Whether a constant is a condition that holds."""
+    """Return whether a constant is a condition that holds."""
     if value is None or value.size != 1 or value.dtype.kind not in "biuf":
         return False  # a string that is cast may say 0
     return bool(value.item())

@@ -125,7 +125,7 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Whether the data of a tensor lies in another file."""
+    """Return whether the data of a tensor lies in another file."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 

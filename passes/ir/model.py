@@ -120,7 +120,8 @@ class Model:
         return self.index(owner).producers.get(name)
 
     def defines(self, owner: Owner, name: str) -> bool:
-        """Whether `name` is an input, an initializer or a node's output of this very graph."""
+        """Return whether `name` is an input, an initializer or a node's output of this very
+        graph."""
         return self.index(owner).defines(name)
 
     def home(self, scope: Scope, name: str) -> Scope | None:

@@ -35,7 +35,7 @@ def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 
 def holds_graphs(node: NodeProto) -> bool:
-    """Whether a node has bodies; quicker than to ask for them."""
+    """Return whether a node has bodies; quicker than to ask for them."""
     if not node.attribute:
         return False
     for attribute in node.attribute[:]:
@@ -122,7 +122,7 @@ class Place:
 
 
 def is_loop(node: NodeProto) -> bool:
-    """Whether a node is a Scan or a Loop."""
+    """Return whether a node is a Scan or a Loop."""
     return op_of(node) in ("Scan", "Loop")
 
 

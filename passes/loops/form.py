@@ -115,7 +115,7 @@ class LoopForm:
         )
 
     def _describes(self, node: NodeProto) -> bool:
-        """Whether this form describes `node` as it is."""
+        """Return whether this form describes `node` as it is."""
         opset = SCAN_8 if self.kind is Kind.SCAN_8 else SCAN_8 + 1
         try:
             return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
@@ -187,8 +187,8 @@ class LoopForm:
         return min(1, max((len(shape.dim) for shape in declared), default=0))
 
     def goes_on(self, constant: Callable[[str], npt.NDArray[Any] | None]) -> bool:
-        """Whether the body never ends the loop: it returns the condition it got, which is true
-        wherever it runs, or a constant that is true.
+        """Return whether the body never ends the loop: it returns the condition it got, which is
+        true wherever it runs, or a constant that is true.
 
         `constant` returns the values of constants, as seen from the body.
         """

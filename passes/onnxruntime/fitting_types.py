@@ -38,8 +38,8 @@ _HELD: Slot[frozenset[int]] = Slot()
 
 
 def _all_run(site: Site, edit: Edit) -> bool:
-    """Whether the nodes of an Edit take whatever type the model holds: a quick look, which infers
-    no types."""
+    """Return whether the nodes of an Edit take whatever type the model holds: a quick look, which
+    infers no types."""
     held = site.memory.once(_HELD, lambda: held_types(site.model))
     types = held.union(tensor.data_type for tensor in edit.initializers)
     return all(
@@ -239,7 +239,7 @@ class _Fitting:
     runs: bool
 
     def objects(self, need: Need) -> bool:
-        """Whether another form is required."""
+        """Return whether another form is required."""
         if (need.op, need.elem_type, False) in self.kept:
             return False
         if need.is_lacked and (need.op, need.elem_type, True) in self.kept:
@@ -247,8 +247,8 @@ class _Fitting:
         return not need.is_lacked or self.runs
 
     def may_lack(self, need: Need) -> bool:
-        """Whether a kernel may be missing: a model of an older opset is for whatever runs it,
-        unless a release of onnxruntime was named."""
+        """Return whether a kernel may be missing: a model of an older opset is for whatever runs
+        it, unless a release of onnxruntime was named."""
         site = self.site
         return need.is_lacked and site.target < site.opset and not site.options.for_onnxruntime
 

@@ -49,7 +49,7 @@ def read_too_far(graph: GraphProto, level: int) -> dict[str, int]:
 
 
 def counts(tensor: TensorProto, least: int | None) -> bool:
-    """Whether it makes a difference that onnxruntime finds a constant."""
+    """Return whether it makes a difference that onnxruntime finds a constant."""
     return least is not None and byte_size(tensor) > least
 
 

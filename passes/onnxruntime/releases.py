@@ -45,7 +45,7 @@ class Release:
         return min(self.opset, _LAST_KERNEL) if lacking else self.opset
 
     def includes(self, version: str) -> bool:
-        """Whether a version, such as 1.22.1, is one of this release."""
+        """Return whether a version, such as 1.22.1, is one of this release."""
         return version.split(".")[:2] == ["1", f"{self.minor}"]
 
 

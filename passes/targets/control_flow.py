@@ -63,7 +63,7 @@ def _name(value: object) -> str:
 
 
 def _agree(one: TypeProto | None, other: TypeProto | None, agreement: Agreement) -> bool:
-    """Whether two types are known to agree so far."""
+    """Return whether two types are known to agree so far."""
     if agreement == "any":
         return True
     first, second = dims_of(one), dims_of(other)

@@ -35,7 +35,7 @@ class Finding:
 
 
 def verdict(count: int, target: str) -> str:
-    """Whether a model fits a target, where so many things are in the way."""
+    """Return whether a model fits a target, where so many things are in the way."""
     if not count:
         return f"fits {target}"
     return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {target}"

@@ -59,7 +59,7 @@ def _running_at_first(ctx: Vectorizer, form: LoopForm, limits: str) -> str:
 
 
 def _any(author: Author, flags: str, rank: int) -> str:
-    """Whether a flag is set, of rank 0 or 1 as the body has it; not where there are none."""
+    """Return whether a flag is set, of rank 0 or 1 as the body has it; not where there are none."""
     count = spelling.total(author, author.op("Cast", flags, to=TensorProto.INT64))
     found = author.op("Less", author.int(0), count)
     return spelling.unsqueeze(author, found, 0) if rank else found

@@ -81,7 +81,7 @@ def save(
     """Write both models, the inputs of the case that failed, what both sides answer, and a
     README.txt.
 
-    `sentence` says what is wrong, `seen` how that was found. External data is read from `base_dir`
+    `sentence` describes the fault, `seen` how it was found. External data is read from `base_dir`
     (for `after` from `base_dir_after`, if given) and saved along. Nothing is overwritten: where
     `folder` exists, `folder-2` and so on is used. The folder appears when it is complete; its path
     is returned.
@@ -104,7 +104,7 @@ def save(
         )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
         return _publish(unfinished, folder)
-    except BaseException:  # an interrupt leaves no unfinished folder behind, either
+    except BaseException:  # an interrupt leaves no unfinished folder, either
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 

@@ -62,7 +62,7 @@ class Terms:
     sums of `reduction` terms, whose roundings may carry `further` by a factor. `promise`: what a
     user promised. `lenient`: inputs on which the original fails do not count. `non_empty`: nor do
     differences where a Scan of the original, maybe an inner one, has nothing to scan. `tolerance`
-    are an absolute and a relative error that are allowed everywhere, if the user says so.
+    are an absolute and a relative error that are allowed everywhere, if the user sets them.
     """
 
     executors: Sequence[Executor]

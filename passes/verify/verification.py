@@ -153,7 +153,7 @@ def _answered(
         return before, after
     ledger.note(
         "onnxruntime leaves outputs of bodies uninitialised that are inputs, or listed twice, in "
-        "the original, too: it runs both sides with an Identity in front of each"
+        "the original, too: both sides run with an Identity before each of them"
     )
     return uninitialised.repaired(before), uninitialised.repaired(after)
 

@@ -77,13 +77,13 @@ class BodyInference:
         return None
 
     def declared_alike(self, carried: Carried) -> bool:
-        """Whether the body itself declares that a shape stays the same."""
+        """Return whether the body itself declares that a shape stays the same."""
         before = self.declared(carried.body_input)
         known = before is not None and None not in before
         return known and before == self.declared(carried.body_output)
 
     def only_promised(self, carried: Carried) -> bool:
-        """Whether it does so with symbols, without `--assume valid-inputs`."""
+        """Return whether it does so with symbols, without `--assume valid-inputs`."""
         assumed = self.site.assumes("valid-inputs")
         return not assumed and any(
             isinstance(dim, str) for dim in self.declared(carried.body_input) or ()

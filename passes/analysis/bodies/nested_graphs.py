@@ -188,22 +188,22 @@ class NestedGraph:
         return frozenset(name for owner in below for name in scoping.defined(owner))
 
     def cannot_fail(self, node: NodeProto) -> bool:
-        """Whether a node without bodies may run on whatever it would read."""
+        """Return whether a node without bodies may run on whatever it would read."""
         return not scoping.holds_graphs(node) and may_run_unreached(node, self.known)
 
     def may_go(self, node: NodeProto) -> bool:
-        """Whether a node without bodies that nothing reads may go."""
+        """Return whether a node without bodies that nothing reads may go."""
         return not scoping.holds_graphs(node) and may_go(node, self.known)
 
 
 def typed(site: Site) -> bool:
-    """Whether the graph around a site may declare types: functions may from IR 10 on."""
+    """Return whether the graph around a site may declare types: functions may from IR 10 on."""
     old = site.model.proto.ir_version < _FUNCTIONS_HAVE_TYPES
     return not (old and isinstance(site.scope.owner, FunctionProto))
 
 
 def collects_strings(site: Site, form: LoopForm) -> bool:
-    """Whether a Loop collects strings.
+    """Return whether a Loop collects strings.
 
     onnxruntime moves these out of what the body returns, and so out of an outer value that an
     Identity copies: no string may move out of such a Loop.

@@ -91,7 +91,7 @@ class Numbering:
 
 
 def is_identity(node: NodeProto) -> bool:
-    """Whether a node only renames its input."""
+    """Return whether a node only renames its input."""
     return op_of(node) == "Identity"
 
 

@@ -121,12 +121,12 @@ class Affine:
         return -self.times(-1).least
 
     def fits(self, elem_type: int = TensorProto.INT64) -> bool:
-        """Whether a tensor of this type holds the number itself, in every run."""
+        """Return whether a tensor of this type holds the number itself, in every run."""
         least, most = LIMITS[elem_type]
         return least <= self.least and self.most <= most
 
     def at_least(self, other: Affine | int) -> bool:
-        """Whether it is never less than the other one, in 64-bit tensors that hold both."""
+        """Return whether it is never less than the other one, in 64-bit tensors that hold both."""
         other = Affine(other) if isinstance(other, int) else other
         return (self - other).least >= 0 and self.fits() and other.fits()
 

@@ -104,7 +104,7 @@ class _Decided(Computed):
         return None
 
     def _rests_on_proven_shapes(self, scope: Scope, name: str, depth: int) -> bool:
-        """Whether integers are made of no sizes that a Loop may change."""
+        """Return whether integers are made of no sizes that a Loop may change."""
         home = self.site.model.home(scope, name)
         if home is None or depth > _FARTHEST:
             return False
@@ -145,7 +145,7 @@ class _Cone:
     needs_sizes: bool = False
 
     def is_known(self, name: str) -> bool:
-        """Whether a value is known at the site."""
+        """Return whether a value is known at the site."""
         return self.values.value(self.values.site.scope, name) is not None
 
     def take(self, name: str) -> bool:
@@ -176,7 +176,7 @@ class _Cone:
         return node is not None and (op_of(node) in FOLLOWED or self.is_known(name))
 
     def _is_typed(self, node: NodeProto) -> bool:
-        """Whether all sizes that are known of a measured tensor are in its type."""
+        """Return whether all sizes that are known of a measured tensor are in its type."""
         site = self.values.site
         dims = dims_of(site.type_of(node.input[0]))
         if dims is None or op_of(node) == "Size":
@@ -207,7 +207,7 @@ def _compared(node: NodeProto, left: Ints, right: Ints) -> Array | None:
 
 
 def _holds(op: str, difference: Affine) -> bool | None:
-    """Whether a comparison holds; None where sizes decide."""
+    """Return whether a comparison holds; None where sizes decide."""
     least, most = difference.least, difference.most
     signs = (least < 0, least <= 0 <= most, most > 0)
     outcomes = {holds for holds, possible in zip(_COMPARING[op], signs, strict=True) if possible}

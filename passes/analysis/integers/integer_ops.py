@@ -43,7 +43,7 @@ class Reading:
     positive: Affine = ONE
 
     def is_size(self, number: Affine) -> bool:
-        """Whether a number is 0 or more."""
+        """Return whether a number is 0 or more."""
         more = number - (self.positive - 1)
         return number.at_least(0) or (self.positive.fits() and more.at_least(0))
 
@@ -86,7 +86,7 @@ def ints_of(array: npt.NDArray[Any]) -> Ints | None:
 
 
 def is_settled(node: NodeProto) -> bool:
-    """Whether a node's meaning is fixed: an ONNX operator without attribute references."""
+    """Return whether a node's meaning is fixed: an ONNX operator without attribute references."""
     chosen = has_references(node)
     return is_onnx_domain(node.domain) and not chosen
 

@@ -60,20 +60,21 @@ class Integers:
     # -- names --------------------------------------------------------------------------------
 
     def is_own(self, name: str) -> bool:
-        """Whether the body itself defines a name."""
+        """Return whether the body itself defines a name."""
         return self.body is not None and self.site.model.defines(self.body, name)
 
     def is_outer(self, name: str) -> bool:
-        """Whether the body takes a value from outside."""
+        """Return whether the body takes a value from outside."""
         return not self.is_own(name) and self.site.model.home(self.site.scope, name) is not None
 
     def same_meaning(self, node: NodeProto, output: str) -> bool:
-        """Whether the inputs of an outer node have the same names at the site, and in the body."""
+        """Return whether the inputs of an outer node have the same names at the site, and in the
+        body."""
         home = self.site.model.home(self.site.scope, output)
         return home is not None and all(self.means(name, home) for name in scoping.free_names(node))
 
     def means(self, name: str, scope: Scope) -> bool:
-        """Whether a name of another scope means the same at the site, and in the body."""
+        """Return whether a name of another scope means the same at the site, and in the body."""
         home, there = (self.site.model.home(start, name) for start in (self.site.scope, scope))
         return home is not None and not self.is_own(name) and there == home
 
@@ -252,7 +253,7 @@ class Integers:
         return found
 
     def is_made_of_others(self, name: str) -> bool:
-        """Whether the size of some axis of an outer tensor follows from other values."""
+        """Return whether the size of some axis of an outer tensor follows from other values."""
         home = self.site.model.home(self.site.scope, name)
         dims = None if home is None else dims_of(self.site.types.of(home, name))
         if home is None or dims is None:
@@ -305,7 +306,7 @@ class Integers:
         return found
 
     def _empties(self, scope: Scope, name: str, axis: int, size: Affine, depth: int) -> bool:
-        """Whether an axis has no element where this size is 0."""
+        """Return whether an axis has no element where this size is 0."""
         if self._size(scope, name, axis, depth) == size:
             return True
         home = self.site.model.home(scope, name)
@@ -315,7 +316,8 @@ class Integers:
         return empties_through(self._reading(depth + 1, home), node, axis, size)
 
     def _is_signature(self, home: Scope, name: str) -> bool:
-        """Whether a value is an input of the model: sizes of one symbol are equal among these."""
+        """Return whether a value is an input of the model: sizes of one symbol are equal among
+        these."""
         main = home.outer is None and isinstance(home.owner, GraphProto)
         return main and name in self.site.model.index(home.owner).inputs
 

@@ -131,7 +131,7 @@ def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
 
 
 def _hands_on(site: Site, body: Scope, carried: Carried) -> bool:
-    """Whether every iteration hands on a carried value unchanged."""
+    """Return whether every iteration hands on a carried value unchanged."""
     return site.model.index(body.owner).source(carried.body_output) == carried.body_input
 
 

@@ -79,8 +79,8 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> bool:
-    """Whether an axis of a node's output has no element where `size` is 0, though it may have
-    another size than that where it broadcasts an axis of size 1."""
+    """Return whether an axis of a node's output has no element where `size` is 0, though it may
+    have another size than that where it broadcasts an axis of size 1."""
     shape, rank = traits_of(node).shape, read.rank(node.output[0])
     ranks = [read.rank(name) or 0 for name in node.input]
     if rank is None:
@@ -95,7 +95,7 @@ def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> 
 
 
 def has_size(node: NodeProto) -> bool:
-    """Whether the output size of a node may be known."""
+    """Return whether the output size of a node may be known."""
     return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES
 
 

@@ -40,7 +40,7 @@ class Conditions:
         return cls(site.model, scope, form.condition.body_input)
 
     def always(self, name: str) -> bool:
-        """Whether a condition holds in every run, or, in a body, whenever it runs."""
+        """Return whether a condition holds in every run, or, in a body, whenever it runs."""
         return all(self._is_true(part) for _, part in self.parts(name))
 
     def open_parts(self, name: str) -> list[NodeProto | None]:
@@ -57,19 +57,20 @@ class Conditions:
 
 
 def starts_always(site: Site, form: LoopForm) -> bool:
-    """Whether only the trip count can keep a loop from running: the initial condition holds."""
+    """Return whether only the trip count can keep a loop from running: the initial condition
+    holds."""
     return form.condition is None or Conditions.around(site).always(form.condition.initial)
 
 
 def never_ends(site: Site, form: LoopForm) -> bool:
-    """Whether nothing that the body computes ends a loop before its trip count."""
+    """Return whether nothing that the body computes ends a loop before its trip count."""
     if form.condition is None:
         return True
     return Conditions.inside(site, form).always(form.condition.body_output)
 
 
 def ends_with_its_count(model: Model, scope: Scope, index: int, opset: int) -> bool:
-    """Whether nothing but its trip count ends the Loop that stands at `index` of a scope."""
+    """Return whether nothing but its trip count ends the Loop that stands at `index` of a scope."""
     form = LoopForm.from_node(scope.owner.node[index], opset)
     (body,) = scope.inner(index)
     assert form.condition is not None

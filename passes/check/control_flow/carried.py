@@ -67,7 +67,7 @@ def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
 
 
 def _differ(left: str, right: str) -> bool:
-    """Whether both are known and differ; an optional may hold what it is compared with."""
+    """Return whether both are known and differ; an optional may hold what it is compared with."""
     if left == right or not left or not right:
         return False
     return left.removeprefix("optional(").rstrip(")") != right.removeprefix("optional(").rstrip(")")

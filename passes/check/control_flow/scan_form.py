@@ -30,7 +30,7 @@ class ScanParts:
 
 
 def is_scan_8(site: Site) -> bool:
-    """Whether the Scan belongs to opset 8, with batch and sequence_lens."""
+    """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
     return site.opset < 9
 
 

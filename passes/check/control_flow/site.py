@@ -60,7 +60,7 @@ class Site:
         return BadModel(sentence, path=self.place.path)
 
     def is_open(self, *names: str) -> bool:
-        """Whether the caller of a function chooses one of these attributes."""
+        """Return whether the caller of a function chooses one of these attributes."""
         return not self.open.isdisjoint(names)
 
 

@@ -68,7 +68,7 @@ class Logs:
         return factor
 
     def _is_positive(self, name: str) -> bool:
-        """Whether nodes in front of the loop show that a value is never negative."""
+        """Return whether nodes in front of the loop show that a value is never negative."""
         site = self.body.site
         scanned = {one.body_input: one.tensor for one in self.body.form.scanned}
         name, chain = scanned.get(name, name), list[NodeProto]()

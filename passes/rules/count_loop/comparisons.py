@@ -158,7 +158,8 @@ class Comparisons:
         return found
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
-        """Whether an outer condition is the comparison `like`, one iteration before the first."""
+        """Return whether an outer condition is the comparison `like`, one iteration before the
+        first."""
         found = self._around(node)
         if found is None:
             return False
@@ -171,7 +172,7 @@ class Comparisons:
         return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
 
     def is_redundant_with(self, node: NodeProto | None, trips: Affine | None) -> bool:
-        """Whether a loop of that trip count runs no iteration anyway if an outer condition
+        """Return whether a loop of that trip count runs no iteration anyway if an outer condition
         fails."""
         found = self._around(node)
         if found is None or trips is None:

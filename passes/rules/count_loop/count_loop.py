@@ -29,14 +29,14 @@ from passes.writing.purposes import COUNT_TRIPS
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop whose body computes its condition."""
+    """Return whether a node is a Loop whose body computes its condition."""
     if op_of(node) != "Loop" or opset < LESS_TAKES_INTEGERS:
         return False
     return len(node.input) > 1 and not _hands_on_its_condition(node, opset)
 
 
 def _hands_on_its_condition(node: NodeProto, opset: int) -> bool:
-    """Whether the body returns the condition that it gets, or a constant of its own."""
+    """Return whether the body returns the condition that it gets, or a constant of its own."""
     form = LoopForm.from_node(node, opset)
     assert form.condition is not None
     name, producers = form.condition.body_output, form.index.producers

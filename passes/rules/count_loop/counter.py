@@ -229,7 +229,7 @@ def _roughly(comparison: Comparison) -> Affine:
 def _matches(
     reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
 ) -> bool:
-    """Whether the initial condition is the body's, one iteration earlier."""
+    """Return whether the initial condition is the body's, one iteration earlier."""
     matching = [[reader.outside(node, comparison) for comparison in comparisons] for node in starts]
     every_start = all(any(row) for row in matching)
     every_part = all(any(row[position] for row in matching) for position in range(len(comparisons)))

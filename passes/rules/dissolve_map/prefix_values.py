@@ -196,7 +196,8 @@ class PrefixValues:
         return author.op(reducer, rows, axes=[0], keepdims=0)
 
     def _is_static(self) -> bool:
-        """Whether all sizes are known, of the carried value and of what each iteration brings."""
+        """Return whether all sizes are known, of the carried value and of what each iteration
+        brings."""
         dims = (
             *self.vectorizer.dims(self.recurrence.carried.body_input),
             *self.vectorizer.dims(self.recurrence.value),

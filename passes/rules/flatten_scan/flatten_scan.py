@@ -63,7 +63,7 @@ def _take_constants(body: GraphProto, outer: GraphProto) -> None:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is another one."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is another one."""
     if not is_scan_9(node, opset):
         return False
     return any(

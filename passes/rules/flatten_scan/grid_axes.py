@@ -147,5 +147,5 @@ class GridAxes:
 
 
 def _is_turned(grid: Grid) -> bool:
-    """Whether its axes must be transposed."""
+    """Return whether its axes must be transposed."""
     return grid.order != sorted(grid.order)

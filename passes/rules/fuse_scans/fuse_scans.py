@@ -20,7 +20,7 @@ from passes.rules.fuse_scans.siblings import Siblings
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later, or an If."""
+    """Return whether a node is a Scan of version 9 or later, or an If."""
     return op_of(node) in ("Scan", "If") and opset >= 9
 
 

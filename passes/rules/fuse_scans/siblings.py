@@ -266,7 +266,7 @@ def _packed(bucket: Sequence[Member]) -> Iterator[list[Member]]:
 
 
 def _holds_scan(node: NodeProto) -> bool:
-    """Whether there are Scans in the bodies of a node."""
+    """Return whether there are Scans in the bodies of a node."""
     return "Scan" in _loops_and_ifs(node)
 
 

@@ -79,7 +79,7 @@ class _Common:
                 )
 
     def _is_new(self, node: NodeProto, shared: set[int]) -> bool:
-        """Whether the other branch computes a node's outputs, and no candidate does yet."""
+        """Return whether the other branch computes a node's outputs, and no candidate does yet."""
         if is_identity(node):
             return True
         numbers = {self.numbers.of(name) for name in node.output if name}

@@ -77,7 +77,8 @@ def _as_initializer(site: Site, pool: ConstantPool, tensor: TensorProto) -> Edit
 
 
 def _is_as_read(site: Site, name: str) -> bool:
-    """Whether a node without bodies reads a constant of the original model: left to `hoist`."""
+    """Return whether a node without bodies reads a constant of the original model: left to
+    `hoist`."""
     if scoping.holds_graphs(site.node) or site.options.all_constants:
         return False
     return name in site.options.own_constants

@@ -25,7 +25,7 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a loop of any version, or an If."""
+    """Return whether a node is a loop of any version, or an If."""
     return op_of(node) in ("If", "Loop", "Scan")
 
 

@@ -32,7 +32,7 @@ class StandIns:
     candidates: Sequence[Candidate]
 
     def is_known(self, number: int, name: str) -> bool:
-        """Whether something can stand for an output of a candidate."""
+        """Return whether something can stand for an output of a candidate."""
         known = self.candidates[number].level.type_of(name)
         dims = dims_of(known)
         if dims is None or not elem_type_of(known):

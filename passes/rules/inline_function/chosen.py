@@ -50,7 +50,7 @@ def _names(function: FunctionProto) -> set[str]:
 
 
 def _is_held(function: FunctionProto, ir_version: int | None) -> bool:
-    """Whether a model of an IR version can have such a function."""
+    """Return whether a model of an IR version can have such a function."""
     needed = FUNCTIONS
     if function.attribute_proto:
         needed = FUNCTIONS_HAVE_DEFAULTS

@@ -19,7 +19,7 @@ _MORE: Slot[int] = Slot()
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node may call a function: onnx has no such operator."""
+    """Return whether a node may call a function: onnx has no such operator."""
     return not is_onnx_domain(node.domain) or not defs.has(op_of(node))
 
 
@@ -65,7 +65,7 @@ def inline_function(site: Site) -> Edit:
 
 
 def _goes(owner: Owner, gone: Mapping[FunctionKey, FunctionProto]) -> bool:
-    """Whether nothing will call the function that a site lies in."""
+    """Return whether nothing will call the function that a site lies in."""
     return isinstance(owner, FunctionProto) and function_key(owner) in gone
 
 

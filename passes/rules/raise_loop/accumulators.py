@@ -113,7 +113,7 @@ class _Finder:
             )
 
     def _hands_on(self, position: int, name: str, carried: Carried) -> bool:
-        """Whether a reader of `name` only returns it as the next carried value."""
+        """Return whether a reader of `name` only returns it as the next carried value."""
         if position == OUTPUT:
             once = scoping.output_names(self.form.body).count(name) == 1
             return name == carried.body_output and once

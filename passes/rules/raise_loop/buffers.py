@@ -135,7 +135,7 @@ class Buffers:
         return None
 
     def _counts_rows(self, name: str, buffer: Carried, rank: int) -> bool:
-        """Whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
+        """Return whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
         carried = unchanged(self.form).get(name)
         array = self.site.constant(carried.initial if carried else name)
         if array is None or (carried is None and not self.integers.is_outer(name)):
@@ -163,7 +163,7 @@ class Buffers:
         return row
 
     def filled(self, carried: Carried, written: Written) -> bool:
-        """Whether the rows of a buffer are written in reverse; each is written once.
+        """Return whether the rows of a buffer are written in reverse; each is written once.
 
         Raises:
             Refused: `element-shape` where it is not proven that a row is written, `not-filled`

@@ -130,7 +130,8 @@ class IndexGrids:
         return None if node is None else size_through(self._reading, node, axis % len(dims))
 
     def fits(self, node: NodeProto) -> bool:
-        """Whether a node gives the sizes that it is to give, even where some of them are 0."""
+        """Return whether a node gives the sizes that it is to give, even where some of them are
+        0."""
         rank = len(self.dims(node.output[0]) or ())
         sizes = [size_through(self._reading, node, axis) for axis in range(rank)]
         return bool(rank) and None not in sizes

@@ -17,7 +17,7 @@ _OLDEST = 9  # Scan-8 has a batch
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, in an opset that has a Scan without a batch."""
+    """Return whether a node is a Loop, in an opset that has a Scan without a batch."""
     is_loop = op_of(node) == "Loop"
     return is_loop and opset >= _OLDEST
 

@@ -49,7 +49,7 @@ class ScanFeeds:
         self._sure = any(window is None or not window.guarded for window in self.windows)
 
     def _keeps_count(self) -> bool:
-        """Whether the trip count must be read, so that its guard still takes effect.
+        """Return whether the trip count must be read, so that its guard still takes effect.
 
         A Scan itself checks that whole tensors have the same size.
         """
@@ -225,7 +225,8 @@ def _elements(
 
 
 def _adds_nothing(raising: Raising, accumulator: Accumulator) -> bool:
-    """Whether an accumulator's initial value is empty, and otherwise of the elements' shape."""
+    """Return whether an accumulator's initial value is empty, and otherwise of the elements'
+    shape."""
     initial = dims_of(raising.site.type_of(accumulator.carried.initial))
     element = raising.types.dims(accumulator.element)
     if initial is None or element is None or len(initial) != len(element):
@@ -304,7 +305,7 @@ class RaisedScan:
             self.rows.append(Rows(raising, name, "", self._slice_type(window)))
 
     def _is_used(self, window: ReadRange | None, name: str, ends: Set[str]) -> bool:
-        """Whether a slice is read, or may be missing: each iteration then has to fail."""
+        """Return whether a slice is read, or may be missing: each iteration then has to fail."""
         sure = window is not None and window.first == 0 and window.extent == self.raising.trips.size
         return not sure or name in ends or self.body.reads(name)
 

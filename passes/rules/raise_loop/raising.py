@@ -105,7 +105,7 @@ class Raising:
         return self.trips.always_runs
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user allows the rewrite to assume this."""
+        """Return whether the user allows the rewrite to assume this."""
         return self.site.assumes(assumption)
 
     @classmethod

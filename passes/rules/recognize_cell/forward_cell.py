@@ -15,7 +15,7 @@ _LENGTHS = 4  # the input sequence_lens
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a recurrent operator that runs backwards only."""
+    """Return whether a node is a recurrent operator that runs backwards only."""
     return op_of(node) in ("RNN", "GRU", "LSTM") and text(node, "direction", "") == "reverse"
 
 

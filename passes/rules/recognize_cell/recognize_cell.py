@@ -74,7 +74,7 @@ _NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
+    """Return whether a node is a Scan of version 9 or later that has the operators of a cell."""
     if not is_scan_9(node, opset):
         return False
     kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}

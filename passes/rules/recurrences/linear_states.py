@@ -175,7 +175,7 @@ class StateFinder:
         return self.notation.read(factor, goes_on)
 
     def keeps_shape(self, carried: Carried) -> bool:
-        """Whether a state has known sizes, or symbols, which stay as they are."""
+        """Return whether a state has known sizes, or symbols, which stay as they are."""
         before, after = map(self.notation.dims, (carried.body_input, carried.body_output))
         return before is not None and None not in before and before == after
 

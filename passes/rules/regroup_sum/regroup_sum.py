@@ -21,7 +21,7 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a loop with a sum in its body."""
+    """Return whether a node is a loop with a sum in its body."""
     if op_of(node) not in ("Scan", "Loop"):
         return False
     bodies = (body for _, body in scoping.subgraphs(node))
@@ -115,7 +115,7 @@ class _Kinds:
     form: LoopForm
 
     def rounds(self, name: str) -> bool:
-        """Whether sums of the type of a value may round."""
+        """Return whether sums of the type of a value may round."""
         elem_type = elem_type_of(self._type(name))
         return elem_type in FLOATS or elem_type == TensorProto.UNDEFINED
 

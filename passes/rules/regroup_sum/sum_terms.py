@@ -20,7 +20,7 @@ _SUMS = ("Add", "Sum")
 
 
 def is_sum(node: NodeProto) -> bool:
-    """Whether a node adds its inputs."""
+    """Return whether a node adds its inputs."""
     return op_of(node) in _SUMS
 
 
@@ -140,7 +140,7 @@ class Sums:
         )
 
     def _adds_early(self, node: NodeProto) -> bool:
-        """Whether a node is a plain Gemm of which only the product is dependent."""
+        """Return whether a node is a plain Gemm of which only the product is dependent."""
         if op_of(node) != "Gemm" or not is_settled(node):
             return False
         turned = attribute(node, "transB", 0) and node.input[1] in self.dependent

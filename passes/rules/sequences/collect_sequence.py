@@ -30,7 +30,7 @@ _SPLIT = (
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop of an opset with sequences."""
+    """Return whether a node is a Loop of an opset with sequences."""
     return op_of(node) == "Loop" and opset >= LOOP_MAY_CARRY_NOTHING
 
 
@@ -162,7 +162,8 @@ def _row_type(site: Site, types: BodyTypes, carried: Carried, element: str) -> T
 
 
 def _only_stacked(site: Site, name: str) -> bool:
-    """Whether a sequence is only read where the model fails unless all elements have one shape."""
+    """Return whether a sequence is only read where the model fails unless all elements have one
+    shape."""
     nodes = site.scope.owner.node
     readers = [
         None if position == OUTPUT else nodes[position]

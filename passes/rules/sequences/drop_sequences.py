@@ -35,7 +35,7 @@ _PROOF = "nothing reads it, and it cannot fail"
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node reads or writes a sequence or an optional."""
+    """Return whether a node reads or writes a sequence or an optional."""
     return op_of(node) in OPERATORS
 
 
@@ -131,7 +131,7 @@ def _uses(site: Site, name: str) -> list[NodeProto | str]:
 
 
 def _may_go(site: Site, node: NodeProto) -> bool:
-    """Whether an unused node cannot fail."""
+    """Return whether an unused node cannot fail."""
     if op_of(node) in ("SequenceErase", "SequenceInsert"):
         try:
             elements_of(site, node.output[0])

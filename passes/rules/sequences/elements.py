@@ -213,5 +213,5 @@ def origin_of(site: Site, name: str) -> list[NodeProto]:
 
 
 def are_strings(site: Site, tensor: str) -> bool:
-    """Whether a tensor may hold strings, of which onnxruntime's Gather copies one a row."""
+    """Return whether a tensor may hold strings, of which onnxruntime's Gather copies one a row."""
     return elem_type_of(site.type_of(tensor)) in (TensorProto.UNDEFINED, TensorProto.STRING)

@@ -23,7 +23,7 @@ _TypeOf = Callable[[str], TypeProto | None]
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If, a Loop, or a Scan of version 9 or later."""
+    """Return whether a node is an If, a Loop, or a Scan of version 9 or later."""
     return op_of(node) == "If" or is_loop_9(node, opset)
 
 

@@ -26,7 +26,7 @@ _ONE_AXIS = 13  # the opset from which Softmax works on one axis instead of flat
 
 
 def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a node runs on the empty values of the branch, as its document says.
+    """Return whether a node runs on the empty values of the branch, as its document says.
 
     onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
     empty strings; onnx's reference does not flatten empty tensors.
@@ -44,14 +44,14 @@ def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
 
 
 def gives_nothing_anew(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a node that is to go could not fail."""
+    """Return whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
     return level.may_go(node)
 
 
 def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a product is one with a matrix that is not empty."""
+    """Return whether a product is one with a matrix that is not empty."""
     left, right = (level.dims_of(name) for name in node.input[:2])
     if left is None or right is None or len(right) != 2 or len(left) < 2:
         return False
@@ -59,7 +59,7 @@ def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
+    """Return whether a node is an If."""
     return op_of(node) == "If"
 
 

@@ -31,7 +31,8 @@ _FLOATS = (np.float16, np.float32, np.float64)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or gives the same bits in every executor, on some constants."""
+    """Return whether a node is a Loop, or gives the same bits in every executor, on some
+    constants."""
     return bool(node.input) and (may_be_exact(node) or op_of(node) == "Loop")
 
 

@@ -51,7 +51,7 @@ class InferredBranch(NestedGraph):
         return self.dims_of(name)
 
     def has_sizes(self, name: str) -> bool:
-        """Whether all sizes of a value are known, or equal to that of another value."""
+        """Return whether all sizes of a value are known, or equal to that of another value."""
         dims = self.dims_of(name)
         return dims is not None and None not in dims
 

@@ -16,7 +16,7 @@ from passes.rules.simplify.short_circuit import short_circuit
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
+    """Return whether a node is an If."""
     return op_of(node) == "If"
 
 

@@ -114,7 +114,7 @@ class _Choice:
         self._returned = [scoping.output_names(branch.graph) for branch in self.branches]
 
     def is_alike(self, position: int) -> bool:
-        """Whether both branches compute an output from the same values by the same nodes."""
+        """Return whether both branches compute an output from the same values by the same nodes."""
         names = (returned[position] for returned in self._returned)
         first, second = (
             numbers.of(name) for numbers, name in zip(self._numbers, names, strict=True)

@@ -60,14 +60,14 @@ class BatchableInputs:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is work to move."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is work to move."""
     if not is_scan_9(node, opset):
         return False
     return any(_reads_scanned_alone(node, body) for _, body in scoping.subgraphs(node))
 
 
 def _reads_scanned_alone(node: NodeProto, body: scoping.Owner) -> bool:
-    """Whether some work in the body depends on scanned inputs, and on no carried value."""
+    """Return whether some work in the body depends on scanned inputs, and on no carried value."""
     scanned = attribute(node, "num_scan_inputs", 0)
     inputs = scoping.input_names(body)[: len(node.input)]
     first = len(inputs) - scanned

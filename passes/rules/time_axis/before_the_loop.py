@@ -88,7 +88,8 @@ class _Hoisting:
         return f"{moved}, which scans about {after} bytes an iteration (before: {before})"
 
     def _is_direct(self, collected: Collected) -> bool:
-        """Whether the loop need not collect an output, since all its rows are computed already."""
+        """Return whether the loop need not collect an output, since all its rows are computed
+        already."""
         placed = not collected.axis or self.body.row_rank(collected.body_output) is not None
         return collected.body_output in self.computed & self.outside.vectorizer.carrying and placed
 

@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 14
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is a Concat."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is a Concat."""
     if op_of(node) != "Scan" or opset < 9:
         return False
     return any(

@@ -141,7 +141,8 @@ class Bounded(Unrolling, ABC):
             kept.append(row)
 
     def _both(self, conditions: Sequence[str], index: int) -> str:
-        """Whether iteration `index` takes place, by these conditions and by M; "" for always."""
+        """Return whether iteration `index` takes place, by these conditions and by M; "" for
+        always."""
         parts = [condition for condition in conditions if condition]
         if self.count:
             parts.append(self.author.op("Less", self.author.int(index), self.count))

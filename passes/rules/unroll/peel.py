@@ -27,7 +27,7 @@ from passes.types.value_types import dims_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
+    """Return whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
     peeled = any(entry.key == PEELED_KEY for entry in node.metadata_props)
     return is_loop_9(node, opset) and not peeled
 
@@ -88,7 +88,7 @@ def peel(site: Site) -> Edit:
 
 
 def _collects_open_sizes(site: Site, form: LoopForm) -> bool:
-    """Whether the size of what is collected is known only at run time."""
+    """Return whether the size of what is collected is known only at run time."""
     return any(
         not isinstance(dim, int)
         for collected in form.collected

@@ -21,7 +21,7 @@ from passes.types.value_types import elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop that this rule has not written itself."""
+    """Return whether a node is a Loop that this rule has not written itself."""
     if op_of(node) != "Loop":
         return False
     return all(entry.key != PARTIAL_KEY for entry in node.metadata_props)

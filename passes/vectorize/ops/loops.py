@@ -142,7 +142,7 @@ def _to_front(ctx: Vectorizer, form: LoopForm, collected: Collected, draft: str)
 
 
 def _runs(ctx: Vectorizer, form: LoopForm) -> bool:
-    """Whether the Loop is known to run once at least."""
+    """Return whether the Loop is known to run once at least."""
     most = ctx.constant(form.trip_count)
     starts = form.condition.initial if form.condition is not None else ""
     true = ctx.constant(starts)

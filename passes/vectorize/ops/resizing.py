@@ -50,7 +50,7 @@ def _need(ctx: Vectorizer, node: NodeProto, holds: bool, why: str) -> None:
 
 
 def _whole_n(ctx: Vectorizer, roi: str) -> bool:
-    """Whether the region is all of N: from 0 to 1."""
+    """Return whether the region is all of N: from 0 to 1."""
     borders = ctx.constant(roi)
     return borders is not None and bool(borders[0] == 0 and borders[borders.size // 2] == 1)
 

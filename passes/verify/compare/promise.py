@@ -14,7 +14,7 @@ from passes.verify.compare.trial import Side, Trial
 from passes.verify.executor import Executor
 from passes.verify.inputs.draw import Case
 
-#: What the books say of a case in which the promise is broken and the rewritten model fails.
+#: The verdict on a case in which the promise is broken and the rewritten model fails.
 KEPT_FROM_ANSWERING = "gives no answer where the promise is broken, or the original fails"
 
 
@@ -22,7 +22,7 @@ KEPT_FROM_ANSWERING = "gives no answer where the promise is broken, or the origi
 class Promise:
     """A user's promise, as originals (`models`) that fail if it is broken.
 
-    There the rewritten model may fail too, or say so in the output `check`, a bool; where the
+    There the rewritten model may fail too, or report it in the output `check`, a bool; if the
     inputs are assumed to be valid (`silent`) it may answer anything. It may never fail elsewhere.
     """
 

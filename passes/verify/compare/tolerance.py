@@ -32,7 +32,7 @@ class Tolerance:
     """The rule by which two elements count as equal.
 
     `bits`: the same bits, any NaN for any NaN; -0.0 is not 0.0. `values`: equal numbers, so
-    that 0.0 may stand for -0.0. `near`: each element to `units` epsilons of its dtype, relative
+    that 0.0 equals -0.0. `near`: each element to `units` epsilons of its dtype, relative
     to itself, or to `floor` where it is smaller, or, if that is more, to `absolute` and `relative`
     of itself. NaN and infinities must agree in every mode.
     """

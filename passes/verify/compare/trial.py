@@ -98,7 +98,7 @@ class Side:
     """One model on one executor. It stops trying once the executor is unable to run it, or keeps
     crashing.
 
-    `check` is an output, a bool, by which the model says that it must not be believed: the run
+    `check` is an output, a bool, by which the model reports that its answer is invalid: the run
     then counts as failed.
     """
 
@@ -122,8 +122,8 @@ class Side:
     ) -> Ran:
         """Run once. Raises OutOfTime if the deadline (of `time.monotonic`) cuts the run.
 
-        `like` says what inputs these are, where crashes on some of them are enough. `perturbed`
-        is the seed of other roundings.
+        `like` is the kind of inputs: after crashes on some of a kind, the rest is skipped.
+        `perturbed` is the seed of other roundings.
         """
         if self._times >= _GIVE_UP:
             return Ran(unable=self._reason, endless=self._endless)

@@ -68,8 +68,8 @@ def fill_behind(array: Array, row_axis: int, time_axis: int, ends: Array) -> Arr
     else:
         return array
     time = _along(np.arange(array.shape[time_axis]), time_axis, array.ndim)
-    behind = time >= _along(ends, row_axis, array.ndim)
-    return np.where(behind, odd, array).astype(array.dtype)
+    past_end = time >= _along(ends, row_axis, array.ndim)
+    return np.where(past_end, odd, array).astype(array.dtype)
 
 
 def _along(vector: Array, axis: int, rank: int) -> Array:
@@ -92,7 +92,7 @@ class Hint:
     `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
     `index_below`: int values from 0 to that size less one. `natural`: values really observed;
     those of several inputs belong together by position. `chosen`: a caller chooses its sizes, and
-    may choose others than `dims` asks for, unless its declaration says so, too.
+    may choose others than `dims` asks for, unless its declaration asks for them, too.
     """
 
     dims: tuple[str | int | None, ...] | None = None

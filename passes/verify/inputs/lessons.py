@@ -36,7 +36,7 @@ _LARGER = (16, 64, 256, 512, 1)
 #: Steps in which a size is solved for.
 _STEPS = 24
 _LARGEST = 1 << 16
-#: A position behind every node: the model ran.
+#: A position after every node: the model ran.
 _END = (math.inf,)
 _PLAN = Plan("ordinary", "exact values")
 

@@ -283,11 +283,9 @@ def _einsum(reading: _Reading) -> Iterator[Want]:
     equation = reading.attributes.get("equation", b"").decode().replace(" ", "")
     first: dict[str, Size] = {}
     for position, term in enumerate(equation.split("->")[0].split(",")):
-        before, dots, behind = term.partition("...")
+        before, dots, after = term.partition("...")
         places = [(letter, axis) for axis, letter in enumerate(before)]
-        places += [
-            (letter, axis - len(behind)) for axis, letter in enumerate(behind if dots else "")
-        ]
+        places += [(letter, axis - len(after)) for axis, letter in enumerate(after if dots else "")]
         for letter, axis in places:
             size = Size(position, axis)
             if first.setdefault(letter, size) != size:

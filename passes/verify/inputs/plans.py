@@ -40,7 +40,7 @@ class Plan:
     """The plan of one case: sizes of the symbolic dims in order (repeated as needed) and values.
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
-    behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
+    after the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
     sequences, `present` whether optionals hold a value. `flags` is how bools are drawn, and whole
     numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the plan
     among all.
@@ -71,7 +71,7 @@ class Attempt:
 
     `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
     meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.
-    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0. `whole`: ordinary
+    `lengths` replaces ragged lengths, since onnxruntime rejects a length of 0. `whole`: ordinary
     floats are whole numbers, too.
     """
 
@@ -127,7 +127,7 @@ def plans(
         result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
     if lengths:
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
-        result.append(Plan("special", "NaN behind the lengths", padding=True))
+        result.append(Plan("special", "NaN after the lengths", padding=True))
         result.append(Plan("special", "NaN in an empty row", lengths="with empty", padding=True))
     result += [
         Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
@@ -240,5 +240,5 @@ def _lengths() -> list[Plan]:
         Plan("invalid", "a length too long", lengths="too long"),
         Plan("invalid", "a negative length", lengths="negative"),
         Plan("invalid", "a negative length, sizes 1", (1,), lengths="negative"),
-        Plan("special", "NaN behind the lengths, larger", LARGER, padding=True, style="moderate"),
+        Plan("special", "NaN after the lengths, larger", LARGER, padding=True, style="moderate"),
     ]

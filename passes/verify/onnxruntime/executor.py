@@ -139,7 +139,7 @@ class OnnxRuntimeExecutor(ProcessExecutor):
 
     @staticmethod
     def available() -> bool:
-        """Whether onnxruntime is installed; it is not imported to see that."""
+        """Return whether onnxruntime is installed, without importing it."""
         return importlib.util.find_spec("onnxruntime") is not None
 
 
@@ -151,7 +151,7 @@ def _serialized(model: ModelProto) -> bytes:
 
 
 def _may_guess_shapes(model: ModelProto, outputs: dict[str, Value]) -> bool:
-    """onnxruntime makes unknown dims of a loop that ran zero times 0, and does not say so."""
+    """Return whether onnxruntime may have replaced unknown dims by 0, as after an idle loop."""
     if not any(_holds_empty(value) for value in outputs.values()):
         return False
     return any(op_of(place.node) in ("Loop", "Scan") for place in scope.walk_model(model))

@@ -28,7 +28,7 @@ class WorkerProcess:
 
     def __init__(self, command: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            # -P: the folder the user stands in may hold an onnxruntime.py
+            # -P: the current folder may hold an onnxruntime.py
             [sys.executable, "-P", "-m", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

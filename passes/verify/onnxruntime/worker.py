@@ -49,7 +49,7 @@ def load(job: Job) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # fatal: the answer says what went wrong, stderr stays quiet
+    options.log_severity_level = 4  # fatal: the answer carries the error, stderr stays quiet
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     if not job.optimize:

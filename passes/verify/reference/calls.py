@@ -24,7 +24,7 @@ def function_call(
 ) -> Kernel:
     """Return the kernel of a call.
 
-    The function's evaluator is made when the call first runs, so that functions may stand in
+    The function's evaluator is made when the call first runs, so that functions may be listed in
     any order, and once per distinct set of attributes.
     """
     given = call_attributes(node, function, defaults)

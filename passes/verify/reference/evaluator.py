@@ -196,7 +196,7 @@ class Evaluator(ReferenceEvaluator):
                 raise
             except RecursionError:
                 raise
-            except Exception as error:  # whatever a kernel may raise: `failure` says whose fault
+            except Exception as error:  # kernels may raise anything: `failure` finds the cause
                 ended = failure(step.node, error)
                 ended.trouble = self._trouble(step, operands, None)
                 raise ended from error

@@ -37,7 +37,7 @@ def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
     """Return the kernel of a node.
 
     A node without an implementation gets a kernel that raises `CannotRun` once it is reached: it
-    may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
+    may be in a branch that is never taken. Raises `ModelFailed` for a malformed node.
     """
     function = evaluator.machine.library.find(node)
     if function is not None:

@@ -2,7 +2,7 @@
 
 A call fixes the attributes of a function, so a function is copied per distinct set of
 attributes with every reference to one replaced by its value. After that no node depends on the
-call any more, at whatever depth it stands.
+call any more, at any depth.
 """
 
 from __future__ import annotations

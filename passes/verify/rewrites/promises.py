@@ -19,7 +19,7 @@ from passes.verify.rewrites.observe import key_of, node_at
 from passes.verify.rewrites.region import Region
 from passes.verify.signature import inputs
 
-#: The part of the time for a region that goes into seeking trip counts.
+#: The share of a region's time that is spent on seeking trip counts.
 _SHARE = 0.25
 
 

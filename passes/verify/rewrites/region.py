@@ -72,7 +72,7 @@ def cut(
     inference could not. `moved` gives constants as the region is to hold them.
 
     Raises:
-        CannotCut: a node refers to an attribute of the function it stands in.
+        CannotCut: a node refers to an attribute of its function.
     """
     place, edit = rewritten.place, rewritten.edit
     context = _told_apart(rewritten)

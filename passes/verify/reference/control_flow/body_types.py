@@ -50,7 +50,7 @@ def output_types(
     """Return the types of the outputs of `body` when it receives `inputs` and captures `captured`.
 
     What the body declares comes first; shape inference fills in the rest. Of the captured values
-    in `by_type` it sees no elements. `known` caches what it says.
+    in `by_type` it sees no elements. `known` caches the results.
     """
     found = inferred_types(body, inputs, captured, known, by_type=by_type).types
     declared = [value.type for value in body.proto_.output]

@@ -27,7 +27,7 @@ def conv_transpose(call: Call, x: Array, w: Array, b: Array | None = None) -> Ar
         strides[axis] * (x.shape[axis + 2] - 1) + spans[axis] + extra[axis] for axis in range(rank)
     ]
     start, lengths = _crop(call, x.shape[2:], strides, full)
-    # An output_shape may ask for more than there is: zeros behind.
+    # An output_shape may ask for more than there is: zeros follow.
     room = [max(have, a + n) for have, a, n in zip(full, start, lengths, strict=True)]
     whole = _spread(x, w, (group, strides, dilations), room)
     inside: Any = (..., *(slice(a, a + n) for a, n in zip(start, lengths, strict=True)))

@@ -35,7 +35,7 @@ def top_k(call: Call, x: Array, k: Array) -> Any:
     """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]).
 
     The document leaves NaN open: it comes first, among the smallest as among the largest, as in
-    Min and Max; onnx's kernel puts it behind the smallest.
+    Min and Max; onnx's kernel puts it after the smallest.
     """
     if int(k.reshape(()).item()) < 0:
         raise ValueError(f"k is {k.item()}")

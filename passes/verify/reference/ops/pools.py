@@ -32,7 +32,7 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
         grid = np.ix_(*reached)
         reads: Any = (..., *grid)
         values = x[reads]
-        # A NaN never wins: no version of the document says more.
+        # A NaN never wins: no version of the document specifies more.
         wins = inside & (values == values) & ((values > best) | (place < 0))
         best = np.where(wins, values, best)
         place = np.where(wins, numbers[grid], place)

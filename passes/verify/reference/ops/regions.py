@@ -167,7 +167,7 @@ def _bins(first: float, last: float, count: int, length: int) -> list[tuple[int,
 def grid_sample(call: Call, x: Array, grid: Array) -> Array:
     """GridSample-16 to -22: `x` [N, C, ...], `grid` [N, ..., rank of the image].
 
-    Version 16 says "bilinear" and "bicubic" where version 20 says "linear" and "cubic". Raises
+    Version 16 names "bilinear" and "bicubic" what version 20 names "linear" and "cubic". Raises
     ValueError for places that are not finite, where they are no whole pixels or are reflected.
     """
     shape = (*x.shape[:2], *grid.shape[1:-1])

@@ -24,7 +24,7 @@ def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = No
     """Return the windows of a node over an image of these lengths; their sizes are its kernel_shape
     unless they are given.
 
-    Follows MaxPool-12's document. With `ceil_mode` a last window that would start behind the
+    Follows MaxPool-12's document. With `ceil_mode` a last window that would start after the
     image is left out. Raises ValueError where nothing fits.
     """
     rank = len(spatial)
