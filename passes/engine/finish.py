@@ -96,7 +96,8 @@ def keep_nodes(owner: Owner, kept: Sequence[NodeProto]) -> None:
 
 
 def ends(owner: Owner) -> set[str]:
-    """What is read other than by nodes: the outputs, and quantization parameters."""
+    """Return the names that are read other than by nodes: the outputs, and quantization
+    parameters."""
     read = set(scoping.output_names(owner))
     if isinstance(owner, GraphProto):
         for declared in owner.quantization_annotation:

@@ -106,7 +106,7 @@ class Engine:
         )
 
     def ask(self, model: Model, places: Sequence[Place]) -> Round:
-        """What each rule by itself would do at some sites, with the model unchanged."""
+        """Return what each rule by itself would do at some sites, with the model unchanged."""
         outcome = Round(model, model.types, model.proto, tuple(rule.name for rule in self.rules))
         names = Names(scoping.all_names(owner for _, owner in scoping.owners(model.proto)))
         for rule in self.rules:
@@ -128,7 +128,7 @@ class Engine:
 
 
 def _closer(rules: Sequence[Rule], model: Model, target: int) -> Iterator[Rule]:
-    """The rules that may have something to say of a model, knowing of which nodes."""
+    """Yield the rules that may apply to a model, given its operators."""
     for rule in rules:
         if rule.closer is None:
             yield rule

@@ -1,4 +1,4 @@
-"""Where a rule looks: a node in its model, and what is known about the values around it."""
+"""The site of a rule: a node in its model, and the facts known about the values around it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from passes.types.inference import ValueTypes
 
 @dataclass(frozen=True)
 class Site:
-    """A node that a rule considers, where it stands in its model; read-only.
+    """A node that a rule considers, with its location in its model; read-only.
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
     Bodies of the node have been brought to `target` already; `types` still knows every name of

@@ -144,8 +144,8 @@ class Sweep:
     def _context(
         self, so_far: _Found, newest: Rewritten, nodes: Sequence[NodeProto]
     ) -> tuple[NodeProto, ...]:
-        """What an Edit depends on in this graph, where those in its bodies depend on `nodes`: on
-        one that was rewritten here, with what that depended on."""
+        """Return the nodes of this graph on which an Edit depends, given `nodes` for those in its
+        bodies: a rewritten one comes with those that it depended on."""
         if not nodes:
             return newest.edit.context
         scope = so_far.scope

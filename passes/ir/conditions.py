@@ -31,7 +31,7 @@ def conjuncts(
 
 
 def plain(name: str, producer: Callable[[str], NodeProto | None]) -> tuple[NodeProto | None, str]:
-    """What a condition is before it is cast or handed on: its producer, and its name."""
+    """Return the producer and the name of a condition before casts and copies."""
     node = producer(name)
     while node is not None and _keeps_truth(node):
         name = node.input[0]

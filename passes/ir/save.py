@@ -26,7 +26,7 @@ _LOCATION = b"location"
 
 
 class CannotSave(PassesError):
-    """The file cannot be written; nothing was left behind."""
+    """The file cannot be written; no part of it is left."""
 
 
 def check_target(path: Path, *, force: bool = False) -> None:

@@ -39,7 +39,7 @@ class LoopForm:
 
     Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
     outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
-    that name an initializer (IR 3) and are not fed, wherever in the list they stand.
+    that name an initializer (IR 3) and are not fed, at any position of the list.
     `lengths` is the sequence_lens input of a Scan-8, `trip_count` the M of a Loop; empty where
     omitted. On a Scan-8 the axes count the batch axis, which is 0: they are all 1.
     """
@@ -162,7 +162,7 @@ class LoopForm:
 
     @property
     def width(self) -> int:
-        """How many values it carries, scans and collects."""
+        """The number of values that the loop carries, scans and collects."""
         return len(self.carried) + len(self.scanned) + len(self.collected)
 
     @property

@@ -1,4 +1,4 @@
-"""What If and loops share: values chosen by row, and bodies that all rows run."""
+"""The common part of If and loops: values chosen by row, and bodies that all rows run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def one_shape(ctx: Vectorizer, node: NodeProto, *names: str) -> None:
 
 
 def flat(ctx: Vectorizer, value: str, rank: int) -> str:
-    """What holds one element for each row, of this rank, as a vector [B]."""
+    """Return a value with one element for each row, of this rank, as a vector [B]."""
     for _ in range(rank):
         value = spelling.squeeze(ctx.author, value, -1)
     return value

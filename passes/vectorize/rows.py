@@ -34,7 +34,7 @@ class Rows:
     constants: Mapping[str, npt.NDArray[Any]]
 
     def known(self, opset: int, *, trusted: bool = True) -> Known:
-        """What is known of its values; `trusted`: sizes of one symbol are equal."""
+        """Return the facts about its values; `trusted`: sizes of one symbol are equal."""
         return Known.of_types(opset, self.types, self.constants.get, trusted=trusted)
 
 
@@ -80,7 +80,8 @@ def prepare(
 
 
 def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
-    """The model with the captured constants in it, which may say what shape a value has."""
+    """Return the model with the captured constants in it, on which the shape of a value may
+    depend."""
     known = {name: value.value for name, value in captured.items() if value.value is not None}
     if not known:
         return alone

@@ -36,7 +36,7 @@ def batched(*ops: str) -> Callable[[BatchRule], BatchRule]:
 
 @dataclass(frozen=True)
 class Body:
-    """A vectorised body; `carrying` says of each output whether it has the axis."""
+    """A vectorised body; `carrying` tells for each output whether it has the axis."""
 
     graph: GraphProto
     carrying: tuple[bool, ...]

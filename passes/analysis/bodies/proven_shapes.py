@@ -1,4 +1,4 @@
-"""Whether the shapes in the body of a Loop are what its types say."""
+"""Decides whether the shapes in the body of a Loop are those that its types declare."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def are_shapes_proven(site: Site) -> bool:
 
 
 def _loops_around(site: Site) -> Iterator[Place]:
-    """The Loops in whose bodies a site stands."""
+    """Yield the Loops whose bodies contain a site."""
     for scope in site.scope.chain():
         if scope.outer is not None:
             index = int(scope.key[-2])

@@ -25,7 +25,7 @@ _SIZE = (0, (1 << 31) - (1 << 16))
 class Atom:
     """A number known only at run time. Two atoms with one key are the same number.
 
-    `tensor` and `axis` say where a size can be read, `tensor` alone where a scalar can;
+    A size is read at `axis` of `tensor`, a scalar from `tensor` alone;
     comparisons ignore both. `within` is its range.
     """
 
@@ -179,8 +179,8 @@ def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -
 
 
 def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
-    """The size that a symbol stands for in one graph, where declarations are trusted: those of a
-    model's inputs, and all where the user says so."""
+    """Return the size that a symbol means in one graph, if declarations are trusted: those of a
+    model's inputs, and all of them if the user trusts them."""
     key = ("size", scope_key, symbol)
     return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
 

@@ -37,8 +37,8 @@ _INTEGERS: Slot[dict[Key, Integers]] = Slot()
 
 
 def decided(site: Site, name: str) -> tuple[Array, tuple[NodeProto, ...]] | None:
-    """The value of `name` at a site, and the nodes in front of it from which it follows; None where
-    only the run tells."""
+    """Return the value of `name` at a site, and the earlier nodes from which it follows; None if it
+    is known only at run time."""
     values = _Decided(site, site.memory.once(_KNOWN, dict))
     value = values.value(site.scope, name)
     if value is None or site.constant(name) is not None:
@@ -88,7 +88,8 @@ class _Decided(Computed):
         return np.array(numbers if found.rank else numbers[0], dtype)
 
     def _stopped(self, home: Scope, node: NodeProto, distance: int) -> Array | None:
-        """What And and Or give where one operand decides, and the shape of the other is known."""
+        """Return the result of an And or Or that one operand decides, if the shape of the other is
+        known."""
         if node.attribute or not self._has_proven_shapes(home):
             return None
         for read, other in (node.input, node.input[::-1]):
@@ -189,7 +190,7 @@ class _Cone:
 
 
 def _compared(node: NodeProto, left: Ints, right: Ints) -> Array | None:
-    """What a comparison gives, element by element."""
+    """Return the result of a comparison, element by element."""
     count = max(len(left.items), len(right.items))
     if left.elem_type != right.elem_type or not (left.exact and right.exact):
         return None

@@ -1,4 +1,4 @@
-"""Which nodes compute the same bits in every executor, so that they may be folded."""
+"""Decides which nodes compute the same bits in every executor, so that they may be folded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How integers go through the ops by which exporters and rewrites compute them."""
+"""Follows integers through the operators by which exporters and rewrites compute them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_ITEMS = 64  # a shape, not data
 
 @dataclass(frozen=True)
 class Reading:
-    """What is known about the inputs of a node.
+    """The facts known about the inputs of a node.
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
     wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
@@ -132,7 +132,8 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _computed(read: Reading, node: NodeProto) -> Ints | None:
-    """What an op computes of sums as it does of numbers, or what a guard lets through."""
+    """Return the result of an op on sums, computed as on numbers, or the input that a guard passes
+    through."""
     guard = read.guard(node)
     if guard is not None:
         return read.wrapping(guard.value)

@@ -35,7 +35,7 @@ _DEEPEST = 100
 
 @dataclass
 class Integers:
-    """What is known about integers and sizes at a site: outside, and in its body where given.
+    """The facts known about integers and sizes at a site: outside, and in its body if one is given.
 
     `known` are names of the body that are settled already; None means not a number to follow.
     `positive` is a number that is 1 or more wherever the answers are used, as a trip count is where
@@ -113,7 +113,7 @@ class Integers:
 
     @property
     def _inmost(self) -> Scope:
-        """The body where one is given, else where the site stands."""
+        """The scope of the body if one is given, else that of the site."""
         return self._body or self.site.scope
 
     def _guard(self, scope: Scope, node: NodeProto) -> Guard | None:
@@ -196,7 +196,7 @@ class Integers:
         )
 
     def _length(self, scope: Scope, name: str, depth: int) -> Affine | None:
-        """How many slices of size 1 a tensor was split into."""
+        """Return the number of slices of size 1 into which a tensor was split."""
         home = self.site.model.home(scope, name)
         node = None if home is None else self.site.model.producer(home.owner, name)
         if home is None or home is self._body or node is None or op_of(node) != "SplitToSequence":
@@ -231,8 +231,8 @@ class Integers:
         return self._size(self.site.body_scope(part), name, axis)
 
     def proven_dims(self, scope: Scope, name: str) -> Dims | None:
-        """The dims of a value as a scope sees it, where one symbol stands only for sizes that are
-        proven, or assumed by the user, to be equal."""
+        """Return the dims of a value as a scope sees it, in which one symbol means only sizes that
+        are proven, or assumed by the user, to be equal."""
         dims = self._dims(scope, name)
         if dims is None or self._trusts_all:
             return dims

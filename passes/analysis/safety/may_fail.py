@@ -1,4 +1,4 @@
-"""Whether nodes may fail that run where the original does not run them, or that are to go.
+"""Decides whether a node is safe to speculate (to run where the original does not) or to remove.
 
 Each question has a function:
 

@@ -1,4 +1,4 @@
-"""Which nodes draw random numbers, and so may not be run twice, dropped or merged."""
+"""Finds nodes that draw random numbers, and so may not be run twice, dropped or merged."""
 
 from __future__ import annotations
 

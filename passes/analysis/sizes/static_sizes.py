@@ -81,7 +81,7 @@ def _is_read_from_outside(site: Site, body: Scope, name: str) -> bool:
 
 
 def stands_in_loop(scope: Scope) -> bool:
-    """Return whether a graph is the body of a Loop, or stands in one."""
+    """Return whether a graph is the body of a Loop, or is located in one."""
     for enclosing in scope.chain():
         if (
             enclosing.outer is not None

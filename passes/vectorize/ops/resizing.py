@@ -18,7 +18,7 @@ _AXES = 18  # the opset that lets scales and sizes speak of some axes only
 
 @batched("Resize")
 def resize(node: NodeProto, ctx: Vectorizer) -> None:
-    """Axes behind N are resized as in one row; N and the new axis stay as they are."""
+    """Axes after N are resized as in one row; N and the new axis stay as they are."""
     ctx.only_rows(node, 1, 2, 3)
     x, roi, scales, sizes = [*node.input, "", "", ""][:4]
     if not ctx.rank(x):
@@ -56,7 +56,7 @@ def _whole_n(ctx: Vectorizer, roi: str) -> bool:
 
 
 def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> None:
-    """Sizes of all axes: of those behind N alone, where that can be expressed."""
+    """Write sizes of all axes: only of those after N, if that can be expressed."""
     x, roi, _, sizes = inputs
     rest = ctx.op("Slice", sizes, ctx.author.ints(1), ctx.author.ints(np.iinfo(np.int64).max))
     stretched = text(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
