@@ -21,8 +21,8 @@ _SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
 
 
 class Outside(Protocol):
-    """Where constants go. Each method returns the name of the constant there, or "" where it must
-    stay in its body."""
+    """The place outside to which constants move. Each method returns the name of the constant
+    there, or "" if it must stay in its body."""
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
         """A dense constant; `annotated`: it has a quantization annotation."""

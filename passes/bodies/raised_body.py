@@ -22,7 +22,7 @@ from passes.writing.author import Author
 class RaisedBody:
     """A copy of a Loop's body that is being edited.
 
-    Nodes stand in slots, one for each original node; a slot may become empty or hold new nodes.
+    Nodes are kept in slots, one for each original node; a slot may become empty or hold new nodes.
     `doubts` are values whose computation may fail.
     """
 

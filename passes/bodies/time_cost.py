@@ -1,11 +1,11 @@
-"""What moving work out of a loop saves and costs, in bytes of memory traffic.
+"""Estimates what moving work out of a loop saves and costs, in bytes of memory traffic.
 
 A simple model of one iteration, fitted to onnxruntime on one thread (recurrent cells, widths 64 to
 256, 1 to 64 rows; `benchmarks/`). A byte that is written for the whole sequence, and read again
 when it is no longer in the cache, takes about 0.2 ns. In these units:
 
 - A node that leaves the loop saves its start, 4 KiB (0.9 us), and a Scan those of its nodes, times
-  its trip count. onnxruntime computes an Add of a bias with the product in front of it, so such a
+  its trip count. onnxruntime computes an Add of a bias with the product before it, so such a
   product saves nothing by itself.
 - A product saves the reading of its weights in every iteration: an 8th of their bytes where the
   weights of the body do not stay in the cache together, or are not constants, which are packed
@@ -106,7 +106,8 @@ def handed_bytes(body: TimeBody, name: str) -> int:
 
 @dataclass(frozen=True)
 class Gains:
-    """What each node of a body saves outside; `carrying` are the values with a time axis there."""
+    """The gain of moving each node of a body outside; `carrying` are the values with a time axis
+    there."""
 
     body: TimeBody
     carrying: AbstractSet[str]
@@ -124,7 +125,8 @@ class Gains:
         return start + self._read_once(node) - written
 
     def _starts(self, node: NodeProto) -> int:
-        """How many node starts a node takes: its own, and those of its bodies, times their runs."""
+        """Return the number of node starts of a node: its own, and those of its bodies, times their
+        runs."""
         inner = [inner_node for _, graph in scoping.subgraphs(node) for inner_node in graph.node]
         return 1 + sum(map(self._starts, inner)) * (self._trips(node) if inner else 1)
 
@@ -152,7 +154,7 @@ class Gains:
         return op_of(reader) == "Add" and self.body.varying.isdisjoint(others)
 
     def _read_once(self, node: NodeProto) -> int:
-        """What is saved by not reading an operand anew in every iteration.
+        """Return the gain of not reading an operand again in every iteration.
 
         A matrix to the left of the iterations' operand is broadcast over them where there may be
         none.

@@ -1,4 +1,4 @@
-"""What may run outside of a loop that may run no iteration at all."""
+"""Decides what may run outside of a loop that may run no iteration at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passes.types.value_types import Dims, dims_of
 
 
 def may_move(body: TimeBody, node: NodeProto) -> bool:
-    """Return whether the outputs of a node depend only on its inputs, wherever it stands."""
+    """Return whether the outputs of a node depend only on its inputs, at any location."""
     pending = [node]
     while pending:
         current = pending.pop()

@@ -1,6 +1,6 @@
 """The element types of the inputs and outputs of an operator, at every version of it.
 
-The operators' schemas say what is valid. What onnxruntime's CPU kernels lack of it was measured
+The operators' schemas define what is valid. What onnxruntime's CPU kernels lack of it was measured
 by loading a model of each operator and type in releases 1.18, 1.22 and 1.32 (which
 `tests/instruments/measured_types.py` does), and is listed in `types.json`: by operator, version
 and type variable, the types, each with the last release that lacks it where a newer one does not.
@@ -143,7 +143,7 @@ def _lacked() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def runs(op_type: str, opset: int, elem_type: int, variable: str = "T") -> bool:
-    """Return whether a type variable of an operator may stand for a type, in onnxruntime too."""
+    """Return whether a type variable of an operator may be a given type, in onnxruntime too."""
     known = signature(op_type, opset)
     formals = () if known is None else (*known.inputs, *known.outputs)
     mine = [formal for formal in formals if formal.variable == variable]

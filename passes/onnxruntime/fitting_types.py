@@ -230,8 +230,8 @@ def _with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> No
 
 @dataclass(frozen=True)
 class _Fitting:
-    """What nodes of an Edit may need: what was `kept` from before (operator, element type, whether
-    only a kernel is lacked) and, where the site's own nodes did not `run` in onnxruntime, the
+    """The kernels that nodes of an Edit may need: those `kept` from before (operator, element type,
+    whether only a kernel is lacked) and, if the site's own nodes did not `run` in onnxruntime, the
     kernels that it lacks."""
 
     site: Site

@@ -18,7 +18,7 @@ from passes.writing.author import Author
 
 
 def with_own_strings(site: Site, edit: Edit) -> Edit:
-    """An Edit that copies the strings that it would only hand on, in such a Loop."""
+    """Return an Edit that copies strings which it would only pass on, in such a Loop."""
     if site.scope.outer is None:
         return edit
     handed = [node for node in edit.nodes if _hands_on_text(site, node)]

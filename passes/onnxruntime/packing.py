@@ -1,4 +1,5 @@
-"""Which weights onnxruntime rearranges when it loads a model, and where it finds them.
+"""Finds weights that onnxruntime rearranges when it loads a model, and the graphs in which it looks
+for them.
 
 It does so for a node that reads an initializer of its own graph, and some operators look into the
 graph around theirs, but no further: the same loop takes up to twice as long where its weights are

@@ -1,4 +1,5 @@
-"""What each release of onnxruntime loads, so that models can be written for one.
+"""The opsets and IR versions that each release of onnxruntime loads, so that models can be written
+for one.
 
 Measured on every release, with a model of one node at each opset and at each IR version.
 """

@@ -22,7 +22,7 @@ from passes.types.value_types import Dim, dims_of
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
-    """What is in the way of an If, Loop or Scan."""
+    """Yield the findings at an If, Loop or Scan."""
     match op_of(place.node):
         case "If":
             yield from _of_if(model, place, profile)

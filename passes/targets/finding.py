@@ -13,8 +13,8 @@ Otherwise = Literal["refuses", "answers wrongly"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a target does not take, at the `path` of a node, value or function: a `code` for its
-    kind, a `sentence`, what becomes of it there, and how sure that is."""
+    """Something that a target does not accept, at the `path` of a node, value or function: a `code`
+    for its kind, a `sentence`, the consequence there, and how certain that is."""
 
     code: str
     path: str

@@ -27,7 +27,7 @@ _NO_KERNELS = frozenset({"Constant", "Identity"})
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
-    """What is in the way of a node."""
+    """Yield the findings at a node."""
     node = place.node
     domain, name = _named(node)
     for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):

@@ -35,7 +35,7 @@ def check_carried(
 
 
 def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
-    """What the body returns has the declared types of the node's outputs."""
+    """Check that the values that the body returns have the declared types of the node's outputs."""
     for position, (outer, inner) in enumerate(zip(site.node.output[:], returned, strict=True)):
         declared = look.declared(site.scope, outer) if outer else ""
         if declared and _differ(declared, found := look.kind(body.scope, inner)):

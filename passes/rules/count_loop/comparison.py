@@ -36,7 +36,7 @@ class Comparison:
 
     @property
     def before(self) -> Affine:
-        """What would be compared one iteration before the first."""
+        """The value that would be compared one iteration before the first."""
         return self.first - self.step
 
     @property

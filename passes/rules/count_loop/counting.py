@@ -99,8 +99,8 @@ class Counting:
     def times(
         self, comparison: Comparison, start: Affine, *, negative: bool = False
     ) -> tuple[str, bool]:
-        """How often a comparison holds from `start` on, an int64 scalar, and whether it may do so
-        forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
+        """Return how often a comparison holds from `start` on, an int64 scalar, and whether it may
+        hold forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
 
         It is 0 or more, or may be `negative` where the comparison never holds.
         """
@@ -143,7 +143,7 @@ class Counting:
         return min(count, ENDLESS)
 
     def most_times(self, comparison: Comparison, start: Affine) -> int:
-        """How often a comparison may hold at most from `start` on, by steps of 1."""
+        """Return how often a comparison may hold at most from `start` on, by steps of 1."""
         begin, bound = (
             start.range(comparison.elem_type),
             comparison.bound.range(comparison.bound_type),

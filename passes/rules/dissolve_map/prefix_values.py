@@ -25,7 +25,7 @@ _REDUCERS = {
 
 @dataclass(frozen=True)
 class Uses:
-    """Which values of a recurrence are read: before iterations, after them, the last one."""
+    """The values of a recurrence that are read: before iterations, after them, the last one."""
 
     before: bool
     after: bool

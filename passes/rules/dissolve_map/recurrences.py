@@ -17,7 +17,8 @@ from passes.types.value_types import FLOATS, elem_type_of
 
 
 class Kind(StrEnum):
-    """How the next value is computed from the previous one and `v`, which is independent of it."""
+    """The way in which the next value is computed from the previous one and `v`, which is
+    independent of it."""
 
     UNCHANGED = "unchanged"  # the value itself
     COUNTER = "counter"  # the value + v, where v is an integer and the same in every iteration

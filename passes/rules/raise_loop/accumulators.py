@@ -36,8 +36,8 @@ class Accumulator:
 
     `axis` is the axis of an element on which elements are joined; `stacks`: they get a new axis
     there. `backwards`: the last one comes first. `node` is the position of the node that adds.
-    `keeps_initial`: the initial value stays in front (at the end, where `backwards`). A sequence is
-    joined after the loop by each of `joins`. `settled` are values that only say where an element
+    `keeps_initial`: the initial value stays first (last, if `backwards`). A sequence is
+    joined after the loop by each of `joins`. `settled` are values that only locate where an element
     is written.
     """
 

@@ -1,4 +1,4 @@
-"""What is done with a collected output after the loop, where a Scan can do it itself."""
+"""Folds operators on a collected output after the loop into the Scan that collects it."""
 
 from __future__ import annotations
 

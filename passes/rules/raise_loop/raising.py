@@ -1,4 +1,4 @@
-"""What must be known to raise a Loop to a Scan: every proof, before anything is written."""
+"""Proves all that is needed to raise a Loop to a Scan, before anything is written."""
 
 from __future__ import annotations
 

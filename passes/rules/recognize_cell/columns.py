@@ -103,7 +103,8 @@ class Reader(BodyNumbers):
     """
 
     def refusal(self, what: str, *culprits: str) -> Refused:
-        """The refusal of a body that is not the step of a cell; `what` says where it differs."""
+        """Return the refusal of a body that is not the step of a cell; `what` tells how it
+        differs."""
         return Refused("not-a-cell", what, [self.body.site.path, *culprits])
 
     def made_by(self, name: str, op_type: str) -> list[str] | None:

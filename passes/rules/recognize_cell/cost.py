@@ -1,4 +1,4 @@
-"""Where a recurrent operator is faster than the loop over its steps, on onnxruntime.
+"""Decides whether a recurrent operator is faster than the loop over its steps, on onnxruntime.
 
 Measured on one thread (`python -m benchmarks optimize` has the cells that are 256 wide), steps of
 width 16 to 512, 1 to 256 rows: with few rows the operator takes down to a sixth of the time of the

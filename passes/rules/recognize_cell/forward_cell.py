@@ -36,7 +36,7 @@ def forward_cell(site: Site) -> Edit:
     tract runs a reverse LSTM forwards, without a word.
 
     Refuses:
-    - `lengths`: sequence_lens says where each row ends, and a row would begin with its padding
+    - `lengths`: sequence_lens gives the end of each row, and a row would begin with its padding
     """
     node = copied(site.node)
     if len(node.input) > _LENGTHS and node.input[_LENGTHS]:

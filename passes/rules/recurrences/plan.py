@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def reads(self) -> list[str]:
-        """What is read of the states."""
+        """The values read of the states."""
         return [name for form in self.forms for name in form.reads]
 
 

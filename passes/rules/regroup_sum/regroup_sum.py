@@ -120,7 +120,8 @@ class _Kinds:
         return elem_type in FLOATS or elem_type == TensorProto.UNDEFINED
 
     def terms(self, sums: Sums, sum_: Sum) -> int:
-        """How many numbers are added up in an element of a sum, as far as the sizes are known."""
+        """Return the number of terms added up in an element of a sum, as far as the sizes are
+        known."""
         producers = [node for name in sum_.dependent if (node := sums.producer(name)) is not None]
         return len(sum_.independent) + sum(map(self._summed, producers))
 

@@ -28,7 +28,7 @@ def is_sum(node: NodeProto) -> bool:
 class Sum:
     """The sum that a node computes, including the sums before it that nothing else reads.
 
-    `independent` terms do not depend on a carried value, `dependent` ones do; they stand in the
+    `independent` terms do not depend on a carried value, `dependent` ones do; they are in the
     order in which they are read. Of the dependent ones, `gemms` are computed by plain Gemms whose
     addends are among the independent ones. `nodes` are the positions of all the sums and of these
     Gemms, the last one that of the node.

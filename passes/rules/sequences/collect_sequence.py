@@ -100,8 +100,8 @@ def _is_sequence(site: Site, carried: Carried) -> bool:
 
 
 def _appending(site: Site, form: LoopForm, carried: Carried) -> frozenset[int]:
-    """The positions of the node that appends an element, the first, and of those that only hand on
-    its output."""
+    """Return the positions of the node that appends an element, the first, and of those that only
+    pass its output on."""
     index = form.index
     position = index.positions.get(index.source(carried.body_output))
     node = None if position is None else form.body.node[position]

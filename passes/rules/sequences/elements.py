@@ -1,4 +1,4 @@
-"""What a sequence holds, where its length and all positions are known; the slices of a tensor."""
+"""The elements of a sequence whose length and positions are known; the slices of a tensor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _KNOWN: Slot[dict[tuple[Key, str], Elements]] = Slot()
 
 
 def elements_of(site: Site, name: str) -> Elements:
-    """What a sequence holds.
+    """Return the elements of a sequence.
 
     Raises:
         Refused: `length-unknown`, `position-unknown`, `out-of-range` or `hidden`.

@@ -1,6 +1,6 @@
 """SplitToSequence and SequenceMap of known lengths, written out as tensors and a sequence of them.
 
-The SequenceConstruct behind them goes once its readers read the tensors.
+The SequenceConstruct after them is removed once its readers read the tensors.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class InferredBranch(NestedGraph):
 
 
 class _Inference:
-    """Infers types from those at a site; one symbol stands for one size, in both branches."""
+    """Infers types from those at a site; one symbol means one size, in both branches."""
 
     def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
         self.site = site

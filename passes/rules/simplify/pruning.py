@@ -1,4 +1,4 @@
-"""What a loop does not need: outputs, carried values, scanned inputs, nodes."""
+"""Finds the parts of a loop that are not needed: outputs, carried values, scanned inputs, nodes."""
 
 from __future__ import annotations
 

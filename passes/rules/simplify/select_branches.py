@@ -38,8 +38,8 @@ def select_branches(site: Site) -> Edit:
 
     Both branches must be proven to fail on no value, for the one that is not taken runs, too: no
     integer is divided by what may be 0, no index is out of range, all shapes fit, and no loops or
-    branches stand in them. An op that is never reached fails on inputs that are valid, so that
-    `--assume valid-inputs` only lets symbols stand for one size each. Each output must be a tensor
+    branches are in them. An op that is never reached fails on inputs that are valid, so that
+    `--assume valid-inputs` only lets each symbol mean one size. Each output must be a tensor
     that is proven to have one shape in both branches, whatever these declare. In the body of a
     Loop, the shapes of carried values must follow from what is outside.
 

@@ -53,7 +53,8 @@ def short_circuit(site: Site) -> Edit | None:
 
 
 def _known(site: Site, part: str, name: str) -> bool | None:
-    """What a branch returns whenever it is taken: a constant, or the condition itself; else None.
+    """Return the value of a branch if it is the same whenever the branch is taken: a constant, or
+    the condition itself; else None.
 
     A constant must have the shape of the condition.
     """

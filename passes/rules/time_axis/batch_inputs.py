@@ -23,7 +23,7 @@ from passes.rules.time_axis.vectorize_probe import VectorizeProbe
 
 @dataclass(frozen=True)
 class BatchableInputs:
-    """Nodes that may run in front of the loop, by position.
+    """Nodes that may run before the loop, by position.
 
     Those in `plain` compute the same in every iteration, those in `moving` run over all iterations
     at once; `carrying` are the values of these that have time as their first axis.
@@ -128,7 +128,7 @@ def batch_inputs(site: Site) -> Edit:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Selects the nodes that move in front of the loop."""
+    """Selects the nodes that move before the loop."""
 
     body: TimeBody
     batchable: BatchableInputs

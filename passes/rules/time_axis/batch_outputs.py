@@ -219,7 +219,7 @@ def batch_outputs(site: Site) -> Edit:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Selects the nodes that move behind the loop."""
+    """Selects the nodes that move after the loop."""
 
     body: TimeBody
     batchable: BatchableOutputs

@@ -1,4 +1,4 @@
-"""A Scan without the nodes that run in front of it, and those nodes."""
+"""Writes a Scan without the nodes that run before it, and those nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from passes.writing.author import Author
 
 
 def hoisted(body: TimeBody, moved: Sequence[int]) -> Edit:
-    """Write the nodes at `moved`, which read nothing that stays, in front of the loop.
+    """Write the nodes at `moved`, which read nothing that stays, before the loop.
 
     Raises:
         Refused: `random` or `may-fail` where no loop is left, and an unused node may not go.
@@ -107,7 +107,7 @@ class _Hoisting:
             )
 
     def _remaining(self, names: Mapping[str, str], direct: Sequence[Collected]) -> LoopForm:
-        """The loop: it scans the values that were computed in front of it, and captures the
+        """Return the loop: it scans the values that were computed before it, and captures the
         invariant ones."""
         carrying = self.outside.vectorizer.carrying
         kept = [collected for collected in self.form.collected if collected not in direct]
@@ -132,7 +132,7 @@ class _Hoisting:
         return remaining.with_all_outputs(self.author.fresh)
 
     def _with_own_outputs(self, form: LoopForm) -> LoopForm:
-        """Return values that were computed in front of the loop by a node of their own."""
+        """Return values that were computed before the loop by a node of their own."""
         own = {}
         for name in form.body_outputs:
             if name in self.computed:

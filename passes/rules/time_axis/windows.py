@@ -21,9 +21,9 @@ class Window:
     """A carried value to which each iteration appends an element of `scanned`, along `axis`.
 
     `whole` is the window with the newest element, of `size` elements. `full`: the value that is
-    carried has as many, of which the oldest goes before the newest comes; else one less. `is_row`:
-    a scanned element has the axis already. `gone` are the values that the body then
-    does not compute.
+    carried has as many, of which the oldest is dropped before the newest is added; else one less.
+    `is_row`: a scanned element has the axis already. `gone` are the values that the body then does
+    not compute.
     """
 
     carried: Carried

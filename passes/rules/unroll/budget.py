@@ -1,4 +1,4 @@
-"""How much unrolling may write, in all loops of a model together."""
+"""Limits the number of nodes that unrolling may write, in all loops of a model together."""
 
 from __future__ import annotations
 

@@ -89,7 +89,8 @@ def _expected(size: Affine) -> int:
 
 
 def starts(nodes: Iterable[NodeProto], trips: int) -> int:
-    """How many nodes start where loops run `trips` times; of branches, the longer one counts.
+    """Return the number of nodes that start if loops run `trips` times; of branches, the longer one
+    counts.
 
     In a Scan, what computes something and is no step from state to state runs once, outside.
     """
