@@ -1,4 +1,5 @@
-"""Values that users give for inputs: read, stored such that they compare and pickle, and told."""
+"""Values that users give for inputs: read, stored such that they compare and pickle, and
+printed."""
 
 from __future__ import annotations
 

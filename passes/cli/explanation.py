@@ -1,4 +1,4 @@
-"""What a rule does, or what a code means, from the rules' own docstrings."""
+"""Explains rules and codes, from the rules' own docstrings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SESSION_CODES = {
 
 
 def meaning(code: str, rule: str) -> str:
-    """What the code of a refusal of a rule means."""
+    """Return the meaning of the code of a refusal of a rule."""
     rules = load_rules()
     own = rules[rule].refusal_codes if rule in rules else {}
     return own.get(code) or SESSION_CODES.get(code, "")

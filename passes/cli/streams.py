@@ -30,7 +30,7 @@ class Streamed:
         return text
 
     def deliver(self, done: Done) -> None:
-        """Write the outcome to stdout, if that is where it goes. Raises OSError."""
+        """Write the outcome to stdout, if that is its destination. Raises OSError."""
         if self.to_stdout and done.output:
             sys.stdout.buffer.write(Path(done.output).read_bytes())
             sys.stdout.buffer.flush()
