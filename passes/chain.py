@@ -189,7 +189,7 @@ class Chain:
             return report
         version, sentence = verdicts.unloadable
         if verdicts.stopped or not _may_be_for_another(last, version):
-            hint = "" if last.target else "; --opset and --for name another opset to go to"
+            hint = "" if last.target else "; --opset and --for choose another opset"
             raise failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))
 

@@ -93,8 +93,8 @@ def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
     largest = max(names, key=lambda name: all_bytes(body, name))
     return Refused(
         "over-budget",
-        f"{largest!r}, or what goes with it, would take {all_bytes(body, largest)} bytes or more "
-        f"for all iterations; at most {most_bytes(body)} are allowed",
+        f"{largest!r}, or a value that moves with it, would take {all_bytes(body, largest)} bytes "
+        f"or more for all iterations; at most {most_bytes(body)} are allowed",
         [body.site.path, largest],
     )
 

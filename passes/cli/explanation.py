@@ -13,7 +13,7 @@ SESSION_CODES = {
         "--for names a release"
     ),
     "too-deep": (
-        "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "
+        "bodies would be nested deeper than a file can hold: protobuf reads 100 levels "
         "of messages, which are some 31 bodies"
     ),
     "ir-version": (

@@ -177,7 +177,7 @@ def _read(path: Path) -> ModelProto:
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:
         reason = _in_short(error)
         if "MaxDepth" in reason:
-            raise BadModel(f"bodies stand too deep in one another: {DEEPEST}", file=file) from error
+            raise BadModel(f"bodies are nested too deeply: {DEEPEST}", file=file) from error
         raise BadModel(f"is no ONNX model, or is cut short ({reason})", file=file) from error
     except (json_format.ParseError, text_format.ParseError, ValueError) as error:
         reason = _in_short(error)

@@ -253,7 +253,7 @@ class _Fitting:
         return need.is_lacked and site.target < site.opset and not site.options.for_onnxruntime
 
     def refusal(self, node: NodeProto, need: Need) -> Refused:
-        """The refusal where there is none."""
+        """Return the refusal if there is none."""
         name = TensorProto.DataType.Name(need.elem_type).lower()
         opset = self.site.target
         lacks = f"onnxruntime has no kernel for {op_of(node)} of {name}"
@@ -261,7 +261,7 @@ class _Fitting:
         return Refused(
             "type-not-taken",
             f"{lacks if need.is_lacked else invalid}, which the rewrite needs for "
-            f"{[name for name in node.output if name]}, and there is no other spelling",
+            f"{[name for name in node.output if name]}, and no equivalent form exists",
             [self.site.path],
         )
 

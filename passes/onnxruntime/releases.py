@@ -76,7 +76,7 @@ def release_of(text: str) -> Release:
     nearest = min(RELEASES, key=lambda release: abs(release.minor - ordinal))
     if nearest.minor != ordinal:
         raise UnknownRelease(
-            f"what onnxruntime {major}.{minor} loads is not known, the nearest release that is "
+            f"what onnxruntime {major}.{minor} loads is unknown, the nearest release that is "
             f"known is onnxruntime==1.{nearest.minor}"
         )
     return nearest

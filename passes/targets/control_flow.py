@@ -102,7 +102,7 @@ def _of_collected(place: Place, form: LoopForm, trips: TripCount, facts: Loop) -
     if not form.collected or facts.collected == "any":
         return
     if facts.collected == "static" and trips.constant is None:
-        sentence = "the length of what it collects is not known before it runs"
+        sentence = "the length of what it collects is unknown before it runs"
         yield Finding("collected", place.path, "Loop", sentence, facts.confidence)
     elif facts.collected == "padded" and trips.conditional:
         sentence = "what it collects is padded to the trip count where it ends early"

@@ -28,8 +28,8 @@ def may_run_for_all(ctx: Vectorizer, node: NodeProto, bodies: Sequence[GraphProt
         ops = ", ".join(sorted({op_of(culprit) for culprit in culprits}))
         ctx.refuse(
             "not-speculatable",
-            f"the rows may take {op_of(node)} {list(node.output)} each in its own way, and "
-            f"{ops} in it may fail on rows that do not go there",
+            f"rows may take different branches of {op_of(node)} {list(node.output)}, and "
+            f"{ops} in it may fail for rows that take another one",
             *(name for culprit in culprits for name in culprit.output),
         )
 

@@ -67,7 +67,7 @@ class Vectorizer(RowsWriter):
         if not is_pure(node):
             self.refuse(
                 "random",
-                f"{op_of(node)} {list(node.output)} draws anew for each row",
+                f"{op_of(node)} {list(node.output)} draws other numbers for each row",
                 *node.output,
             )
         self.author.adopt([node])

@@ -136,7 +136,7 @@ class Counting:
         if not least <= start + count * comparison.step <= most:
             raise Refused(
                 "overflow",
-                f"the counter goes from {start} by {comparison.step} and would wrap before the "
+                f"the counter runs from {start} by {comparison.step} and would wrap before the "
                 f"condition {comparison} ends the loop",
                 [self.site.path],
             )

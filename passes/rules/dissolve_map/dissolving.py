@@ -167,5 +167,5 @@ _DESCRIPTIONS = {
     Kind.PRODUCT: "is a running product",
     Kind.MAXIMUM: "is a running maximum",
     Kind.MINIMUM: "is a running minimum",
-    Kind.LAST: "is computed anew each time",
+    Kind.LAST: "is computed again in each iteration",
 }

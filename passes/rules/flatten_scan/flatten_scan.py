@@ -170,7 +170,7 @@ def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
     if isinstance(runs, int) and added > runs:
         raise Refused(
             "not-worth-it",
-            f"{added} nodes in front and behind take longer than a Scan on each of {runs} rows",
+            f"{added} nodes added around the Scan cost more than a Scan on each of {runs} rows",
             [site.path],
         )
 

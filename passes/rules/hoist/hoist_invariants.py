@@ -153,7 +153,7 @@ class _Writing:
             count = plain + guarded
             parts.append(f"{count} node{'s' * (count != 1)} moved")
         if guarded:
-            parts.append(f"{guarded} behind an If on the trip count")
+            parts.append(f"{guarded} in an If on the trip count")
         if count := len(self.state.captured):
             parts.append(f"{count} carried value{'s' * (count != 1)} captured")
         if count := len(self.choice.kept):

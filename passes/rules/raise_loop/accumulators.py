@@ -162,7 +162,7 @@ class _Finder:
             if dims is None or not -len(dims) - join.stacks <= join.axis < len(dims) + join.stacks:
                 raise Refused(
                     "unknown-rank",
-                    f"the rank of {node.input[1]!r}, which is collected, is not known",
+                    f"the rank of {node.input[1]!r}, which is collected, is unknown",
                     [self.site.path, node.input[1]],
                 )
             if not join.stacks:

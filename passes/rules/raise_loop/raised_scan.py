@@ -404,8 +404,8 @@ class RaisedScan:
             if window and window.whole and isinstance(size, int):
                 raise Refused(
                     "old-if",
-                    f"{window.read.tensor!r} has {size} elements to scan or none, and the branches "
-                    f"of an If give one shape before opset {SHAPES_MAY_DIFFER}",
+                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
+                    f"shape, but {window.read.tensor!r} is scanned over {size} elements or none",
                     [site.path, window.read.tensor],
                 )
         for row in self.rows:
@@ -413,9 +413,9 @@ class RaisedScan:
             if begun and isinstance(begun[row.axis], int):
                 raise Refused(
                     "old-if",
-                    f"{row.begins_with!r} has {begun[row.axis]} elements, to which the loop adds "
-                    f"or does not, and the branches of an If give one shape before opset "
-                    f"{SHAPES_MAY_DIFFER}",
+                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
+                    f"shape, but {row.begins_with!r} keeps its {begun[row.axis]} elements if the "
+                    "loop does not run",
                     [site.path, row.begins_with],
                 )
 

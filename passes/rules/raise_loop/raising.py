@@ -155,7 +155,7 @@ def _refuse_uncounted(trips: TripCount) -> None:
         ends = trips.form.condition.body_output
         raise Refused(
             "condition",
-            f"whether the loop goes on is computed in its body as {ends!r}, so its trip count is "
+            f"whether the loop continues is computed in its body as {ends!r}, so its trip count is "
             "not known before it runs",
             [path, ends],
         )

@@ -155,7 +155,8 @@ def _row_type(site: Site, types: BodyTypes, carried: Carried, element: str) -> T
         raise Refused("element-shape", what, [site.path, element])
     elem_type = elem_type_of(known)
     if known is None or elem_type not in _SPLIT:
-        what = f"onnxruntime splits no rows of {TensorProto.DataType.Name(elem_type)}: {element!r}"
+        kind = TensorProto.DataType.Name(elem_type)
+        what = f"onnxruntime cannot split rows of type {kind}: {element!r}"
         raise Refused("no-kernel", what, [site.path, element])
     sure = dims_of(types.certainly(element, known))
     return tensor_type(elem_type, None if sure is None else without_made_up(sure))

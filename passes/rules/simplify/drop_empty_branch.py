@@ -99,12 +99,12 @@ def drop_empty_branch(site: Site) -> Edit:
             if not may_run(level, node):
                 raise Refused(
                     "may-fail",
-                    f"{op_of(node)} {list(node.output)} could fail where there are no rows",
+                    f"{op_of(node)} {list(node.output)} could fail on empty inputs",
                     [site.path, *node.output],
                 )
     edit = inlined(site, "then_branch")
     covered = dead_after_rewrite(site, Integers(site), (), edit.nodes)
-    return replace(edit, note="for no rows, too", covered=covered, context=context_of(site))
+    return replace(edit, note="for empty inputs, too", covered=covered, context=context_of(site))
 
 
 def _zeros(site: Site) -> list[Atom]:
@@ -141,6 +141,6 @@ def _check_same(site: Site, some: InferredBranch, none: InferredBranch) -> None:
             raise Refused(
                 "may-differ",
                 f"{name!r} is not proven to be empty, and of the same shape in both branches, "
-                "where there are no rows",
+                "for empty inputs",
                 [site.path, name],
             )

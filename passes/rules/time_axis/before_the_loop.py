@@ -80,7 +80,7 @@ class _Hoisting:
 
     def _note(self, form: LoopForm) -> str:
         count = len(self.nodes)
-        moved = f"{count} node{'s' if count != 1 else ''} in front of the loop"
+        moved = f"{count} node{'s' if count != 1 else ''} before the loop"
         before, after = (
             sum(row_bytes(self.body, read.body_input) for read in scanned)
             for scanned in (self.form.scanned, form.scanned)

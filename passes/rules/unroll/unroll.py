@@ -97,7 +97,7 @@ def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
-        raise Refused("inner-check", "the loop stands in a body or function", [site.path])
+        raise Refused("inner-check", "the loop is in a body or function", [site.path])
     mode = site.options.bounded
     reason = objection(site, form)
     if mode == "select" and reason is not None:

@@ -86,7 +86,7 @@ def _without_zeros(ctx: Vectorizer, x: str, shape: str, row: str) -> str:
     """Return the shape with the sizes of the row in place of zeros."""
     (length,) = ctx.dims(shape)
     if not isinstance(length, int):
-        ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is not known", shape)
+        ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is unknown", shape)
     missing = length - ctx.rank(x)
     if missing > 0:
         ones = ctx.author.constant(np.ones(missing, np.int64), "ones")

@@ -64,7 +64,9 @@ def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> Non
         _write(node, ctx, [x, "", "", rest], axes=list(range(1, ctx.rank(x))))
         return
     if not ctx.has_rows():
-        ctx.refuse("may-be-empty", "no images cannot be resized to given sizes", *node.output)
+        ctx.refuse(
+            "may-be-empty", "an empty batch cannot be resized to explicit sizes", *node.output
+        )
     merging = Merging.like(ctx, x)
     merged = merging.merged(x)
     both = spelling.size_of_axis(ctx.author, merged, 0)

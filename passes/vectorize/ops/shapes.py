@@ -43,7 +43,7 @@ def squeeze(node: NodeProto, ctx: Vectorizer) -> None:
         return
     dims = ctx.dims(x)
     if not all(isinstance(dim, int) for dim in dims):
-        ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is not known", x)
+        ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is unknown", x)
     ones = [index + 1 for index, dim in enumerate(dims) if dim == 1]
     if ones:
         ctx.again(node, [x, ctx.author.ints(*ones)])
