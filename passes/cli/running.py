@@ -38,15 +38,13 @@ def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
 
     json = delivery.json
     inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
-    try:
+    with failing():
         others = [Path(task.model), *map(Path, inputs)]
         with suppress(WrongUsage):  # the report is about that
             others.append(task.expected())
         check_report(json, others)
         with suppress(BadModel):
             refuse_weights(Path(task.model), [] if json in (None, DASH) else [Path(json or "")])
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
@@ -68,6 +66,15 @@ def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
             complain(files.named(remark))
         if done.exit_code:
             fail(files.named(done.sentence), done.exit_code)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Leave with the sentence and the exit code of an error of this package."""
+    try:
+        yield
+    except PassesError as error:
+        fail(f"{error}", error.exit_code)
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:
