@@ -8,13 +8,13 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
+from passes.bodies.copy_budget import allow
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.unroll.bounded import Masked
 from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
-from passes.rules.unroll.budget import allow
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.selectable import objection
 from passes.rules.unroll.trip_bounds import Bound, bound_of
