@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 import psutil
 
 from passes.builds.task import End
-from passes.verify.onnxruntime.channel import Garbled, receive, send
+from passes.verify.runtimes.channel import Garbled, receive, send
 
 #: Seconds between two looks at the clock and the memory.
 _TICK = 0.05

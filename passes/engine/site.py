@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
-from onnx import FunctionProto, NodeProto, TypeProto
+from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
+from passes.ir.closed import Outer
 from passes.ir.constants import Constants
 from passes.ir.graph_index import GraphIndex
 from passes.ir.model import Model
@@ -94,6 +96,14 @@ class Site:
         attribute references.
         """
         return self._constants.value(name)
+
+    def outer(self, name: str, most: float = math.inf) -> Outer:
+        """What `passes.ir.closed` declares of a value: the tensor of a small constant, of at most
+        `most` elements, else its type."""
+        fixed = self.constant(name)
+        if fixed is not None and fixed.size <= most:
+            return numpy_helper.from_array(fixed, name)
+        return self.type_of(name)
 
     @cached_property
     def _constants(self) -> Constants:

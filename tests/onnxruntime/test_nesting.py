@@ -9,12 +9,12 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
+from passes.bodies.few_iterations import starts
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.onnxruntime.nesting import MOST, depth_below
-from passes.rules.unroll.few_iterations import starts
 from passes.session import Session
 from passes.testing import options_of
 

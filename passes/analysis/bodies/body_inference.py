@@ -13,6 +13,7 @@ from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
+from passes.ir.closed import Outer, close
 from passes.ir.places import imports_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
@@ -122,8 +123,7 @@ class BodyInference:
         del graph.input[:]
         self._feed(graph, carried)
         self._feed_slices(graph)
-        for name in form.captured:
-            self._capture(graph, name)
+        close(graph, {name: self._captured(name) for name in form.captured})
         forget_whole_axes(graph)
         return model
 
@@ -153,16 +153,11 @@ class BodyInference:
                     helper.make_value_info(name, tensor_type(elem_type, tuple(dims)))
                 )
 
-    def _capture(self, graph: GraphProto, name: str) -> None:
-        fixed = self.site.constant(name)
-        if fixed is not None and fixed.size <= _LARGE:
-            tensor = onnx.numpy_helper.from_array(fixed, name)
-            graph.initializer.append(tensor)
-            return
-        known = self.site.type_of(name)
-        if elem_type_of(known):
-            known = tensor_type(elem_type_of(known), self.outer(name))
-        graph.input.add(name=name, type=known)
+    def _captured(self, name: str) -> Outer:
+        known = self.site.outer(name, _LARGE)
+        if isinstance(known, TypeProto) and elem_type_of(known):
+            return tensor_type(elem_type_of(known), self.outer(name))
+        return known
 
 
 def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:

@@ -12,6 +12,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite, doubts_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.few_iterations import expected, refuse_few
 from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.conditions import plain
@@ -21,7 +22,6 @@ from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.count_loop.counter import Counted, Counter
-from passes.rules.unroll.few_iterations import expected, refuse_few
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author

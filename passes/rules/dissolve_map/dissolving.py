@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
 from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.recurrences import Kind, Recurrence, check, may_regroup
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, same_bits, too_large
 from passes.bodies.time_length import length_of
@@ -17,7 +18,6 @@ from passes.loops.form import Carried
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dissolving_plan import Plan
 from passes.rules.dissolve_map.prefix_values import PrefixValues
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, check, may_regroup
 from passes.types.value_types import FLOATS
 from passes.writing import guards
 from passes.writing.author import Author

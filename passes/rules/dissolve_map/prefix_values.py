@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
+from passes.bodies.recurrences import Kind, Recurrence, may_regroup
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, may_regroup
 from passes.types.value_types import FLOATS, Dim
 from passes.writing import spelling
 

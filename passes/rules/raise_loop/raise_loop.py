@@ -6,11 +6,11 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.bodies.few_iterations import expected, refuse_few
 from passes.ir.operators import op_of
 from passes.rule import Edit, Site, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
 from passes.rules.raise_loop.raising import Raising
-from passes.rules.unroll.few_iterations import expected, refuse_few
 from passes.writing.author import Author
 
 _OLDEST = 9  # Scan-8 has a batch

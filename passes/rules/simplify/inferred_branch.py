@@ -13,6 +13,7 @@ from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.ir import scope as scoping
+from passes.ir.closed import close
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
 from passes.ir.scope import MAIN, Scope
@@ -71,13 +72,7 @@ class _Inference:
         inner.node.extend(graph.node)
         inner.initializer.extend(graph.initializer)
         captured = scoping.captures(graph)
-        for name in captured:
-            fixed = self._fixed(name)
-            known = self._known(name)
-            if fixed is not None:
-                inner.initializer.append(fixed)
-            elif known is not None:
-                inner.input.append(helper.make_value_info(name, known))
+        close(inner, {name: self._fixed(name) or self._known(name) for name in captured})
         inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
         names = {*captured, *scoping.defined(graph)}
         found = {name: inferred.of(scope, name) for name in names}

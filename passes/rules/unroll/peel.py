@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies
 from passes.choices import Peel
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
@@ -19,7 +20,6 @@ from passes.rules.unroll.branch_types import (
     refuse_two_shapes,
     refuse_uncopied,
 )
-from passes.rules.unroll.budget import allow, refuse_copies_of_copies
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.peeling import PEELED_KEY, Peeling
 from passes.rules.unroll.unrolling import Unrolling

@@ -9,11 +9,11 @@ from onnx import NodeProto, TensorProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.unroll.budget import allow, refuse_copies_of_copies
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.partial import PARTIAL_KEY, Partial
 from passes.rules.unroll.unrolling import Unrolling

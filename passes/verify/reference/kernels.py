@@ -12,16 +12,16 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
+from passes.ir.attributes import has
 from passes.ir.external_data import is_external
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import function_call, schema_call
 from passes.verify.reference.control_flow.table import CONTROL_FLOW
-from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described, failure
-from passes.verify.reference.machine import Frame, Kernel
+from passes.verify.reference.machine import Frame, Kernel, Machine
 from passes.verify.reference.registry import (
     ByFunctionBody,
     Call,
@@ -104,6 +104,42 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
         return numbered(kernel, evaluator.machine)
     run: Callable[..., Sequence[Any]] = short_cut(kernel)
     return lambda operands, frame: run(*operands)
+
+
+#: Dropout draws when it trains.
+RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def draws_anew(node: NodeProto) -> bool:
+    """Whether `node` draws without a seed of its own."""
+    return op_of(node) in RANDOM and not has(node, "seed")
+
+
+def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], Sequence[Any]]:
+    """The kernel of a random node: the k-th draw of a run has seed k.
+
+    So a rewrite that neither drops, doubles nor reorders draws compares equal.
+    """
+    run: Callable[..., Sequence[Any]] = kernel.run
+
+    def draw(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        machine.draws += 1
+        setattr(kernel, "seed", machine.draws)  # noqa: B010 (not declared by onnx)
+        like = operands[0] if operands else None
+        if isinstance(like, np.ndarray) and like.ndim == 0:  # onnx's kernels draw no scalars
+            return [np.reshape(value, ()) for value in run(like.reshape(1), *operands[1:])]
+        return run(*operands)
+
+    return draw
 
 
 def _override(op: str, version: int) -> Function | None:

@@ -222,6 +222,8 @@ def _model(
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
+    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.closed`):
+    both sides have the same ones, whether or not each reads them all."""
     graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
     if model.ir_version < FREE_INITIALIZERS:
         list_initializers(graph)

@@ -15,7 +15,7 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CannotRun, Executor
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.runtimes.executors import NoRuntime, OutcomeOnly, marked, runtime
+from passes.verify.runtimes.executors import NoRuntime, marked, runtime
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
@@ -59,14 +59,13 @@ def compared(
             which = f"{name} {there.version}"
         except CannotRun as error:
             raise NoRuntime(f"{error}") from error
-        alone = OutcomeOnly(there)
-        found = judge(marked(original), [ReferenceExecutor(keep=2), alone])
+        found = judge(marked(original), [ReferenceExecutor(keep=2), there])
     if found.verdict == "mismatch":
         return Compared(which, 1, found.reason, found)
     cases = found.tallies[name].crossed if name in found.tallies else 0
     if cases:
         return Compared(which, cases, "", found)
-    refusals = Counter(alone.refusals).most_common(1)
+    refusals = Counter(there.refusals).most_common(1)
     return Compared(which, 0, refusals[0][0] if refusals else found.reason, found)
 
 

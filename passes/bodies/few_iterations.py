@@ -21,6 +21,7 @@ from onnx import GraphProto, NodeProto
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.integers.affine import Affine
+from passes.bodies.recurrences import KINDS
 from passes.bodies.time_cost import UNKNOWN_TRIPS, is_worth_it
 from passes.ir import scope as scoping
 from passes.ir.live import live
@@ -28,7 +29,6 @@ from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Refused, Site
-from passes.rules.dissolve_map.recurrences import KINDS
 from passes.types.value_types import FLOATS, elem_type_of
 
 #: The assumed trip count where it is not a size, and known only at run time.
