@@ -144,7 +144,7 @@ def test_a_node_that_may_fail_stays_where_the_loop_may_not_run() -> None:
     assert "Gather" in ops(moved(changed(WHILE, gathered | five_times)))
 
 
-def test_guessed_sizes_of_a_loop_that_does_not_run_are_not_compared() -> None:
+def test_a_node_whose_sizes_must_fit_stays_where_the_loop_may_not_run() -> None:
     after = moved("""<ir_version: 8, opset_import: ["" : 18]>
         g (int64 n, float[B,3] h0, float[B,3] w) => (float[B,3] h, float[I,J,K] ys) {
         h, ys = Loop (n, , h0) <body = step (int64 i, bool c, float[B,3] h_in)
