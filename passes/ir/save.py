@@ -22,7 +22,7 @@ from passes.ir.protos import copied
 Progress = Callable[[str], None]
 
 _LOCATION = b"location"
-"""What stands in every file that refers to external data, whatever its format."""
+"""Contained in every file that refers to external data, in any format."""
 
 
 class CannotSave(PassesError):

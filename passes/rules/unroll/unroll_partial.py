@@ -83,7 +83,7 @@ def unroll_partial(site: Site) -> Edit:
     allow(site, form, factor + 1)
     edit = Partial(site, form, factor).edit()
     initial = form.condition.initial if form.condition else ""
-    # the condition holds because of what stands in front
+    # the condition is true because of the iterations before
     return replace(edit, context=context_of(site)) if initial else edit
 
 

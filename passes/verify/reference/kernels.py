@@ -120,7 +120,7 @@ RANDOM = frozenset(
 
 
 def draws_anew(node: NodeProto) -> bool:
-    """Whether `node` draws without a seed of its own."""
+    """Return whether `node` draws random numbers without a seed of its own."""
     return op_of(node) in RANDOM and not has(node, "seed")
 
 
