@@ -232,7 +232,7 @@ def _idle_cell(evidence: Evidence) -> Ruling | None:
     """An RNN, GRU or LSTM of the original reads no element: the states are what memory held.
 
     Never: a crash, or a side that the reference executor did not find equal.
-    Trap: LSTM and RNN over no time steps give uninitialised final states
+    Trap: LSTM and RNN over no time steps leave final states uninitialised
     """
     original = evidence.original
     if original is None or not original.idle_cell or evidence.reference.status != "compared":
@@ -272,7 +272,7 @@ def _numbers_for_nan(evidence: Evidence) -> Ruling | None:
     """An element is NaN before and after in the reference executor, and a number here.
 
     Never: an element that is a number in the reference executor.
-    Trap: LSTM and GRU take a NaN that they read for a number
+    Trap: LSTM and GRU turn a NaN in their inputs into a number
     """
     right, trial = evidence.original, evidence.trial
     expected, actual = trial.before.outcome, trial.after.outcome
@@ -333,7 +333,7 @@ def _own_fault(evidence: Evidence) -> Ruling | None:
     """This executor is wrong on the original, and right on the rewritten model.
 
     Never: an output in which it is right on the original, or wrong after (but for strings).
-    Trap: gives uninitialised memory
+    Trap: its memory is uninitialised
     """
     right, trial = evidence.original, evidence.trial
     wrong, after = trial.before.outcome, trial.after.outcome
