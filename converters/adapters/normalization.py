@@ -11,6 +11,7 @@ from passes.converters.steps import adapter, adapter_down, expanded, identical, 
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.replacement import Replacement
 from passes.ir.attributes import has
+from passes.ir.versions import NEGATIVE_AXES, SCALES_OF_CHANNELS
 
 
 @adapter("BatchNormalization", 9)
@@ -112,7 +113,7 @@ def batch_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
         if len(set(elem_types)) == 1:
             return [ctx.changed(node, without=["training_mode"], outputs=[y])]
         return _of_one_type(ctx.changed(node, without=["training_mode"], outputs=[y]), ctx)
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    new = Replacement(node, ctx.later(NEGATIVE_AXES))
     rank = ctx.known_rank(node.input[0])
     axes = [axis for axis in range(rank) if axis != 1]
     kind = _widest(elem_types)
@@ -194,7 +195,7 @@ def layer_normalization_16(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
     y, mean, inverse = [*node.output, "", ""][:3]
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    new = Replacement(node, ctx.later(NEGATIVE_AXES))
     wide = new.cast(x, elem_type, kind)
     mean = new.op("ReduceMean", wide, axes=axes, outputs=[mean] if mean else ())
     deviation = new.op("Sub", wide, mean)
@@ -214,15 +215,11 @@ def rms_normalization_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     x, scale = node.input
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    new = Replacement(node, ctx.later(NEGATIVE_AXES))
     wide = new.cast(x, ctx.known_elem_type(x), kind)
     spread = _root_of_mean_square(wide, axes, kind, node, new)
     normal = new.cast(new.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
     return new.last("Mul", normal, scale)
-
-
-#: The opset in which reductions got them; their axes are attributes then, as those of Unsqueeze.
-_NEGATIVE_AXES = 11
 
 
 def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
@@ -284,12 +281,12 @@ def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     """
     x, scale, bias = node.input
     elem_type = ctx.known_elem_type(x)
-    each_channel = ctx.version == _GROUPS_OF_CHANNELS - 1
+    each_channel = ctx.version == SCALES_OF_CHANNELS - 1
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT) if each_channel else elem_type
     groups = ctx.attribute(node, "num_groups")
     if 0 in (ctx.dims_of(x) or ()):
         raise ctx.refused("no-equivalent", f"{x!r} is empty, and cannot be split into groups")
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    new = Replacement(node, ctx.later(NEGATIVE_AXES))
     flat = new.op("Reshape", new.cast(x, elem_type, kind), new.ints(0, groups, -1))
     mean = new.op("ReduceMean", flat, axes=[2])
     deviation = new.op("Sub", flat, mean)
@@ -303,8 +300,7 @@ def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     return new.last("Reshape", biased, shape)
 
 
-_GROUPS_OF_CHANNELS = 21
-for _version in (18, _GROUPS_OF_CHANNELS):
+for _version in (18, SCALES_OF_CHANNELS):
     adapter_down("GroupNormalization", _version, exact=False)(group_normalization)
 
 identical("InstanceNormalization", 22)

@@ -18,6 +18,7 @@ from passes.converters.writing.attribute_inputs import (
 )
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.replacement import FLOATS, through_float
+from passes.ir.versions import HAS_COMPRESS, SLICE_HAS_INPUTS
 
 
 @adapter("Slice", 10)
@@ -51,15 +52,12 @@ identical("Slice", 11)  # negative axes are new
 identical("Slice", 13)
 
 
-_BY_INPUTS = 10  # the opset in which Slice takes its axes from an input
-
-
 @adapter_down("Slice", 11)
 def slice_10_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Negative axes are counted from the front; those of an input by Mod, when the model runs."""
     x, starts, ends, *more = node.input
     axes = ctx.constant(more[0]) if more else None
-    if ctx.site.target < _BY_INPUTS:
+    if ctx.site.target < SLICE_HAS_INPUTS:
         axes = ctx.later(ctx.site.target).fixed(node, 3, "axes")
     if not more or not more[0] or (axes is not None and (axes >= 0).all()):
         return [node]
@@ -72,9 +70,6 @@ def slice_10_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return [axes_10, ctx.changed(node, inputs=[x, starts, ends, *axes_10.output, *more[1:]])]
 
 
-_COMPRESS = 9  # the opset that has Compress, NonZero and Where
-
-
 @adapter_down("Slice", 10)
 def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The inputs become attributes again; along an axis with a step, a Gather of what it keeps.
@@ -83,7 +78,7 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """
     x, *names = node.input
     limits = [ctx.constant(name) for name in names[:2]]
-    if ctx.site.target < _COMPRESS:
+    if ctx.site.target < HAS_COMPRESS:
         limits = [ctx.fixed(node, place, name) for place, name in ((1, "starts"), (2, "ends"))]
     axes, steps = ctx.fixed(node, 3, "axes"), ctx.fixed(node, 4, "steps")
     if axes is None:
@@ -107,7 +102,7 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         if len(known) == len(limits) and isinstance(size, int):
             places = ctx.value(_places(known[0], known[1], step, size), "places")
             made.append(ctx.node("Gather", [x, places], axis=axis))
-        elif ctx.site.target >= _COMPRESS:
+        elif ctx.site.target >= HAS_COMPRESS:
             made += _cut_at_run_time(node, ctx, x, place, axis, step)
         else:
             raise ctx.refused("unknown-rank", f"the size of axis {axis} of {x!r} is not known")
@@ -192,7 +187,7 @@ def split_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def split_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The input `split` becomes an attribute again; where it is not fixed, each part is a Slice."""
     x, *sizes = node.input
-    if not any(sizes) or ctx.constant(sizes[0]) is not None or ctx.site.target < _COMPRESS:
+    if not any(sizes) or ctx.constant(sizes[0]) is not None or ctx.site.target < HAS_COMPRESS:
         return ints_as_attribute(node, ctx, "split")
     made = []
     start = zero = ctx.value(np.zeros(1, np.int64), "start")

@@ -12,6 +12,7 @@ from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
+from passes.ir.versions import HAS_ROUND
 from passes.onnxruntime.element_types import signature
 from passes.types.value_types import elem_type_of
 
@@ -330,7 +331,7 @@ class _Integers(Replacement):
     their own steps further down."""
 
     def __init__(self, node: NodeProto, ctx: Conversion) -> None:
-        super().__init__(node, ctx if ctx.version >= _ROUND else ctx.later(_ROUND))
+        super().__init__(node, ctx if ctx.version >= HAS_ROUND else ctx.later(HAS_ROUND))
 
     def saturated(self, quotient: str, zero: str, to: int) -> list[NodeProto]:
         """Float (any shape) rounded to even, the zero point added, to integers of type `to`."""
@@ -410,4 +411,3 @@ class _Integers(Replacement):
 
 
 _EXACT = 2**24  # float has all integers up to here
-_ROUND = 11  # the version in which Round came; there, Clip takes its limits as inputs

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import Conversion
+from passes.ir.versions import HAS_CAST_LIKE
 from passes.types.value_types import elem_type_of
 
 
@@ -75,9 +76,9 @@ def float_as_input(
     Raises:
         Refused: `unknown-type`: the type is unknown, and the target has no CastLike.
     """
-    if not elem_type_of(ctx.type_of(like)) and ctx.site.target >= _CAST_LIKE:
+    if not elem_type_of(ctx.type_of(like)) and ctx.site.target >= HAS_CAST_LIKE:
         value = ctx.attribute_as_input(node, name, np.float32, default)
-        cast = ctx.later(_CAST_LIKE).node("CastLike", [value, like])
+        cast = ctx.later(HAS_CAST_LIKE).node("CastLike", [value, like])
         return cast.output[0], [cast]
     elem_type = ctx.known_elem_type(like)
     if ctx.refers(node, name) and elem_type != TensorProto.FLOAT:
@@ -90,7 +91,3 @@ def float_as_input(
     with np.errstate(over="ignore"):  # what float16 cannot hold is infinite
         bound = np.float32(ctx.attribute(node, name, default)).astype(dtype)
     return ctx.value(bound, name), []
-
-
-#: The version in which CastLike came.
-_CAST_LIKE = 15

@@ -25,6 +25,7 @@ from onnx import (
 
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import named
+from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_known, tensor_type
 
@@ -69,9 +70,6 @@ class Noted:
     types: dict[int, TypeProto | None]
     constants: dict[int, npt.NDArray[Any]]
 
-
-#: Constant-1 holds floats only.
-_CONSTANT_OF_ANY_TYPE = 9
 
 TypeOf = Callable[[str], TypeProto | None]
 
@@ -192,7 +190,7 @@ class Made:
     def _constant_node(self, array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
         tensor = numpy_helper.from_array(array, site.fresh(hint))
         held, casts = tensor, []
-        if site.target < _CONSTANT_OF_ANY_TYPE and array.dtype.kind in "biu":
+        if site.target < CONSTANT_OF_ANY_TYPE and array.dtype.kind in "biu":
             wide = array.astype(np.float64)
             if np.array_equal(wide.astype(array.dtype), array):
                 held = numpy_helper.from_array(wide, site.fresh(hint))

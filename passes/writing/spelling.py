@@ -7,35 +7,35 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import TensorProto, TypeProto, helper, numpy_helper
 
-from passes.ir.versions import REDUCED_AXES_ARE_INPUTS, SLICE_HAS_INPUTS
+from passes.ir.versions import (
+    AXES_ARE_INPUTS,
+    REDUCED_AXES_ARE_INPUTS,
+    SLICE_HAS_INPUTS,
+    SPLIT_COUNTS_OUTPUTS,
+    ZERO_IS_A_SIZE,
+)
 from passes.onnxruntime.element_types import runs
 from passes.types.value_types import FLOATS, dims_of
 from passes.writing.author import Author
 
-_AXES_ARE_INPUTS = 13  # Squeeze, Unsqueeze and ReduceSum
-_SPLIT_COUNTS_OUTPUTS = 18
-#: The opset from which a Reshape may have a size of 0, which copied one before.
-ZERO_IS_A_SIZE = 14
-#: For these types, onnxruntime's Where turns -0.0 of its second input into 0.0.
-
 
 def squeeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
     """`value` without an axis of size 1."""
-    if author.opset < _AXES_ARE_INPUTS:
+    if author.opset < AXES_ARE_INPUTS:
         return author.op("Squeeze", value, outputs=outputs, axes=[axis])
     return author.op("Squeeze", value, author.ints(axis), outputs=outputs)
 
 
 def unsqueeze(author: Author, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
     """`value` with a new axis of size 1."""
-    if author.opset < _AXES_ARE_INPUTS:
+    if author.opset < AXES_ARE_INPUTS:
         return author.op("Unsqueeze", value, outputs=outputs, axes=[axis])
     return author.op("Unsqueeze", value, author.ints(axis), outputs=outputs)
 
 
 def unsqueeze_axes(author: Author, value: str, axes: Sequence[int]) -> str:
     """`value` with new axes of size 1; `axes` count in the result."""
-    if author.opset < _AXES_ARE_INPUTS:
+    if author.opset < AXES_ARE_INPUTS:
         return author.op("Unsqueeze", value, axes=list(axes))
     return author.op("Unsqueeze", value, author.ints(*axes))
 
@@ -225,7 +225,7 @@ def both(author: Author, conditions: Sequence[str]) -> str:
 
 def split(author: Author, value: str, axis: int, parts: Sequence[str]) -> None:
     """The slices of size 1 along an axis of known size, under the names `parts`."""
-    if author.opset < _SPLIT_COUNTS_OUTPUTS:
+    if author.opset < SPLIT_COUNTS_OUTPUTS:
         author.op("Split", value, outputs=parts, axis=axis)
     else:
         author.op("Split", value, outputs=parts, axis=axis, num_outputs=len(parts))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, text
+from passes.ir.versions import SOME_AXES
 from passes.vectorize.axes import all_axes, shifted, shifted_input
 from passes.vectorize.ops.indexing import taken
 from passes.vectorize.reshaping import exactly, row_shape, row_size
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
-
-_PAD_HAS_AXES = 18
 
 
 @batched("Concat")
@@ -64,7 +63,7 @@ def pad(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
         axes = shifted_input(ctx, axes)
     elif known is not None:
         pads = ctx.author.ints(0, *map(int, known[:rank]), 0, *map(int, known[rank:]))
-    elif ctx.author.opset >= _PAD_HAS_AXES:
+    elif ctx.author.opset >= SOME_AXES:
         axes = ctx.author.ints(*all_axes(rank))
     else:
         pads = _unpadded_axis(ctx, pads, rank)

@@ -6,6 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
+from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.vectorize.axes import all_axes, shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
@@ -72,6 +73,6 @@ def _of_row(ctx: Vectorizer, op: str, x: str, rank: int) -> str:
     axes = list(all_axes(rank))
     if not axes:
         return x
-    if ctx.author.opset < 18:
+    if ctx.author.opset < REDUCED_AXES_ARE_INPUTS:
         return ctx.op(op, x, axes=axes, keepdims=0)
     return ctx.op(op, x, ctx.author.ints(*axes), keepdims=0)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes
+from passes.ir.versions import SHAPE_HAS_BOUNDS
 from passes.vectorize.axes import shifted_input
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.reshaping import grouped, row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
-
-_SHAPE_HAS_BOUNDS = 15
 
 
 @batched("Transpose")
@@ -91,7 +90,7 @@ def shape(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """The shape of one row, the same for all."""
     x = node.input[0]
     start, end = attribute(node, "start", 0), attribute(node, "end", None)
-    if ctx.author.opset < _SHAPE_HAS_BOUNDS:
+    if ctx.author.opset < SHAPE_HAS_BOUNDS:
         ctx.name_as(row_shape(ctx, x), node.output[0])
     elif start >= 0 and (end is None or end >= 0):
         ctx.again(node, start=start + 1, end=None if end is None else end + 1)
