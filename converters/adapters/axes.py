@@ -15,8 +15,7 @@ from passes.converters.writing.attribute_inputs import (
     ints_as_input,
     non_negative,
 )
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import Dims
 
 
@@ -98,7 +97,7 @@ identical("Flatten", 9)
 def flatten_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """What is not of a float type, which Flatten-1 does not take, is given a shape by Reshape."""
     x = node.input[0]
-    if ctx.known_elem_type(x) in FLOATS:
+    if ctx.known_elem_type(x) in OLD_FLOATS:
         return [node]
     axis, dims = ctx.attribute(node, "axis", 1), ctx.dims_of(x) or (None,)
     front, back = dims[:axis], dims[axis:]

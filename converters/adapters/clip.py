@@ -9,8 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.converters.steps import adapter, adapter_down, identical
 from passes.converters.writing.attribute_inputs import float_as_input
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import elem_type_of
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -62,7 +61,7 @@ def clip_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def clip_11_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Integers, which Clip-11 does not take, are compared with each bound."""
     x, lower, upper = (*node.input, "", "")[:3]
-    if elem_type_of(ctx.type_of(x)) in (0, *FLOATS):
+    if elem_type_of(ctx.type_of(x)) in (0, *OLD_FLOATS):
         return [node]
     made: list[NodeProto] = []
     for bound, less in ((lower, (0, 1)), (upper, (1, 0))):

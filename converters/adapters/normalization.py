@@ -9,7 +9,6 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.steps import adapter, adapter_down, expanded, identical, identical_down
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.ir.attributes import has
 from passes.ir.versions import NEGATIVE_AXES, SCALES_OF_CHANNELS
 
@@ -113,37 +112,37 @@ def batch_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
         if len(set(elem_types)) == 1:
             return [ctx.changed(node, without=["training_mode"], outputs=[y])]
         return _of_one_type(ctx.changed(node, without=["training_mode"], outputs=[y]), ctx)
-    new = Replacement(node, ctx.later(NEGATIVE_AXES))
+    ctx = ctx.later(NEGATIVE_AXES)
     rank = ctx.known_rank(node.input[0])
     axes = [axis for axis in range(rank) if axis != 1]
     kind = _widest(elem_types)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     x, scale, bias, mean, var = (
-        new.cast(name, elem_type, kind)
+        ctx.cast(name, elem_type, kind)
         for name, elem_type in zip(node.input, elem_types, strict=True)
     )
 
     def each_channel(name: str) -> str:
         behind = list(range(1, rank - 1))
-        return new.op("Unsqueeze", name, axes=behind) if behind else name
+        return ctx.op("Unsqueeze", name, axes=behind) if behind else name
 
-    batch_mean = new.op("ReduceMean", x, axes=axes, keepdims=0)
-    deviation = new.op("Sub", x, each_channel(batch_mean))
-    squares = new.op("Mul", deviation, deviation)
-    batch_var = new.op("ReduceMean", squares, axes=axes, keepdims=0)
-    epsilon = new.fixed(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
-    spread = new.op("Sqrt", new.op("Add", batch_var, epsilon))
-    normal = new.op("Div", deviation, each_channel(spread))
-    scaled = new.op("Mul", normal, each_channel(scale))
-    biased = new.op("Add", scaled, each_channel(bias))
-    new.cast(biased, kind, elem_types[0], [y])
+    batch_mean = ctx.op("ReduceMean", x, axes=axes, keepdims=0)
+    deviation = ctx.op("Sub", x, each_channel(batch_mean))
+    squares = ctx.op("Mul", deviation, deviation)
+    batch_var = ctx.op("ReduceMean", squares, axes=axes, keepdims=0)
+    epsilon = ctx.rounded(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    spread = ctx.op("Sqrt", ctx.op("Add", batch_var, epsilon))
+    normal = ctx.op("Div", deviation, each_channel(spread))
+    scaled = ctx.op("Mul", normal, each_channel(scale))
+    biased = ctx.op("Add", scaled, each_channel(bias))
+    ctx.cast(biased, kind, elem_types[0], [y])
     momentum = np.float32(ctx.attribute(node, "momentum", 0.9))
     for output, before, found in zip(training, (mean, var), (batch_mean, batch_var), strict=False):
         if output:
-            kept = new.op("Mul", before, new.fixed(momentum, dtype, "momentum"))
-            added = new.op("Mul", found, new.fixed(1 - momentum, dtype, "momentum"))
-            new.cast(new.op("Add", kept, added), kind, elem_types[3], [output])
-    return new.nodes
+            kept = ctx.op("Mul", before, ctx.rounded(momentum, dtype, "momentum"))
+            added = ctx.op("Mul", found, ctx.rounded(1 - momentum, dtype, "momentum"))
+            ctx.cast(ctx.op("Add", kept, added), kind, elem_types[3], [output])
+    return []
 
 
 # Scale and bias may differ from x in type. Statistics of float16 are computed in float; version
@@ -162,18 +161,17 @@ def _of_one_type(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The node on inputs of the widest of their types, and its outputs in their own."""
     elem_types = [ctx.known_elem_type(name) for name in node.input]
     kind = _widest(elem_types)
-    new = Replacement(node, ctx)
     inputs = [
-        new.cast(name, elem_type, kind)
+        ctx.cast(name, elem_type, kind)
         for name, elem_type in zip(node.input, elem_types, strict=True)
     ]
     outputs = [ctx.fresh(f"{name}_wide") if name else "" for name in node.output]
-    new.nodes.append(ctx.changed(node, inputs=inputs, outputs=outputs))
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=outputs))
     own = [elem_types[0], *elem_types[3:]]
     for wide, name, elem_type in zip(outputs, node.output, own, strict=False):
         if name:
-            new.cast(wide, kind, elem_type, [name])
-    return new.nodes
+            ctx.cast(wide, kind, elem_type, [name])
+    return []
 
 
 def _widest(elem_types: Sequence[int]) -> int:
@@ -195,18 +193,18 @@ def layer_normalization_16(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
     y, mean, inverse = [*node.output, "", ""][:3]
-    new = Replacement(node, ctx.later(NEGATIVE_AXES))
-    wide = new.cast(x, elem_type, kind)
-    mean = new.op("ReduceMean", wide, axes=axes, outputs=[mean] if mean else ())
-    deviation = new.op("Sub", wide, mean)
-    spread = _root_of_mean_square(deviation, axes, kind, node, new)
+    ctx = ctx.later(NEGATIVE_AXES)
+    wide = ctx.cast(x, elem_type, kind)
+    mean = ctx.op("ReduceMean", wide, axes=axes, outputs=[mean] if mean else ())
+    deviation = ctx.op("Sub", wide, mean)
+    spread = _root_of_mean_square(deviation, axes, kind, node, ctx)
     if inverse:
-        new.op("Reciprocal", spread, outputs=[inverse])
-    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
-    scaled = new.op("Mul", normal, scale, outputs=() if bias else [y])
+        ctx.op("Reciprocal", spread, outputs=[inverse])
+    normal = ctx.cast(ctx.op("Div", deviation, spread), kind, elem_type)
+    scaled = ctx.op("Mul", normal, scale, outputs=() if bias else [y])
     if bias:
-        new.op("Add", scaled, bias, outputs=[y])
-    return new.nodes
+        ctx.op("Add", scaled, bias, outputs=[y])
+    return []
 
 
 @adapter_down("RMSNormalization", 23, exact=False)
@@ -215,11 +213,11 @@ def rms_normalization_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     x, scale = node.input
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
-    new = Replacement(node, ctx.later(NEGATIVE_AXES))
-    wide = new.cast(x, ctx.known_elem_type(x), kind)
-    spread = _root_of_mean_square(wide, axes, kind, node, new)
-    normal = new.cast(new.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
-    return new.last("Mul", normal, scale)
+    ctx = ctx.later(NEGATIVE_AXES)
+    wide = ctx.cast(x, ctx.known_elem_type(x), kind)
+    spread = _root_of_mean_square(wide, axes, kind, node, ctx)
+    normal = ctx.cast(ctx.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
+    return ctx.last(node, "Mul", normal, scale)
 
 
 def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
@@ -229,12 +227,12 @@ def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
 
 
 def _root_of_mean_square(
-    x: str, axes: Sequence[int], kind: int, node: NodeProto, new: Replacement
+    x: str, axes: Sequence[int], kind: int, node: NodeProto, ctx: Conversion
 ) -> str:
-    squares = new.op("ReduceMean", new.op("Mul", x, x), axes=axes)
+    squares = ctx.op("ReduceMean", ctx.op("Mul", x, x), axes=axes)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
-    epsilon = new.fixed(new.ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
-    return new.op("Sqrt", new.op("Add", squares, epsilon))
+    epsilon = ctx.rounded(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    return ctx.op("Sqrt", ctx.op("Add", squares, epsilon))
 
 
 @adapter("GroupNormalization", 21)
@@ -286,18 +284,18 @@ def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     groups = ctx.attribute(node, "num_groups")
     if 0 in (ctx.dims_of(x) or ()):
         raise ctx.refused("no-equivalent", f"{x!r} is empty, and cannot be split into groups")
-    new = Replacement(node, ctx.later(NEGATIVE_AXES))
-    flat = new.op("Reshape", new.cast(x, elem_type, kind), new.ints(0, groups, -1))
-    mean = new.op("ReduceMean", flat, axes=[2])
-    deviation = new.op("Sub", flat, mean)
-    spread = _root_of_mean_square(deviation, [2], kind, node, new)
-    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
-    shape = new.op("Shape", x)
+    ctx = ctx.later(NEGATIVE_AXES)
+    flat = ctx.op("Reshape", ctx.cast(x, elem_type, kind), ctx.ints(0, groups, -1))
+    mean = ctx.op("ReduceMean", flat, axes=[2])
+    deviation = ctx.op("Sub", flat, mean)
+    spread = _root_of_mean_square(deviation, [2], kind, node, ctx)
+    normal = ctx.cast(ctx.op("Div", deviation, spread), kind, elem_type)
+    shape = ctx.op("Shape", x)
     if each_channel:
-        normal = new.op("Reshape", new.op("Reshape", normal, shape), new.ints(0, 0, -1))
-    columns = [new.op("Reshape", name, new.ints(-1, 1)) for name in (scale, bias)]
-    biased = new.op("Add", new.op("Mul", normal, columns[0]), columns[1])
-    return new.last("Reshape", biased, shape)
+        normal = ctx.op("Reshape", ctx.op("Reshape", normal, shape), ctx.ints(0, 0, -1))
+    columns = [ctx.op("Reshape", name, ctx.ints(-1, 1)) for name in (scale, bias)]
+    biased = ctx.op("Add", ctx.op("Mul", normal, columns[0]), columns[1])
+    return ctx.last(node, "Reshape", biased, shape)
 
 
 for _version in (18, SCALES_OF_CHANNELS):

@@ -16,8 +16,7 @@ from passes.converters.writing.attribute_inputs import (
     ints_as_input,
     non_negative,
 )
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS, through_float
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion, through_float
 from passes.ir.versions import HAS_COMPRESS, SLICE_HAS_INPUTS
 
 
@@ -366,7 +365,7 @@ def pad_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The inputs become attributes again; integers go through a float type that holds them."""
     x = node.input[0]
     elem_type = ctx.known_elem_type(x)
-    if elem_type not in (*FLOATS, *_HOLDING):
+    if elem_type not in (*OLD_FLOATS, *_HOLDING):
         name = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"Pad-2 takes no {name}, which fits into no float type")
     pads = ctx.fixed(node, 1, "pads")
@@ -377,4 +376,4 @@ def pad_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if value is not None and not np.array_equal(np.float32(value), value, equal_nan=True):
         raise ctx.refused("no-equivalent", f"Pad-2 pads with a float, which {value} is not")
     main = ctx.changed(node, inputs=[x], pads=pads.tolist(), value=value)
-    return [main] if elem_type in FLOATS else through_float(main, ctx, _HOLDING[elem_type])
+    return [main] if elem_type in OLD_FLOATS else through_float(main, ctx, _HOLDING[elem_type])

@@ -9,8 +9,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.steps import adapter_down, expanded, identical
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.ir.constant_nodes import constant_tensor
 
 _INTEGERS = (
@@ -87,7 +86,7 @@ def constant_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def constant_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """What is not of a float type becomes an initializer, or a Cast in a function."""
     value = ctx.attribute(node, "value")
-    if value.data_type in FLOATS:
+    if value.data_type in OLD_FLOATS:
         return [node]
     fixed = ctx.value(numpy_helper.to_array(value), node.output[0])
     return [ctx.changed(node, op="Identity", inputs=[fixed], without=["value"])]

@@ -44,7 +44,7 @@ class Ragged:
         author = self.author
         if self.lengths.masked:
             return spelling.unsqueeze(author, self.lengths.time, 0)
-        least = author.constant(np.full((1, 1), int(self.safe), np.int64), "least")
+        least = author.value(np.full((1, 1), int(self.safe), np.int64), "least")
         with author.serving(END_ROWS):
             lengths = author.op("Concat", self.lengths.ends, least, axis=0)
             return spelling.greatest(author, lengths, 0)

@@ -140,7 +140,7 @@ def borrowed_rows(author: Author, lengths: str, ends: str, *, column: bool) -> s
         # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
         known = author.op("Cast", lengths, to=TensorProto.INT32)
         # With one more, there is a longest one in an empty batch, too.
-        nothing = author.constant(np.zeros(1, np.int32), "nothing")
+        nothing = author.value(np.zeros(1, np.int32), "nothing")
         first = author.op("ArgMax", author.op("Concat", known, nothing, axis=0), axis=0, keepdims=1)
         return author.op("Where", _runs(author, ends), everyone, first)
 

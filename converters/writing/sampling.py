@@ -10,7 +10,6 @@ import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 
 _Array = npt.NDArray[Any]
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
@@ -51,7 +50,6 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if mode != "nearest" and elem_type not in _FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
-    new = Replacement(node, ctx)
     rank = ctx.known_rank(x)
     changing = _changing(node, ctx, rank)
     for axis, (size, new_size, scale) in changing.items():
@@ -59,15 +57,15 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         behind = (new_size, *[1] * (rank - 1 - axis))
         parts = []
         for index, weight in taps:
-            part = new.op("Gather", x, ctx.value(index.astype(np.int64), "index"), axis=axis)
+            part = ctx.op("Gather", x, ctx.value(index.astype(np.int64), "index"), axis=axis)
             if weight is not None:
                 dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-                part = new.op("Mul", part, new.fixed(weight.reshape(behind), dtype, "weight"))
+                part = ctx.op("Mul", part, ctx.rounded(weight.reshape(behind), dtype, "weight"))
             parts.append(part)
         x = parts[0]
         for part in parts[1:]:
-            x = new.op("Add", x, part)
-    return new.last("Identity", x)
+            x = ctx.op("Add", x, part)
+    return ctx.last(node, "Identity", x)
 
 
 def fixed_input(node: NodeProto, ctx: Conversion, position: int) -> _Array:

@@ -50,7 +50,7 @@ def _running_at_first(ctx: Vectorizer, form: LoopForm, limits: str) -> str:
     conditions = [ctx.op("Less", ctx.author.int(0), limits)] if limits else []
     initial = form.condition.initial if form.condition is not None else ""
     if not initial and not limits:
-        initial = ctx.author.constant(np.array(True), "true")
+        initial = ctx.author.value(np.array(True), "true")
         ctx.note(initial, TensorProto.BOOL, (), carries=False)
     if initial:
         rank = ctx.rank(initial)

@@ -180,7 +180,7 @@ class RowsWriter:
         if self.axis.static == 0:  # an Expand to nothing is left out by onnxruntime
             wide = spelling.part(self.author, row, 0, 0, 0)
         else:
-            ones = self.author.constant(np.ones(self.rank(name), np.int64), "ones")
+            ones = self.author.value(np.ones(self.rank(name), np.int64), "ones")
             shape = self.op("Concat", self.axis.size, ones, axis=0)
             wide = self.op("Expand", row, shape)
         known = self.type_of(name)

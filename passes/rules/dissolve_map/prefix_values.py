@@ -187,7 +187,7 @@ class PrefixValues:
         odd = author.op("Cast", author.op("IsNaN", rows), to=TensorProto.INT32)
         is_odd = author.op("Cast", self._reduce("ReduceMax", odd), to=TensorProto.BOOL)
         dtype = helper.tensor_dtype_to_np_dtype(self.recurrence.elem_type)
-        return author.op("Where", is_odd, author.constant(np.array(np.nan, dtype), "nan"), reduced)
+        return author.op("Where", is_odd, author.value(np.array(np.nan, dtype), "nan"), reduced)
 
     def _reduce(self, reducer: str, rows: str) -> str:
         author = self.author

@@ -105,7 +105,7 @@ def _with_fixed_head(site: Site) -> Edit:
             continue
         found = decided(site, name)
         if found is not None and found[0].size == 1:
-            node.input[position] = author.constant(found[0], name)
+            node.input[position] = author.value(found[0], name)
             context = found[1]
     if node.input == site.node.input:
         raise NothingToDo

@@ -78,7 +78,7 @@ def max_pool(node: NodeProto, ctx: Vectorizer) -> None:
 def _row_numbers(ctx: Vectorizer) -> str:
     """0, 1, ... for the rows, int64 [B]."""
     if ctx.axis.static is not None:
-        return ctx.author.constant(np.arange(ctx.axis.static), "rows")
+        return ctx.author.value(np.arange(ctx.axis.static), "rows")
     return spelling.arange(ctx.author, ctx.axis.size)
 
 

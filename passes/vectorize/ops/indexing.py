@@ -110,7 +110,7 @@ def one_hot(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.again(node, axis=there)
         return
     inputs = [_int64(ctx, indices), _int64(ctx, depth)]
-    bits = ctx.author.constant(np.array([0, 1], np.int64), "bits")
+    bits = ctx.author.value(np.array([0, 1], np.int64), "bits")
     hot = ctx.op("OneHot", *inputs, bits, axis=there)
     dims = ctx.dims(node.output[0])
     ctx.note(hot, TensorProto.INT64, dims, carries=ctx.carries(indices))

@@ -136,7 +136,7 @@ def _to_front(ctx: Vectorizer, form: LoopForm, collected: Collected, draft: str)
     front = ctx.op("Transpose", draft, perm=[1, 0, *range(2, 1 + rank)])
     if ctx.axis.static is None and not _runs(ctx, form):
         first = np.eye(1, 1 + rank, dtype=np.int64)[0]  # a Concat onnxruntime would turn into a -1
-        shape = ctx.op("Mul", ctx.axis.size, ctx.author.constant(first, "first"))
+        shape = ctx.op("Mul", ctx.axis.size, ctx.author.value(first, "first"))
         front = ctx.op("Reshape", front, shape)
     ctx.name_as(front, collected.tensor)
 

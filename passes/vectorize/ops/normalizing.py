@@ -36,7 +36,7 @@ def _apart(node: NodeProto, ctx: Vectorizer, axis: int) -> set[str]:
     plain = ctx.author.fresh(f"{node.output[0]}/normalised")
     ctx.again(
         node,
-        inputs=[x, ctx.author.constant(ones, "ones")],
+        inputs=[x, ctx.author.value(ones, "ones")],
         outputs=[plain, *node.output[1:]],
         axis=shifted(axis) if ctx.carries(x) else axis,
     )

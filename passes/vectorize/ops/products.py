@@ -118,4 +118,4 @@ def _scaled(ctx: Vectorizer, value: str, node: NodeProto, attribute_name: str, l
     if dtype.kind in "iu" and factor != int(factor):
         sentence = f"Gemm of integers with {attribute_name} {factor} has no vectorisation rule"
         ctx.refuse("no-batching-rule", sentence, *node.output)
-    return ctx.op("Mul", value, ctx.author.constant(np.array(factor).astype(dtype), "factor"))
+    return ctx.op("Mul", value, ctx.author.value(np.array(factor).astype(dtype), "factor"))

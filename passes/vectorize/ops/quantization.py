@@ -45,7 +45,7 @@ def dynamic(node: NodeProto, ctx: Vectorizer) -> None:
     """Each row gets its own scale: what the op is defined as, with the range of each row."""
     x = node.input[0]
     rank = ctx.rank(x)
-    zero, most = (ctx.author.constant(np.array(bound, np.float32), "range") for bound in (0, 255))
+    zero, most = (ctx.author.value(np.array(bound, np.float32), "range") for bound in (0, 255))
     low = ctx.op("Min", _of_row(ctx, "ReduceMin", x, rank), zero)
     high = ctx.op("Max", _of_row(ctx, "ReduceMax", x, rank), zero)
     scale = _or_that_of_zeros(ctx, ctx.op("Sub", high, low), most)
@@ -61,10 +61,10 @@ def dynamic(node: NodeProto, ctx: Vectorizer) -> None:
 
 def _or_that_of_zeros(ctx: Vectorizer, width: str, most: str) -> str:
     """The scale of each row; undefined for a row of zeros, so the op itself computes that one."""
-    zeros = ctx.author.constant(np.zeros(1, np.float32), "zeros")
+    zeros = ctx.author.value(np.zeros(1, np.float32), "zeros")
     known = [ctx.author.fresh(hint) for hint in ("quantized", "scale", "point")]
     ctx.op("DynamicQuantizeLinear", zeros, outputs=known)
-    flat = ctx.op("Equal", width, ctx.author.constant(np.array(0, np.float32), "range"))
+    flat = ctx.op("Equal", width, ctx.author.value(np.array(0, np.float32), "range"))
     return ctx.op("Where", flat, known[1], ctx.op("Div", width, most))
 
 

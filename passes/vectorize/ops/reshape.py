@@ -89,7 +89,7 @@ def _without_zeros(ctx: Vectorizer, x: str, shape: str, row: str) -> str:
         ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is not known", shape)
     missing = length - ctx.rank(x)
     if missing > 0:
-        ones = ctx.author.constant(np.ones(missing, np.int64), "ones")
+        ones = ctx.author.value(np.ones(missing, np.int64), "ones")
         row = ctx.op("Concat", row, ones, axis=0)
     elif missing < 0:
         row = ctx.op("Slice", row, ctx.author.ints(0), ctx.author.ints(length))
