@@ -29,12 +29,11 @@ def top_k_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `k` becomes the second input, int64 (1)."""
     x = node.input[0]
     if not ctx.refers(node, "k"):
-        k = ctx.value(np.array([ctx.attribute(node, "k")], np.int64), "k")
-        return [ctx.changed(node, inputs=[x, k], without=["k"])]
-    one = ctx.value(np.array([1], np.int64), "shape")
-    k = ctx.attribute_as_input(node, "k", np.int64)
-    vector = ctx.node("Reshape", [k, one])
-    return [vector, ctx.changed(node, inputs=[x, vector.output[0]], without=["k"])]
+        k = ctx.whole([ctx.attribute(node, "k")], "k")
+    else:
+        one = ctx.whole([1], "shape")
+        k = ctx.op("Reshape", ctx.attribute_as_input(node, "k", np.int64), one)
+    return [ctx.changed(node, inputs=[x, k], without=["k"])]
 
 
 @adapter_down("TopK", 10)

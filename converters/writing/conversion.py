@@ -323,6 +323,12 @@ class Conversion(Writer):
         """The node that gives what `node` gave, to be returned by the adapter."""
         return [self.node(op, inputs, node.output, **attributes)]
 
+    def named_last(self, node: NodeProto, value: str) -> list[NodeProto]:
+        """The node written last under the output of `node`; of its input, a node that copies it."""
+        if not self.nodes:
+            return [self.changed(node, op="Identity", inputs=[value])]
+        return [self.changed(self.nodes.pop(), outputs=node.output)]
+
     def copy(self, node: NodeProto, op: str | None, *inputs: str, **attributes: Any) -> str:
         """Write `node` with other inputs, as another op where one is named; its new output."""
         outputs = [self.fresh(f"{node.output[0]}_inner")]

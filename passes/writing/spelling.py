@@ -40,11 +40,10 @@ def unsqueeze_axes(writer: Writer, value: str, axes: Sequence[int]) -> str:
     return writer.op("Unsqueeze", value, writer.ints(*axes))
 
 
-def reshaped(writer: Writer, value: str, shape: str) -> str:
+def reshaped(writer: Writer, value: str, shape: str, outputs: Sequence[str] = ()) -> str:
     """`value` in a computed shape, some of whose sizes may be 0; before opset 14 none may be."""
-    if writer.opset < ZERO_IS_A_SIZE:
-        return writer.op("Reshape", value, shape)
-    return writer.op("Reshape", value, shape, allowzero=1)
+    plain = {} if writer.opset < ZERO_IS_A_SIZE else {"allowzero": 1}
+    return writer.op("Reshape", value, shape, outputs=outputs, **plain)
 
 
 def of_rank(writer: Writer, scalar: str, rank: int) -> str:
@@ -133,13 +132,22 @@ def prefix(writer: Writer, value: str, length: str, elem_type: int) -> str:
     return writer.op("Compress", value, writer.op("Less", everyone, length), axis=0)
 
 
-def part(writer: Writer, value: str, axis: int, start: int, end: int | None) -> str:
+def part(
+    writer: Writer,
+    value: str,
+    axis: int,
+    start: int,
+    end: int | None,
+    outputs: Sequence[str] = (),
+) -> str:
     """The elements from `start` to `end` (None for all that follow) along an axis; both may count
     from the end."""
     end = _END if end is None else end
     if writer.opset < SLICE_HAS_INPUTS:
-        return writer.op("Slice", value, starts=[start], ends=[end], axes=[axis])
-    return writer.op("Slice", value, writer.ints(start), writer.ints(end), writer.ints(axis))
+        fixed = {"starts": [start], "ends": [end], "axes": [axis]}
+        return writer.op("Slice", value, outputs=outputs, **fixed)
+    limits = map(writer.ints, (start, end, axis))
+    return writer.op("Slice", value, *limits, outputs=outputs)
 
 
 def reversed_rows(writer: Writer, value: str, outputs: Sequence[str] = (), *, axis: int = 0) -> str:
