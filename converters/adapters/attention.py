@@ -13,6 +13,7 @@ from passes.converters.writing.expansion import expand
 from passes.ir import scope as scoping
 from passes.ir.attributes import has
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 _MASK, _PAST_KEY, _NONPAD = 3, 4, 6
 
@@ -30,14 +31,12 @@ def attention_24(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     mask, past = inputs[_MASK], inputs[_PAST_KEY]
     if not mask or _has_length_of_keys(mask, inputs[1], past, ctx):
         return [node]
-    counts = [ctx.node("Shape", [name], start=-2, end=-1) for name in (inputs[1], past) if name]
-    made, total = list(counts), counts[0].output[0]
+    total = ctx.op("Shape", inputs[1], start=-2, end=-1)
     if past:
-        made.append(ctx.node("Add", [one.output[0] for one in counts]))
-        total = made[-1].output[0]
-    wide = ctx.node("Expand", [mask, total])
-    changed = [wide.output[0] if at_ == _MASK else name for at_, name in enumerate(node.input)]
-    return [*made, wide, ctx.changed(node, inputs=changed)]
+        total = ctx.op("Add", total, ctx.op("Shape", past, start=-2, end=-1))
+    wide = ctx.op("Expand", mask, total)
+    changed = [wide if place == _MASK else name for place, name in enumerate(node.input)]
+    return [ctx.changed(node, inputs=changed)]
 
 
 @adapter_down("Attention", 24, exact=False)
@@ -83,18 +82,15 @@ def tensor_scatter_23(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     rank = ctx.known_rank(cache)
     axis = ctx.attribute(node, "axis", -2) % rank
     ctx = ctx.later(13)
-    shape = ctx.op("Shape", update)
-    length = ctx.op("Gather", shape, ctx.value(np.int64(axis), "axis"))
-    zero, one = (ctx.value(np.int64(number), "number") for number in (0, 1))
-    index = ctx.op("Range", zero, length, one)
+    shape = spelling.shape_of(ctx, update)
+    index = spelling.count_to(ctx, spelling.scalar_size(ctx, update, axis))
     behind = [-1, *[1] * (rank - 1 - axis)]
     index = ctx.op("Reshape", index, ctx.ints(*behind))
     if start:
         first = ctx.op("Reshape", start, ctx.ints(-1, *[1] * (rank - 1)))
         index = ctx.op("Add", first, index)
     if ctx.attribute(node, "mode", "linear") == "circular":
-        size = ctx.op("Gather", ctx.op("Shape", cache), ctx.value(np.int64(axis), "axis"))
-        index = ctx.op("Mod", index, size)
+        index = ctx.op("Mod", index, spelling.scalar_size(ctx, cache, axis))
     index = ctx.op("Expand", index, shape)
     return ctx.last(node, "ScatterElements", cache, index, update, axis=axis)
 
@@ -118,36 +114,30 @@ def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
         heads = ctx.attribute(node, "num_heads", 0)
         hidden = (ctx.dims_of(x) or (None,))[-1]
         if is_part and not isinstance(hidden, int):  # a size of -1 fails where x is empty
-            whole = ctx.op("Gather", ctx.op("Shape", x), ctx.ints(2), axis=0)
-            size = ctx.op("Div", whole, ctx.ints(heads))
+            size = ctx.op("Div", spelling.size_of_axis(ctx, x, 2), ctx.ints(heads))
             shape = ctx.op("Concat", ctx.ints(0, 0, heads), size, axis=0)
         else:
             shape = ctx.ints(0, 0, heads, hidden // max(1, heads) if is_part else 2 * pairs)
         split, heads_axis = ctx.op("Reshape", x, shape), 2
-    turned = ctx.op("Slice", split, axes=[3], starts=[0], ends=[2 * pairs]) if is_part else split
+    turned = spelling.part(ctx, split, 3, 0, 2 * pairs) if is_part else split
     axis = 4 if ctx.attribute(node, "interleaved", 0) else 3
     both = [pairs, 2] if axis == 4 else [2, pairs]
     paired = ctx.op("Reshape", turned, ctx.ints(0, 0, 0, *both))
     first, second = (
         ctx.op("Gather", paired, ctx.value(np.int64(place), "place"), axis=axis) for place in (0, 1)
     )
-    cosine, sine = (
-        ctx.op(
-            "Unsqueeze",
-            ctx.op("Gather", cache, positions, axis=0) if positions else cache,
-            axes=[heads_axis],
-        )
-        for cache in (cosines, sines)
-    )
+    if positions:
+        cosines, sines = (ctx.op("Gather", one, positions, axis=0) for one in (cosines, sines))
+    cosine, sine = (spelling.unsqueeze(ctx, one, heads_axis) for one in (cosines, sines))
     real = ctx.op("Sub", ctx.op("Mul", cosine, first), ctx.op("Mul", sine, second))
     imaginary = ctx.op("Add", ctx.op("Mul", sine, first), ctx.op("Mul", cosine, second))
-    columns = [ctx.op("Unsqueeze", one, axes=[axis]) for one in (real, imaginary)]
+    columns = [spelling.unsqueeze(ctx, one, axis) for one in (real, imaginary)]
     rotated = ctx.op("Concat", *columns, axis=axis)
     if is_part:
         rotated = ctx.op("Reshape", rotated, ctx.ints(0, 0, 0, 2 * pairs))
-        rest = ctx.op("Slice", split, axes=[3], starts=[2 * pairs], ends=[_END])
+        rest = spelling.part(ctx, split, 3, 2 * pairs, _END)
         rotated = ctx.op("Concat", rotated, rest, axis=3)
-    return ctx.last(node, "Reshape", rotated, ctx.op("Shape", x))
+    return ctx.last(node, "Reshape", rotated, spelling.shape_of(ctx, x))
 
 
 _WITHOUT_HEADS = 3  # axes, the last of which has the heads, too

@@ -13,6 +13,7 @@ from passes.converters.steps import adapter, adapter_down
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
 from passes.ir.operators import op_of
+from passes.writing import spelling
 
 _Array = npt.NDArray[Any]
 
@@ -57,7 +58,7 @@ def dft_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     kind = TensorProto.DOUBLE if elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
     wide = ctx.cast(x, elem_type, kind)
     if read < size:
-        wide = ctx.op("Slice", wide, axes=[axis], starts=[0], ends=[read])
+        wide = spelling.part(ctx, wide, axis, 0, read)
     order = [*range(rank)]
     order[axis], order[-2] = order[-2], order[axis]
     moved = order != [*range(rank)]

@@ -9,6 +9,7 @@ from onnx import NodeProto, helper
 
 from passes.converters.steps import adapter_down, refusal_down
 from passes.converters.writing.conversion import Conversion
+from passes.writing import spelling
 
 refusal_down("ImageDecoder", 20, "no-equivalent", "no older op decodes images")
 
@@ -33,7 +34,7 @@ def affine_grid_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     def column(place: int) -> str:
         """What multiplies a coordinate: (N, 1, ..., rows)."""
         picked = ctx.op("Gather", theta, ctx.value(np.int64(place), "column"), axis=2)
-        return ctx.op("Unsqueeze", picked, axes=spatial)
+        return spelling.unsqueeze_axes(ctx, picked, spatial)
 
     total = ""
     for place in range(count):  # the first coordinate is that of the last axis

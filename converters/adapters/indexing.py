@@ -20,6 +20,7 @@ from passes.converters.writing.index_arithmetic import (
     static_dims,
 )
 from passes.types.value_types import elem_type_of
+from passes.writing import spelling
 
 # -- TopK ----------------------------------------------------------------------------------
 
@@ -230,7 +231,7 @@ def one_hot_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     beyond = ctx.op("Mul", negative, ctx.op("Sub", size, once))
     counted = ctx.op("Add", once, beyond)
     if ctx.known_rank(indices) == 0:
-        counted = ctx.op("Squeeze", counted, axes=[0])
+        counted = spelling.squeeze(ctx, counted, 0)
     if ctx.known_elem_type(indices) != TensorProto.INT64:  # onnxruntime lacks some combinations
         counted = ctx.op("Cast", counted, to=ctx.known_elem_type(indices))
     return [ctx.changed(node, inputs=[counted, depth, values], axis=axis)]
@@ -246,7 +247,7 @@ def one_hot_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     rank = ctx.known_rank(indices)
     axis = axis_from_front(node, ctx, indices, -1, more=1)
     numbers = ctx.op("Cast", indices, to=TensorProto.INT64)
-    column = ctx.op("Unsqueeze", numbers, axes=[axis])
+    column = spelling.unsqueeze(ctx, numbers, axis)
     places = np.arange(int(size.flat[0])).reshape([-1] + [1] * (rank - axis))
     equal = ctx.op("Equal", column, ctx.whole(places, "places"))
     chosen = ctx.op("Cast", equal, to=TensorProto.INT64)
@@ -306,7 +307,7 @@ def reverse_sequence_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     steps, rows = np.arange(time), np.arange(batch)
     steps, rows = (steps[:, None], rows) if time_axis == 0 else (steps, rows[:, None])
     if batch_axis == 0:
-        lengths = ctx.op("Unsqueeze", lengths, axes=[1])
+        lengths = spelling.unsqueeze(ctx, lengths, 1)
     # the last of those in front of the length is 0 steps away from its end
     left = ctx.op("Sub", lengths, ctx.whole(steps + 1, "steps"))
     stays = ctx.op("Cast", is_negative(ctx, left, TensorProto.INT64), to=TensorProto.INT64)
@@ -349,9 +350,8 @@ def trilu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         else:
             keeps = _keeps(ctx, ctx.whole(distances, "distances"), k, upper=upper)
     else:
-        shape = ctx.op("Shape", x)
-        ends = [ctx.op("Gather", shape, ctx.whole(rank - back), axis=0) for back in (2, 1)]
-        row, column = (ctx.op("Range", ctx.whole(0), end, ctx.whole(1)) for end in ends)
+        ends = [spelling.scalar_size(ctx, x, rank - back) for back in (2, 1)]
+        row, column = (spelling.count_to(ctx, end) for end in ends)
         row = ctx.op("Reshape", row, ctx.whole([-1, 1]))
         distance = ctx.op("Sub", column, row)
         keeps = _keeps(ctx, distance, k or ctx.whole(0), upper=upper)

@@ -13,6 +13,7 @@ from onnx import NodeProto, TensorProto, helper
 from passes.converters.steps import adapter_down, identical, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.types.value_types import Dim, Dims
+from passes.writing import spelling
 
 identical("Gemm", 9, 13)
 identical("Gemm", 11, because="C may now be missing")
@@ -41,9 +42,9 @@ def mat_mul_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if b_rank == 1:
         axis = a_rank - 1
         return ctx.last(node, "ReduceSum", ctx.op("Mul", a, b), axes=[axis], keepdims=0)
-    wide = ctx.op("Unsqueeze", a, axes=[a_rank])
+    wide = spelling.unsqueeze(ctx, a, a_rank)
     if a_rank > 1:
-        b = ctx.op("Unsqueeze", b, axes=[b_rank - 2])
+        b = spelling.unsqueeze(ctx, b, b_rank - 2)
     axis = max(a_rank - 1, b_rank - 1 if a_rank > 1 else b_rank - 2)
     return ctx.last(node, "ReduceSum", ctx.op("Mul", wide, b), axes=[axis], keepdims=0)
 
@@ -128,7 +129,7 @@ def _summed(ctx: Conversion, one: _Operand, kept: set[str]) -> _Operand:
         return one
     left = [place for place in range(len(one.labels)) if place not in gone]
     return _Operand(
-        ctx.op("ReduceSum", one.name, axes=gone, keepdims=0),
+        spelling.along(ctx, "ReduceSum", one.name, gone, keepdims=0),
         "".join(one.labels[place] for place in left),
         tuple(one.sizes[place] for place in left),
     )
@@ -145,7 +146,7 @@ def _product(ctx: Conversion, a: _Operand, b: _Operand, later: set[str]) -> _Ope
     name = ctx.op("Mul", _spread(ctx, a, labels), _spread(ctx, b, labels))
     if shared:
         axes = list(range(len(labels) - len(shared), len(labels)))
-        name = ctx.op("ReduceSum", name, axes=axes, keepdims=0)
+        name = spelling.along(ctx, "ReduceSum", name, axes, keepdims=0)
     return _result(name, a, b, batch + rows + columns)
 
 
@@ -176,7 +177,7 @@ def _spread(ctx: Conversion, one: _Operand, labels: str) -> str:
     """An operand with an axis for each of the labels, of size 1 where it has none."""
     name = _transposed(ctx, one, "".join(label for label in labels if label in one.labels))
     axes = [place for place, label in enumerate(labels) if label not in one.labels]
-    return ctx.op("Unsqueeze", name, axes=axes) if axes else name
+    return spelling.unsqueeze_axes(ctx, name, axes)
 
 
 def _transposed(ctx: Conversion, one: _Operand, labels: str) -> str:
@@ -219,7 +220,7 @@ def _mat_mul(
     elif len(shared) > 1:
         left = reshaped(left, *kept, *[0] * len(rows), count(shared))
     if not rows:
-        left = ctx.op("Unsqueeze", left, axes=[len(batch)])
+        left = spelling.unsqueeze(ctx, left, len(batch))
     if len(columns) > 1:
         right = _transposed(ctx, b, batch + shared + columns)
         right = reshaped(right, *kept, count(shared), count(columns))
@@ -232,12 +233,12 @@ def _mat_mul(
     else:
         right = _transposed(ctx, b, batch + shared + columns)
     if not columns:
-        right = ctx.op("Unsqueeze", right, axes=[len(batch) + 1])
+        right = spelling.unsqueeze(ctx, right, len(batch) + 1)
     name = ctx.op("MatMul", left, right)
     last = len(batch) + (1 if together else max(len(rows), 1))
     alone = [place for place, labels in ((len(batch), rows), (last, columns)) if not labels]
     if alone:
-        name = ctx.op("Squeeze", name, axes=alone)
+        name = spelling.along(ctx, "Squeeze", name, alone)
     if together:
         name = reshaped(name, *kept, *(sizes[label] for label in rows + columns))
     elif len(columns) > 1:

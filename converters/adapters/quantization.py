@@ -14,6 +14,7 @@ from passes.ir.operators import op_of
 from passes.ir.versions import HAS_ROUND
 from passes.onnxruntime.element_types import signature
 from passes.types.value_types import elem_type_of
+from passes.writing import spelling
 
 identical("DequantizeLinear", 13, because="axis is new, and a scalar scale has none")
 identical("DequantizeLinear", 19)
@@ -32,10 +33,10 @@ def quantize_linear_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if elem_type == TensorProto.FLOAT:
         return [node]
     if elem_type:
-        as_float = ctx.node("Cast", [x], to=TensorProto.FLOAT)
+        as_float = ctx.op("Cast", x, to=TensorProto.FLOAT)
     else:
-        as_float = ctx.node("CastLike", [x, others[0]])
-    return [as_float, ctx.changed(node, inputs=[as_float.output[0], *others])]
+        as_float = ctx.op("CastLike", x, others[0])
+    return [ctx.changed(node, inputs=[as_float, *others])]
 
 
 identical(
@@ -62,13 +63,8 @@ def quantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """`precision` becomes the type of the scale, and the input gets that type, too."""
     x, scale, *zero = node.input
     precision = ctx.attribute(node, "precision", 0) or ctx.known_elem_type(scale)
-    made = [
-        ctx.node("Cast", [name], to=precision) if ctx.known_elem_type(name) != precision else None
-        for name in (x, scale)
-    ]
-    inputs = [cast.output[0] if cast else name for cast, name in zip(made, (x, scale), strict=True)]
-    main = ctx.changed(node, inputs=[*inputs, *zero], without=["precision"])
-    return [*filter(None, made), main]
+    inputs = [ctx.cast(name, ctx.known_elem_type(name), precision) for name in (x, scale)]
+    return [ctx.changed(node, inputs=[*inputs, *zero], without=["precision"])]
 
 
 @adapter_down("QuantizeLinear", 21)
@@ -81,10 +77,8 @@ def quantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, scale, *zero = node.input
     if any(zero) or to == TensorProto.UINT8:
         return [plain]
-    none = helper.make_tensor("none", to, [1], [0])
-    shape = ctx.node("Shape", [scale])
-    zeros = ctx.node("ConstantOfShape", shape.output, value=none)
-    return [shape, zeros, ctx.changed(plain, inputs=[x, scale, *zeros.output])]
+    zeros = spelling.filled(ctx, spelling.shape_of(ctx, scale), to, 0)
+    return [ctx.changed(plain, inputs=[x, scale, zeros])]
 
 
 @adapter_down("QuantizeLinear", 19, exact=False)
@@ -99,11 +93,9 @@ def quantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if elem_type == TensorProto.FLOAT:
         return [plain]
-    casts = [ctx.node("Cast", [scale], to=TensorProto.FLOAT)]
     if elem_type != TensorProto.INT32:
-        casts = [ctx.node("Cast", [x], to=TensorProto.FLOAT), *casts]
-        x = casts[0].output[0]
-    return [*casts, ctx.changed(plain, inputs=[x, *casts[-1].output, *zero])]
+        (x,) = ctx.casts(TensorProto.FLOAT, x)
+    return [ctx.changed(plain, inputs=[x, *ctx.casts(TensorProto.FLOAT, scale), *zero])]
 
 
 @adapter_down("QuantizeLinear", 13)
@@ -127,11 +119,9 @@ def dequantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     x, scale, *zero = node.input
     plain = ctx.changed(node, without=["output_dtype"])
     to = ctx.attribute(node, "output_dtype", 0)
-    casts = []
     if to and ctx.known_elem_type(scale) != to:
-        casts = [ctx.node("Cast", [scale], to=to)]
-        plain = ctx.changed(plain, inputs=[x, *casts[0].output, *zero])
-    return [*casts, *(_dequantize(plain, ctx) if _is_of_floats(plain, ctx) else [plain])]
+        plain = ctx.changed(plain, inputs=[x, *ctx.casts(to, scale), *zero])
+    return _dequantize(plain, ctx) if _is_of_floats(plain, ctx) else [plain]
 
 
 @adapter_down("DequantizeLinear", 21)
@@ -155,10 +145,10 @@ def dequantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     elem_type = ctx.known_elem_type(scale)
     if elem_type == TensorProto.FLOAT:
         return [node]
-    cast = ctx.node("Cast", [scale], to=TensorProto.FLOAT)
+    inputs = [x, *ctx.casts(TensorProto.FLOAT, scale), *zero]
     wide = ctx.fresh(f"{node.output[0]}_float")
-    main = ctx.changed(node, inputs=[x, *cast.output, *zero], outputs=[wide])
-    return [cast, main, ctx.node("Cast", [wide], node.output, to=elem_type)]
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=[wide]))
+    return ctx.last(node, "Cast", wide, to=elem_type)
 
 
 @adapter_down("DequantizeLinear", 13)
@@ -176,9 +166,9 @@ def _with_one_scale(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [plain]
     if dims != (1,):
         return []
-    scalar = ctx.value(np.zeros(0, np.int64), "scalar")
-    reshaped = [ctx.node("Reshape", [name, scalar]) for name in scales if name]
-    return [*reshaped, ctx.changed(plain, inputs=[x, *(one.output[0] for one in reshaped)])]
+    scalar = ctx.whole([], "scalar")
+    reshaped = [ctx.op("Reshape", name, scalar) for name in scales if name]
+    return [ctx.changed(plain, inputs=[x, *reshaped])]
 
 
 def _quantized_type(node: NodeProto, ctx: Conversion) -> int:

@@ -16,6 +16,7 @@ from passes.converters.writing.attribute_inputs import (
 from passes.converters.writing.conversion import Conversion, through_float
 from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of, tensor_type
+from passes.writing import spelling
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
@@ -126,22 +127,16 @@ def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, axis = node.input[0], ctx.attribute(node, "axis", 0)
     dims = ctx.dims_of(x)
     size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
-    made: list[NodeProto] = []
     if isinstance(size, int):
-        last = ctx.value(np.int64(size - 1), "last")
-        made += [ctx.node("Gather", [x, ctx.value(np.arange(size)[::-1], "turned")], axis=axis)]
+        last = ctx.whole(size - 1, "last")
+        x = ctx.op("Gather", x, ctx.value(np.arange(size)[::-1], "turned"), axis=axis)
     else:
-        place, one = (ctx.value(np.int64(number), "number") for number in (axis, 1))
-        limits = [ctx.value(np.array([one]), "limit") for one in (-1, _FIRST, axis, -1)]
-        shape = ctx.node("Shape", [x])
-        length = ctx.node("Gather", [*shape.output, place])
-        made += [shape, length, ctx.node("Sub", [*length.output, one])]
-        last = made[-1].output[0]
-        made += [ctx.node("Slice", [x, *limits])]
-    main = ctx.changed(
-        plain, inputs=made[-1].output, outputs=[ctx.fresh(f"{node.output[0]}_turned")]
-    )
-    return [*made, main, ctx.node("Sub", [last, *main.output], node.output)]
+        length = spelling.scalar_size(ctx, x, axis)
+        last = ctx.op("Sub", length, ctx.whole(1, "number"))
+        x = ctx.op("Slice", x, *(ctx.whole([one], "limit") for one in (-1, _FIRST, axis, -1)))
+    turned = ctx.fresh(f"{node.output[0]}_turned")
+    ctx.adopt(ctx.changed(plain, inputs=[x], outputs=[turned]))
+    return ctx.last(node, "Sub", last, turned)
 
 
 _FIRST = np.iinfo(np.int64).min  # the end of a Slice that goes back to the first element
@@ -173,15 +168,14 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     perm[0], perm[int(fixed.item())] = perm[int(fixed.item())], perm[0]
     moved = ctx.op("Transpose", x, perm=perm)
     others = ctx.value(np.arange(1, rank), "others")
-    neutral = helper.make_tensor("neutral", elem_type, [1], [int(product)])
-    sizes = ctx.op("Gather", ctx.op("Shape", moved), others, axis=0)
-    start = ctx.op("ConstantOfShape", sizes, value=neutral)
+    sizes = ctx.op("Gather", spelling.shape_of(ctx, moved), others, axis=0)
+    start = spelling.filled(ctx, sizes, elem_type, int(product))
     backwards = int(ctx.attribute(node, "reverse", 0))
     length = (ctx.dims_of(moved) or (None,))[0]
     may_be_empty = not (isinstance(length, int) and length)
     if may_be_empty:  # no onnxruntime scans nothing: a first row goes in front
         row_sizes = ctx.op("Concat", ctx.value(np.array([1]), "row"), sizes, axis=0)
-        row = ctx.op("ConstantOfShape", row_sizes, value=neutral)
+        row = spelling.filled(ctx, row_sizes, elem_type, int(product))
         moved = ctx.op("Concat", *([moved, row] if backwards else [row, moved]), axis=0)
     before, one, behind, given = (ctx.fresh(f"{node.output[0]}_{name}") for name in _CARRIED)
     type_ = tensor_type(elem_type, (None,) * (rank - 1))
@@ -208,8 +202,7 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ctx.made.expanded.add(end)
     ctx.adopt(scan)
     if may_be_empty:
-        limits = (0, -1, 0) if backwards else (1, _LAST, 0)
-        found = ctx.op("Slice", found, *(ctx.value(np.array([one]), "limit") for one in limits))
+        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, _LAST)))
     return ctx.last(node, "Transpose", found, perm=perm)
 
 

@@ -14,6 +14,7 @@ from passes.converters.writing.grid_sample import gathered
 from passes.converters.writing.sampling import fixed_input, is_replicating, sampled
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
+from passes.writing import spelling
 
 
 @adapter("Upsample", 9)
@@ -133,25 +134,18 @@ def _shrink_then_grow(node: NodeProto, roi: str, ctx: Conversion) -> Sequence[No
     """
     x, scales = node.input
     one, two = (ctx.value(np.array([n], np.float32), name) for n, name in ((1, "one"), (2, "two")))
-    smaller, larger = ctx.node("Min", [scales, one]), ctx.node("Max", [scales, one])
-    asymmetric = {"coordinate_transformation_mode": "asymmetric"}
-    shrunk = ctx.node(
-        "Resize", [x, roi, smaller.output[0]], mode="nearest", nearest_mode="ceil", **asymmetric
+    smaller, larger = ctx.op("Min", scales, one), ctx.op("Max", scales, one)
+    asymmetric = {_COORDINATES: "asymmetric"}
+    shrunk = ctx.op("Resize", x, roi, smaller, mode="nearest", nearest_mode="ceil", **asymmetric)
+    above = ctx.op("Sub", two, ctx.op("ReduceMin", smaller, keepdims=1))
+    front = ctx.op("Ceil", above)  # 2, but 1 where nothing shrinks
+    all_scales = ctx.op("Concat", front, larger, axis=0)
+    inputs = [spelling.unsqueeze(ctx, shrunk, 0), roi, all_scales]
+    wrapped = ctx.fresh(f"{node.output[0]}_wrapped")
+    ctx.adopt(
+        ctx.changed(node, inputs=inputs, outputs=[wrapped], nearest_mode="floor", **asymmetric)
     )
-    least = ctx.node("ReduceMin", smaller.output, keepdims=1)
-    above = ctx.node("Sub", [two, least.output[0]])
-    front = ctx.node("Ceil", above.output)  # 2, but 1 where nothing shrinks
-    all_scales = ctx.node("Concat", [front.output[0], larger.output[0]], axis=0)
-    wrapped = ctx.node("Unsqueeze", shrunk.output, axes=[0])
-    main = ctx.changed(
-        node,
-        inputs=[wrapped.output[0], roi, all_scales.output[0]],
-        outputs=[ctx.fresh(f"{node.output[0]}_wrapped")],
-        nearest_mode="floor",
-        **asymmetric,
-    )
-    first = ctx.node("Gather", [main.output[0], ctx.value(np.array(0), "first")], [node.output[0]])
-    return [smaller, larger, shrunk, least, above, front, all_scales, wrapped, main, first]
+    return ctx.last(node, "Gather", wrapped, ctx.whole(0, "first"))
 
 
 #: What `nearest` reads of position p + 0.5, as what it reads of p: floor(p + 0.5) is p rounded
@@ -224,8 +218,8 @@ def resize_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             sizes = _for_all_axes(sizes, named, ctx.dims_of(x) or (), ctx, of=x)
         if roi and ctx.attribute(node, _COORDINATES) == "tf_crop_and_resize":
             count = len(named)
-            starts = ctx.op("Slice", roi, ctx.ints(0), ctx.ints(count))
-            ends = ctx.op("Slice", roi, ctx.ints(count), ctx.ints(2 * count))
+            starts = spelling.part(ctx, roi, 0, 0, count)
+            ends = spelling.part(ctx, roi, 0, count, 2 * count)
             starts = _for_all_axes(starts, named, zeros.tolist(), ctx)
             roi = ctx.op("Concat", starts, _for_all_axes(ends, named, ones.tolist(), ctx), axis=0)
         else:

@@ -11,6 +11,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.index_arithmetic import are_distinct, axis_from_front
 from passes.ir.operators import op_of
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 _REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"}}
 
@@ -69,8 +70,7 @@ def _one_by_one(
     """A Loop along an axis of the indices, the first for rows: within a step no two updates go to
     one place."""
     data, along = node.input[0], axis or 0
-    shape = ctx.op("Shape", indices)
-    count = ctx.op("Gather", shape, ctx.whole(along, "along"), axis=0)
+    count = spelling.scalar_size(ctx, indices, along)
     names = ("step", "go", "on", "so_far", "behind")
     step, go, on, so_far, behind = (ctx.fresh(f"{node.output[0]}_{name}") for name in names)
     types = {

@@ -15,6 +15,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.loops.form import Collected, LoopForm
 from passes.rules.lower_scan.lower_scan import lower_scan
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 
 def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -42,7 +43,7 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             rest = [axis for axis in range(ctx.known_rank(name)) if axis != scanned.axis]
             name = ctx.op("Transpose", name, perm=[scanned.axis, *rest])
         fed.append(name)
-    batches = [ctx.op("Unsqueeze", name, axes=[0]) for name in fed]
+    batches = [spelling.unsqueeze(ctx, name, 0) for name in fed]
     results = [ctx.fresh(f"{name or 'unused'}/batch") for name in node.output]
     backwards = [int(one.reversed) for one in form.scanned]
     scan = ctx.changed(
@@ -56,7 +57,7 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ctx.adopt(scan)
     for carried, result in zip(form.carried, results, strict=False):
         if carried.final:
-            ctx.op("Squeeze", result, outputs=[carried.final], axes=[0])
+            spelling.squeeze(ctx, result, 0, [carried.final])
     for collected, row, result in zip(
         form.collected, rows, results[len(form.carried) :], strict=True
     ):
@@ -65,7 +66,7 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         if collected.reversed:
             body = _same(ctx, row)
             result = ctx.op("Scan", "", result, num_scan_inputs=1, directions=[1], body=body)
-        _place(ctx, collected, row, ctx.op("Squeeze", result, axes=[0]))
+        _place(ctx, collected, row, spelling.squeeze(ctx, result, 0))
     return []
 
 
@@ -108,8 +109,7 @@ def _place(ctx: Conversion, collected: Collected, row: RowType, rows: str) -> No
 def _reversed(ctx: Conversion, row: RowType, rows: str) -> str:
     """Rows in the opposite order: a Loop that carries a number for company, as Loop-1 must."""
     one = ctx.value(np.array(1, np.int64), "one")
-    axis = ctx.value(np.array(0, np.int64), "axis")
-    count = ctx.op("Gather", ctx.op("Shape", rows), axis)
+    count = spelling.scalar_size(ctx, rows, 0)
     last = ctx.op("Sub", count, one)
     number, condition = tensor_type(TensorProto.INT64, ()), tensor_type(TensorProto.BOOL, ())
     step, go, on, carried, carried_on, place, taken = map(

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import Conversion
+from passes.writing import spelling
 
 _FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
@@ -51,9 +52,9 @@ def gathered(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         part = ctx.op("Gather", rows, index, axis=0)
         if inside:
             zero = ctx.rounded(0, helper.tensor_dtype_to_np_dtype(elem_type), "zero")
-            part = ctx.op("Where", ctx.op("Unsqueeze", inside, axes=[rank + 1]), part, zero)
+            part = ctx.op("Where", spelling.unsqueeze(ctx, inside, rank + 1), part, zero)
         if weight:
-            weight = ctx.op("Unsqueeze", weight, axes=[rank + 1])
+            weight = spelling.unsqueeze(ctx, weight, rank + 1)
             part = ctx.op("Mul", part, ctx.cast(weight, places.kind, elem_type))
         total = ctx.both("Add", total, part)
     order = [0, rank + 1, *range(1, rank + 1)]
@@ -66,9 +67,8 @@ def _first_of_each_sample(x: str, count: object, size: int, rank: int, ctx: Conv
     if isinstance(count, int):
         rows = np.arange(count, dtype=np.int64).reshape(count, *behind)
         return ctx.value(rows * size, "first_rows")
-    zero, one, each = (ctx.value(np.int64(number), "number") for number in (0, 1, size))
-    samples = ctx.op("Gather", ctx.op("Shape", x), zero)
-    rows_of = ctx.op("Mul", ctx.op("Range", zero, samples, one), each)
+    samples = spelling.count_to(ctx, spelling.scalar_size(ctx, x, 0))
+    rows_of = ctx.op("Mul", samples, ctx.whole(size, "number"))
     return ctx.op("Reshape", rows_of, ctx.ints(-1, *behind))
 
 

@@ -13,6 +13,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.versions import LESS_TAKES_INTEGERS
+from passes.writing import spelling
 
 #: Ops that give numbers from 0 on, by which of their outputs.
 _COUNTING = {"ArgMax": 0, "ArgMin": 0, "NonZero": 0, "Shape": 0, "Size": 0, "TopK": 1}
@@ -64,7 +65,7 @@ def from_front(ctx: Conversion, indices: str, data: str, axis: int) -> str:
     if isinstance(size, int):
         length = ctx.value(np.array(size, helper.tensor_dtype_to_np_dtype(elem_type)), "size")
     else:
-        length = ctx.op("Gather", ctx.op("Shape", data), ctx.whole(axis, "axis"), axis=0)
+        length = spelling.scalar_size(ctx, data, axis)
         if elem_type != TensorProto.INT64:
             length = ctx.op("Cast", length, to=elem_type)
     return plus_where_negative(ctx, indices, length, elem_type)
@@ -132,10 +133,10 @@ def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:
     if isinstance(first, int):
         wrap_by = ctx.whole([first, *inner], "sizes")
     else:
-        wrap_by = ctx.op("Gather", ctx.op("Shape", data), ctx.whole(range(depth)), axis=0)
+        wrap_by = ctx.op("Gather", spelling.shape_of(ctx, data), ctx.whole(range(depth)), axis=0)
     counted = plus_where_negative(ctx, indices, wrap_by, TensorProto.INT64)
     scaled = ctx.op("Mul", counted, ctx.whole(strides, "strides"))
-    return ctx.op("ReduceSum", scaled, axes=[rank - 1], keepdims=0)
+    return spelling.along(ctx, "ReduceSum", scaled, [rank - 1], keepdims=0)
 
 
 def in_flat_elements(ctx: Conversion, indices: str, data: str, axis: int) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from onnx import helper
 
@@ -45,6 +43,6 @@ def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
     return ctx.op("Where", ctx.op("Less", ours, ctx.author.int(0)), low, high)
 
 
-def all_axes(rank: int) -> Iterable[int]:
+def all_axes(rank: int) -> range:
     """Every axis of a row, in the batched value."""
     return range(1, rank + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, TypeProto, helper, numpy_helper
@@ -19,25 +20,39 @@ from passes.types.value_types import FLOATS, dims_of
 from passes.writing.writer import Writer
 
 
+def takes_axes_as_input(op: str, opset: int) -> bool:
+    """Whether a reducer, Squeeze or Unsqueeze takes its axes as an input, not as an attribute."""
+    early = op in ("ReduceSum", "Squeeze", "Unsqueeze")
+    return opset >= (AXES_ARE_INPUTS if early else REDUCED_AXES_ARE_INPUTS)
+
+
+def along(
+    writer: Writer,
+    op: str,
+    value: str,
+    axes: Sequence[int],
+    outputs: Sequence[str] = (),
+    **attributes: Any,
+) -> str:
+    """A reducer, Squeeze or Unsqueeze of `value` along some axes."""
+    if takes_axes_as_input(op, writer.opset):
+        return writer.op(op, value, writer.ints(*axes), outputs=outputs, **attributes)
+    return writer.op(op, value, outputs=outputs, axes=list(axes), **attributes)
+
+
 def squeeze(writer: Writer, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
     """`value` without an axis of size 1."""
-    if writer.opset < AXES_ARE_INPUTS:
-        return writer.op("Squeeze", value, outputs=outputs, axes=[axis])
-    return writer.op("Squeeze", value, writer.ints(axis), outputs=outputs)
+    return along(writer, "Squeeze", value, [axis], outputs)
 
 
 def unsqueeze(writer: Writer, value: str, axis: int, outputs: Sequence[str] = ()) -> str:
     """`value` with a new axis of size 1."""
-    if writer.opset < AXES_ARE_INPUTS:
-        return writer.op("Unsqueeze", value, outputs=outputs, axes=[axis])
-    return writer.op("Unsqueeze", value, writer.ints(axis), outputs=outputs)
+    return along(writer, "Unsqueeze", value, [axis], outputs)
 
 
 def unsqueeze_axes(writer: Writer, value: str, axes: Sequence[int]) -> str:
-    """`value` with new axes of size 1; `axes` count in the result."""
-    if writer.opset < AXES_ARE_INPUTS:
-        return writer.op("Unsqueeze", value, axes=list(axes))
-    return writer.op("Unsqueeze", value, writer.ints(*axes))
+    """`value` with new axes of size 1, if any; `axes` count in the result."""
+    return along(writer, "Unsqueeze", value, axes) if axes else value
 
 
 def reshaped(writer: Writer, value: str, shape: str, outputs: Sequence[str] = ()) -> str:
@@ -57,13 +72,6 @@ def of_rank(writer: Writer, scalar: str, rank: int) -> str:
 def true(writer: Writer, rank: int = 0) -> str:
     """A condition that holds, of rank 0 or 1."""
     return writer.value(np.ones((1,) * rank, np.bool_), "true")
-
-
-def greatest(writer: Writer, value: str, axis: int) -> str:
-    """The greatest elements along an axis, which is removed."""
-    if writer.opset < REDUCED_AXES_ARE_INPUTS:
-        return writer.op("ReduceMax", value, axes=[axis], keepdims=0)
-    return writer.op("ReduceMax", value, writer.ints(axis), keepdims=0)
 
 
 def total(writer: Writer, value: str) -> str:

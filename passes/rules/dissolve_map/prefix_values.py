@@ -8,7 +8,6 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
-from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
 from passes.rules.dissolve_map.recurrences import Kind, Recurrence, may_regroup
 from passes.types.value_types import FLOATS, Dim
@@ -190,10 +189,7 @@ class PrefixValues:
         return author.op("Where", is_odd, author.value(np.array(np.nan, dtype), "nan"), reduced)
 
     def _reduce(self, reducer: str, rows: str) -> str:
-        author = self.author
-        if reducer == "ReduceSum" or author.opset >= REDUCED_AXES_ARE_INPUTS:
-            return author.op(reducer, rows, author.ints(0), keepdims=0)
-        return author.op(reducer, rows, axes=[0], keepdims=0)
+        return spelling.along(self.author, reducer, rows, [0], keepdims=0)
 
     def _is_static(self) -> bool:
         """Whether all sizes are known, of the carried value and of what each iteration brings."""

@@ -41,7 +41,7 @@ def _mask(node: NodeProto, merging: Merging, name: str) -> str:
     if len(dims) == _MASK_RANK:
         return merging.merged(name)
     missing = _MASK_RANK - 1 - len(dims)
-    return spelling.unsqueeze_axes(ctx.author, name, range(1, 1 + missing)) if missing else name
+    return spelling.unsqueeze_axes(ctx.author, name, range(1, 1 + missing))
 
 
 @batched("RotaryEmbedding")

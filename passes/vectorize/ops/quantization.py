@@ -6,7 +6,6 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.vectorize.axes import all_axes, shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
@@ -70,9 +69,5 @@ def _or_that_of_zeros(ctx: Vectorizer, width: str, most: str) -> str:
 
 def _of_row(ctx: Vectorizer, op: str, x: str, rank: int) -> str:
     """The least or largest element of each row, [B]."""
-    axes = list(all_axes(rank))
-    if not axes:
-        return x
-    if ctx.author.opset < REDUCED_AXES_ARE_INPUTS:
-        return ctx.op(op, x, axes=axes, keepdims=0)
-    return ctx.op(op, x, ctx.author.ints(*axes), keepdims=0)
+    axes = all_axes(rank)
+    return spelling.along(ctx.author, op, x, axes, keepdims=0) if axes else x
