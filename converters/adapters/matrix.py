@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
 
 from passes.converters.steps import adapter_down, identical, refusal_down
-from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import Dim, Dims
 from passes.writing import spelling
 
@@ -35,7 +35,7 @@ def gemm_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 @adapter_down("MatMul", 9)
 def mat_mul_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of integers, the products of (..., m, k, 1) and (..., 1, k, n) are added up along k."""
-    if ctx.known_elem_type(node.input[0]) in _FLOATS:
+    if ctx.known_elem_type(node.input[0]) in OLD_FLOATS:
         return [node]
     a, b = node.input
     a_rank, b_rank = ctx.known_rank(a), ctx.known_rank(b)
@@ -47,9 +47,6 @@ def mat_mul_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         b = spelling.unsqueeze(ctx, b, b_rank - 2)
     axis = max(a_rank - 1, b_rank - 1 if a_rank > 1 else b_rank - 2)
     return ctx.last(node, "ReduceSum", ctx.op("Mul", wide, b), axes=[axis], keepdims=0)
-
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 @adapter_down("Einsum", 12, exact=False)

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from passes.converters.writing.conversion import Conversion
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 
 _Array = npt.NDArray[Any]
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 def is_replicating(node: NodeProto, ctx: Conversion) -> bool:
@@ -47,7 +46,7 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if ctx.attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         raise ctx.refused("no-equivalent", f"opset {ctx.version} has no 'tf_crop_and_resize'")
-    if mode != "nearest" and elem_type not in _FLOATS:
+    if mode != "nearest" and elem_type not in OLD_FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
     rank = ctx.known_rank(x)
