@@ -20,6 +20,7 @@ from passes.converters.steps import (
     Step,
     StepDown,
 )
+from passes.ir.versions import OLDEST_OPSET
 
 _HEAD = """# The opset steps
 
@@ -47,7 +48,7 @@ def document() -> str:
     """All steps, by op and version, as Markdown."""
     down = {key: table.step_down(*key) for key in table.known_versions()}
     head = _HEAD.format(
-        oldest=table.OLDEST_OPSET,
+        oldest=OLDEST_OPSET,
         up_count=len(STEPS),
         up=_counted(STEPS.values()),
         down_count=len(down),

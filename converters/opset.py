@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -135,7 +135,7 @@ class _Steps:
 
     def _down(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
         for step in table.steps_down(op_of(node), opset, self.start.site.target):
-            ctx = replace(self.start, version=step.version - 1)
+            ctx = Conversion(self.start.site, step.version - 1, self.start.made)
             match step:
                 case IdenticalDown():
                     objection = step.unless(node, ctx) if step.unless else ""
@@ -145,7 +145,7 @@ class _Steps:
                     continue
                 case Adapter():
                     self.exact &= step.exact
-                    nodes = step.adapt(node, ctx)
+                    nodes = _written(step, node, ctx)
                     if len(nodes) == 1 and op_of(nodes[0]) == op_of(node):
                         node = in_older_version(nodes[0], ctx, step.version)
                         continue
@@ -163,19 +163,25 @@ class _Steps:
 
     def _up(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
         for step in table.steps(op_of(node), opset, self.start.site.target):
-            ctx = replace(self.start, version=step.version)
+            ctx = Conversion(self.start.site, step.version, self.start.made)
             match step:
                 case Identical():
                     continue
                 case Adapter():
                     self.exact &= step.exact
-                    for made in step.adapt(node, ctx):
+                    for made in _written(step, node, ctx):
                         yield from self.take(made, max(step.version, ctx.made.version_of(made)))
                     return
                 case Refusal():
                     raise ctx.refused(step.code, step.sentence)
             raise ctx.refused("no-step", f"{op_of(node)} is left to the rule {step.rule!r}")
         yield node
+
+
+def _written(step: Adapter, node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
+    """What the adapter writes, and then what it returns."""
+    last = step.adapt(node, ctx)
+    return [*ctx.nodes, *last]
 
 
 def _constant(name: str, value: npt.NDArray[Any]) -> NodeProto:

@@ -35,8 +35,9 @@ from onnx import NodeProto
 
 from passes.converters.writing.conversion import Conversion
 
-#: From a node in the old version to nodes in the new one. They define the node's outputs; each
-#: of them takes its own later steps. The node itself is not changed.
+#: From a node in the old version to nodes in the new one: those written with the Conversion, then
+#: those returned. They define the node's outputs; each of them takes its own later steps. The node
+#: itself is not changed.
 Adapt = Callable[[NodeProto, Conversion], Sequence[NodeProto]]
 
 

@@ -23,6 +23,7 @@ from passes.converters.steps import (
     Step,
     StepDown,
 )
+from passes.ir.versions import OLDEST_OPSET
 
 #: The files that declare steps.
 FAMILIES = tuple(
@@ -30,7 +31,6 @@ FAMILIES = tuple(
 )
 
 #: Steps start here; what a version before it needs is not declared.
-OLDEST_OPSET = 7
 
 
 @cache

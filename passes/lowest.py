@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from passes.check.header import OLDEST_OPSET
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
+from passes.ir.versions import OLDEST_OPSET
 from passes.report import Record
 from passes.session import Session, Source, loaded
 

@@ -10,10 +10,10 @@ from onnx import NodeProto, TensorProto
 from passes.converters.steps import adapter, adapter_down, expanded
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
-from passes.converters.writing.replacement import Replacement
 from passes.ir import scope as scoping
 from passes.ir.attributes import has
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 _MASK, _PAST_KEY, _NONPAD = 3, 4, 6
 
@@ -31,14 +31,12 @@ def attention_24(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     mask, past = inputs[_MASK], inputs[_PAST_KEY]
     if not mask or _has_length_of_keys(mask, inputs[1], past, ctx):
         return [node]
-    counts = [ctx.node("Shape", [name], start=-2, end=-1) for name in (inputs[1], past) if name]
-    made, total = list(counts), counts[0].output[0]
+    total = ctx.op("Shape", inputs[1], start=-2, end=-1)
     if past:
-        made.append(ctx.node("Add", [one.output[0] for one in counts]))
-        total = made[-1].output[0]
-    wide = ctx.node("Expand", [mask, total])
-    changed = [wide.output[0] if at_ == _MASK else name for at_, name in enumerate(node.input)]
-    return [*made, wide, ctx.changed(node, inputs=changed)]
+        total = ctx.op("Add", total, ctx.op("Shape", past, start=-2, end=-1))
+    wide = ctx.op("Expand", mask, total)
+    changed = [wide if place == _MASK else name for place, name in enumerate(node.input)]
+    return [ctx.changed(node, inputs=changed)]
 
 
 @adapter_down("Attention", 24, exact=False)
@@ -83,21 +81,18 @@ def tensor_scatter_23(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     cache, update, start = [*node.input, ""][:3]
     rank = ctx.known_rank(cache)
     axis = ctx.attribute(node, "axis", -2) % rank
-    new = Replacement(node, ctx.later(13))
-    shape = new.op("Shape", update)
-    length = new.op("Gather", shape, new.ctx.value(np.int64(axis), "axis"))
-    zero, one = (new.ctx.value(np.int64(number), "number") for number in (0, 1))
-    index = new.op("Range", zero, length, one)
+    ctx = ctx.later(13)
+    shape = spelling.shape_of(ctx, update)
+    index = spelling.count_to(ctx, spelling.scalar_size(ctx, update, axis))
     behind = [-1, *[1] * (rank - 1 - axis)]
-    index = new.op("Reshape", index, new.ints(*behind))
+    index = ctx.op("Reshape", index, ctx.ints(*behind))
     if start:
-        first = new.op("Reshape", start, new.ints(-1, *[1] * (rank - 1)))
-        index = new.op("Add", first, index)
+        first = ctx.op("Reshape", start, ctx.ints(-1, *[1] * (rank - 1)))
+        index = ctx.op("Add", first, index)
     if ctx.attribute(node, "mode", "linear") == "circular":
-        size = new.op("Gather", new.op("Shape", cache), new.ctx.value(np.int64(axis), "axis"))
-        index = new.op("Mod", index, size)
-    index = new.op("Expand", index, shape)
-    return new.last("ScatterElements", cache, index, update, axis=axis)
+        index = ctx.op("Mod", index, spelling.scalar_size(ctx, cache, axis))
+    index = ctx.op("Expand", index, shape)
+    return ctx.last(node, "ScatterElements", cache, index, update, axis=axis)
 
 
 @adapter_down("RotaryEmbedding", 23, exact=False)
@@ -113,42 +108,36 @@ def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     pairs = pairs or (ctx.dims_of(cosines) or (None,))[-1]
     if not isinstance(pairs, int):
         raise ctx.refused("unknown-rank", f"the size of {cosines!r} is not known")
-    new = Replacement(node, ctx.later(9))
+    ctx = ctx.later(9)
     split, heads_axis = x, 1
     if rank == _WITHOUT_HEADS:
         heads = ctx.attribute(node, "num_heads", 0)
         hidden = (ctx.dims_of(x) or (None,))[-1]
         if is_part and not isinstance(hidden, int):  # a size of -1 fails where x is empty
-            whole = new.op("Gather", new.op("Shape", x), new.ints(2), axis=0)
-            size = new.op("Div", whole, new.ints(heads))
-            shape = new.op("Concat", new.ints(0, 0, heads), size, axis=0)
+            size = ctx.op("Div", spelling.size_of_axis(ctx, x, 2), ctx.ints(heads))
+            shape = ctx.op("Concat", ctx.ints(0, 0, heads), size, axis=0)
         else:
-            shape = new.ints(0, 0, heads, hidden // max(1, heads) if is_part else 2 * pairs)
-        split, heads_axis = new.op("Reshape", x, shape), 2
-    turned = new.op("Slice", split, axes=[3], starts=[0], ends=[2 * pairs]) if is_part else split
+            shape = ctx.ints(0, 0, heads, hidden // max(1, heads) if is_part else 2 * pairs)
+        split, heads_axis = ctx.op("Reshape", x, shape), 2
+    turned = spelling.part(ctx, split, 3, 0, 2 * pairs) if is_part else split
     axis = 4 if ctx.attribute(node, "interleaved", 0) else 3
     both = [pairs, 2] if axis == 4 else [2, pairs]
-    paired = new.op("Reshape", turned, new.ints(0, 0, 0, *both))
+    paired = ctx.op("Reshape", turned, ctx.ints(0, 0, 0, *both))
     first, second = (
-        new.op("Gather", paired, ctx.value(np.int64(place), "place"), axis=axis) for place in (0, 1)
+        ctx.op("Gather", paired, ctx.value(np.int64(place), "place"), axis=axis) for place in (0, 1)
     )
-    cosine, sine = (
-        new.op(
-            "Unsqueeze",
-            new.op("Gather", cache, positions, axis=0) if positions else cache,
-            axes=[heads_axis],
-        )
-        for cache in (cosines, sines)
-    )
-    real = new.op("Sub", new.op("Mul", cosine, first), new.op("Mul", sine, second))
-    imaginary = new.op("Add", new.op("Mul", sine, first), new.op("Mul", cosine, second))
-    columns = [new.op("Unsqueeze", one, axes=[axis]) for one in (real, imaginary)]
-    rotated = new.op("Concat", *columns, axis=axis)
+    if positions:
+        cosines, sines = (ctx.op("Gather", one, positions, axis=0) for one in (cosines, sines))
+    cosine, sine = (spelling.unsqueeze(ctx, one, heads_axis) for one in (cosines, sines))
+    real = ctx.op("Sub", ctx.op("Mul", cosine, first), ctx.op("Mul", sine, second))
+    imaginary = ctx.op("Add", ctx.op("Mul", sine, first), ctx.op("Mul", cosine, second))
+    columns = [spelling.unsqueeze(ctx, one, axis) for one in (real, imaginary)]
+    rotated = ctx.op("Concat", *columns, axis=axis)
     if is_part:
-        rotated = new.op("Reshape", rotated, new.ints(0, 0, 0, 2 * pairs))
-        rest = new.op("Slice", split, axes=[3], starts=[2 * pairs], ends=[_END])
-        rotated = new.op("Concat", rotated, rest, axis=3)
-    return new.last("Reshape", rotated, new.op("Shape", x))
+        rotated = ctx.op("Reshape", rotated, ctx.ints(0, 0, 0, 2 * pairs))
+        rest = spelling.part(ctx, split, 3, 2 * pairs, _END)
+        rotated = ctx.op("Concat", rotated, rest, axis=3)
+    return ctx.last(node, "Reshape", rotated, spelling.shape_of(ctx, x))
 
 
 _WITHOUT_HEADS = 3  # axes, the last of which has the heads, too
@@ -181,17 +170,17 @@ def causal_conv_with_state_26(node: NodeProto, ctx: Conversion) -> Sequence[Node
     channels, _, size = ctx.dims_of(weight) or (None, None, None)
     if not isinstance(channels, int) or not isinstance(size, int):
         return expand(node, ctx, 27)
-    new = Replacement(node, ctx.later(9))
+    ctx = ctx.later(9)
     if past:
-        padded = new.op("Concat", past, x, axis=2)
+        padded = ctx.op("Concat", past, x, axis=2)
     else:
-        padded = new.op("Pad", x, pads=[0, 0, size - 1, 0, 0, 0])
+        padded = ctx.op("Pad", x, pads=[0, 0, size - 1, 0, 0, 0])
     has_activation = ctx.attribute(node, "activation", "none") != "none"
     inputs = [padded, weight, *[bias] * bool(bias)]
-    found = new.op("Conv", *inputs, group=channels, outputs=() if has_activation else [output])
+    found = ctx.op("Conv", *inputs, group=channels, outputs=() if has_activation else [output])
     if has_activation:
-        new.op("Mul", found, new.op("Sigmoid", found), outputs=[output])
+        ctx.op("Mul", found, ctx.op("Sigmoid", found), outputs=[output])
     if present:
         start = 1 - size if size > 1 else _END
-        new.op("Slice", padded, axes=[2], starts=[start], ends=[_END], outputs=[present])
-    return new.nodes
+        ctx.op("Slice", padded, axes=[2], starts=[start], ends=[_END], outputs=[present])
+    return []

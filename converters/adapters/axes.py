@@ -15,9 +15,9 @@ from passes.converters.writing.attribute_inputs import (
     ints_as_input,
     non_negative,
 )
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import Dims
+from passes.writing import spelling
 
 
 @adapter("Squeeze", 13)
@@ -73,22 +73,19 @@ def expand_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     dims, rank = ctx.dims_of(x), (ctx.dims_of(node.input[1]) or (None,))[0]
     fits = isinstance(rank, int) and dims is not None and 0 < rank >= len(dims) and {*dims} <= {1}
     if fits and ctx.constant(node.input[1]) is None:
-        ones = ctx.value(np.ones(rank, np.int64), "shape")
-        element = ctx.node("Reshape", [x, ones])
-        return [element, ctx.changed(node, op="Tile", inputs=[*element.output, node.input[1]])]
+        element = ctx.op("Reshape", x, ctx.value(np.ones(rank, np.int64), "shape"))
+        return [ctx.changed(node, op="Tile", inputs=[element, node.input[1]])]
     sizes = ctx.fixed(node, 1, "the shape")
     if dims is None or sizes is None or not all(isinstance(dim, int) for dim in dims):
         raise ctx.refused("unknown-rank", f"the sizes of {x!r} are not known, and Tile needs them")
     before = np.array([1] * (len(sizes) - len(dims)) + [*dims], np.int64)
     after = np.broadcast_shapes(tuple(before), tuple(sizes.tolist()))
-    made = []
     if len(before) > len(dims):
-        made.append(ctx.node("Reshape", [x, ctx.value(before, "shape")]))
-        x = made[-1].output[0]
+        x = ctx.op("Reshape", x, ctx.value(before, "shape"))
     if not after:
         return [ctx.changed(node, op="Identity", inputs=[x])]
     times = ctx.value(np.array(after, np.int64) // np.maximum(before, 1), "repeats")
-    return [*made, ctx.changed(node, op="Tile", inputs=[x, times])]
+    return [ctx.changed(node, op="Tile", inputs=[x, times])]
 
 
 identical("Flatten", 9)
@@ -98,7 +95,7 @@ identical("Flatten", 9)
 def flatten_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """What is not of a float type, which Flatten-1 does not take, is given a shape by Reshape."""
     x = node.input[0]
-    if ctx.known_elem_type(x) in FLOATS:
+    if ctx.known_elem_type(x) in OLD_FLOATS:
         return [node]
     axis, dims = ctx.attribute(node, "axis", 1), ctx.dims_of(x) or (None,)
     front, back = dims[:axis], dims[axis:]
@@ -151,17 +148,14 @@ def reshape_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if all(_is_same(before, after, place) for place in unsure):
         return [plain]
     if len(unsure) == 1:
-        zero, rest = (ctx.value(np.array([one], np.int64), "size") for one in (0, -1))
-        is_zero = ctx.node("Equal", [shape, zero])
-        safe = ctx.node("Where", [*is_zero.output, rest, shape])
-        return [is_zero, safe, ctx.changed(plain, inputs=[x, *safe.output])]
+        zero, rest = (ctx.whole([one], "size") for one in (0, -1))
+        safe = ctx.op("Where", ctx.op("Equal", shape, zero), rest, shape)
+        return [ctx.changed(plain, inputs=[x, safe])]
     rank = len(after)
-    ones, zeros = (ctx.value(np.full(rank, one, np.int64), "sizes") for one in (1, 0))
-    flat = ctx.node("Reshape", [x, ctx.value(np.array([-1] + [1] * (rank - 1)), "sizes")])
-    count = ctx.node("Size", [x])
-    ends = ctx.node("Mul", [*count.output, ones])
-    same = ctx.node("Slice", [*flat.output, zeros, *ends.output])
-    return [flat, count, ends, same, ctx.changed(plain, inputs=[*same.output, shape])]
+    ones, zeros = (ctx.whole([one] * rank, "sizes") for one in (1, 0))
+    flat = ctx.op("Reshape", x, ctx.whole([-1] + [1] * (rank - 1), "sizes"))
+    ends = ctx.op("Mul", ctx.op("Size", x), ones)
+    return [ctx.changed(plain, inputs=[ctx.op("Slice", flat, zeros, ends), shape])]
 
 
 def _is_same(before: Dims, after: Dims, place: int) -> bool:
@@ -176,14 +170,13 @@ def _of_fixed_shape(plain: NodeProto, ctx: Conversion, sizes: list[int]) -> Sequ
     first, *more = zeros
     rest = np.array([1 if place in more else size for place, size in enumerate(sizes)])
     rest[first] = -1
-    shape = ctx.value(rest, "shape")
+    inputs = [plain.input[0], ctx.value(rest, "shape")]
     if not more:
-        return [ctx.changed(plain, inputs=[plain.input[0], shape])]
-    empty = ctx.changed(
-        plain, inputs=[plain.input[0], shape], outputs=[ctx.fresh(f"{plain.output[0]}_empty")]
-    )
-    none, axes = ctx.value(np.zeros(len(more), np.int64), "none"), ctx.value(np.array(more), "axes")
-    return [empty, ctx.node("Slice", [*empty.output, none, none, axes], plain.output)]
+        return [ctx.changed(plain, inputs=inputs)]
+    empty = ctx.fresh(f"{plain.output[0]}_empty")
+    ctx.adopt(ctx.changed(plain, inputs=inputs, outputs=[empty]))
+    none = ctx.whole(np.zeros(len(more)), "none")
+    return ctx.last(plain, "Slice", empty, none, none, ctx.whole(more, "axes"))
 
 
 identical("Tile", 13)
@@ -200,9 +193,8 @@ def depthtospace_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if ctx.attribute(node, "mode", "DCR") == "DCR":
         return [node]
     x = node.input[0]
-    order = ctx.value(_row_order(node, ctx, x, 1), "order")
-    depth = ctx.node("Gather", [x, order], axis=1)
-    return [depth, ctx.changed(node, inputs=depth.output, without=["mode"])]
+    depth = ctx.op("Gather", x, ctx.value(_row_order(node, ctx, x, 1), "order"), axis=1)
+    return [ctx.changed(node, inputs=[depth], without=["mode"])]
 
 
 @adapter_down("SpaceToDepth", 28)
@@ -212,8 +204,9 @@ def spacetodepth_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [node]
     block = ctx.attribute(node, "blocksize")
     order = ctx.value(np.argsort(_row_order(node, ctx, node.input[0], block * block)), "order")
-    depth = ctx.changed(node, outputs=[ctx.fresh(f"{node.output[0]}_depth")], without=["mode"])
-    return [depth, ctx.node("Gather", [*depth.output, order], node.output, axis=1)]
+    depth = ctx.fresh(f"{node.output[0]}_depth")
+    ctx.adopt(ctx.changed(node, outputs=[depth], without=["mode"]))
+    return ctx.last(node, "Gather", depth, order, axis=1)
 
 
 def _row_order(node: NodeProto, ctx: Conversion, x: str, times: int) -> npt.NDArray[np.int64]:
@@ -240,7 +233,7 @@ def shape_14(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     whole = ctx.changed(node, without=["start", "end"])
     if start == 0 and end is None:
         return [whole]
-    last = np.iinfo(np.int32).max if end is None else end
-    whole = ctx.changed(whole, outputs=[ctx.fresh(f"{node.output[0]}_whole")])
-    limits = [ctx.value(np.array([one], np.int64), "limit") for one in (start, last, 0)]
-    return [whole, ctx.node("Slice", [*whole.output, *limits], node.output)]
+    sizes = ctx.fresh(f"{node.output[0]}_whole")
+    ctx.adopt(ctx.changed(whole, outputs=[sizes]))
+    spelling.part(ctx, sizes, 0, start, end, node.output)
+    return []

@@ -9,8 +9,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.converters.steps import adapter, adapter_down, identical
 from passes.converters.writing.attribute_inputs import float_as_input
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import elem_type_of
 
 _LARGEST = float(np.finfo(np.float32).max)
@@ -24,10 +23,10 @@ def clip_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     a missing input of Clip-11 stands for those of the type itself: for double and float16 these
     are other numbers, and it differs between runtimes whether they clip an infinity.
     """
-    lower, lower_nodes = float_as_input(node, ctx, "min", node.input[0], -_LARGEST)
-    upper, upper_nodes = float_as_input(node, ctx, "max", node.input[0], _LARGEST)
-    main = ctx.changed(node, inputs=[node.input[0], lower, upper], without=["min", "max"])
-    return [*lower_nodes, *upper_nodes, main]
+    x = node.input[0]
+    lower = float_as_input(node, ctx, "min", x, -_LARGEST)
+    upper = float_as_input(node, ctx, "max", x, _LARGEST)
+    return [ctx.changed(node, inputs=[x, lower, upper], without=["min", "max"])]
 
 
 @adapter_down("Clip", 11)
@@ -48,31 +47,22 @@ def clip_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         )
         if lower <= upper:
             return [ctx.changed(node, inputs=[x], min=lower, max=upper)]
-    made = []
     for op, bound in zip(("Max", "Min"), bounds, strict=True):
         if bound:
-            made.append(ctx.node(op, [x, bound]))
-            x = made[-1].output[0]
-    if not made:
-        return [ctx.changed(node, op="Identity", inputs=[x])]
-    return [*made[:-1], ctx.changed(made[-1], outputs=node.output)]
+            x = ctx.op(op, x, bound)
+    return ctx.named_last(node, x)
 
 
 @adapter_down("Clip", 12)
 def clip_11_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Integers, which Clip-11 does not take, are compared with each bound."""
     x, lower, upper = (*node.input, "", "")[:3]
-    if elem_type_of(ctx.type_of(x)) in (0, *FLOATS):
+    if elem_type_of(ctx.type_of(x)) in (0, *OLD_FLOATS):
         return [node]
-    made: list[NodeProto] = []
     for bound, less in ((lower, (0, 1)), (upper, (1, 0))):
         if bound:
-            is_out = ctx.node("Less", [(x, bound)[place] for place in less])
-            made += [is_out, ctx.node("Where", [*is_out.output, bound, x])]
-            x = made[-1].output[0]
-    if not made:
-        return [ctx.changed(node, op="Identity", inputs=[x])]
-    return [*made[:-1], ctx.changed(made[-1], outputs=node.output)]
+            x = ctx.op("Where", ctx.op("Less", *[(x, bound)[place] for place in less]), bound, x)
+    return ctx.named_last(node, x)
 
 
 identical("Clip", 12)

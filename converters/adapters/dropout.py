@@ -78,9 +78,9 @@ def dropout_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     )
     if not any(mask):
         return [main]
-    some = ctx.node("Cast", [x], to=TensorProto.BOOL)
-    others = ctx.node("Not", some.output)
-    return [main, some, others, ctx.node("Or", [*some.output, *others.output], mask)]
+    ctx.adopt(main)
+    some = ctx.op("Cast", x, to=TensorProto.BOOL)
+    return [ctx.node("Or", [some, ctx.op("Not", some)], mask)]
 
 
 identical("Dropout", 13)

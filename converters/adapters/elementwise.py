@@ -8,8 +8,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter, adapter_down, identical, identical_down, refusal_down
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement, through_float
+from passes.converters.writing.conversion import Conversion, through_float
 from passes.ir.operators import op_of
 from passes.types.value_types import FLOATS, elem_type_of
 
@@ -93,79 +92,75 @@ def order_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if elem_type in FLOATS:
         return [node]
-    new = Replacement(node, ctx)
     if elem_type in _IN_DOUBLE:
-        wide = new.casts(TensorProto.DOUBLE, *node.input)
-        return new.last(op_of(node), *wide)
+        wide = ctx.casts(TensorProto.DOUBLE, *node.input)
+        return ctx.last(node, op_of(node), *wide)
     names = list(node.input)
     if elem_type == TensorProto.UINT64:
-        least = new.number(-(2**63), TensorProto.INT64)
-        signed = new.casts(TensorProto.INT64, *names)
-        names = [new.op("Add", name, least) for name in signed]
-    part, halves = new.number(2**32, TensorProto.INT64), []
+        least = ctx.number(-(2**63), TensorProto.INT64)
+        signed = ctx.casts(TensorProto.INT64, *names)
+        names = [ctx.op("Add", name, least) for name in signed]
+    part, halves = ctx.number(2**32, TensorProto.INT64), []
     for name in names:
-        high = new.op("Div", name, part)
-        low = new.op("Sub", name, new.op("Mul", high, part))
-        halves.append(new.casts(TensorProto.DOUBLE, high, low))
-    highs, lows = (new.op("Sub", *pair) for pair in zip(*halves, strict=True))
-    scaled = new.op("Mul", highs, new.number(2**32, TensorProto.DOUBLE))
-    difference = new.op("Add", scaled, lows)
-    return new.last(op_of(node), difference, new.number(0, TensorProto.DOUBLE))
+        high = ctx.op("Div", name, part)
+        low = ctx.op("Sub", name, ctx.op("Mul", high, part))
+        halves.append(ctx.casts(TensorProto.DOUBLE, high, low))
+    highs, lows = (ctx.op("Sub", *pair) for pair in zip(*halves, strict=True))
+    scaled = ctx.op("Mul", highs, ctx.number(2**32, TensorProto.DOUBLE))
+    difference = ctx.op("Add", scaled, lows)
+    return ctx.last(node, op_of(node), difference, ctx.number(0, TensorProto.DOUBLE))
 
 
 @adapter_down("Equal", 11)
 def equal_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Floats are equal where none is greater, and none is NaN; integers are, in a wider type."""
     elem_type = ctx.known_elem_type(node.input[0])
-    new = Replacement(node, ctx)
     if elem_type == TensorProto.UINT64:  # the Cast keeps the bits
-        return new.last("Equal", *new.casts(TensorProto.INT64, *node.input))
+        return ctx.last(node, "Equal", *ctx.casts(TensorProto.INT64, *node.input))
     if elem_type not in FLOATS:
         return [node]
-    differs = new.op("Or", new.op("Less", *node.input), new.op("Greater", *node.input))
-    a, b = (_is_number(new, name, elem_type) for name in node.input)
-    return new.last("And", new.op("Not", differs), new.op("And", a, b))
+    differs = ctx.op("Or", ctx.op("Less", *node.input), ctx.op("Greater", *node.input))
+    a, b = (_is_number(ctx, name, elem_type) for name in node.input)
+    return ctx.last(node, "And", ctx.op("Not", differs), ctx.op("And", a, b))
 
 
-def _is_number(new: Replacement, x: str, elem_type: int) -> str:
+def _is_number(ctx: Conversion, x: str, elem_type: int) -> str:
     """Whether x is not NaN: below 1, or above 0."""
-    zero, one = (new.number(value, elem_type) for value in (0, 1))
-    return new.op("Or", new.op("Less", x, one), new.op("Greater", x, zero))
+    zero, one = (ctx.number(value, elem_type) for value in (0, 1))
+    return ctx.op("Or", ctx.op("Less", x, one), ctx.op("Greater", x, zero))
 
 
 @adapter_down("GreaterOrEqual", 12)
 @adapter_down("LessOrEqual", 12)
 def or_equal_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a Greater or Less, or Equal."""
-    new = Replacement(node, ctx)
-    strict = new.op(op_of(node).removesuffix("OrEqual"), *node.input)
-    return new.last("Or", strict, new.op("Equal", *node.input))
+    strict = ctx.op(op_of(node).removesuffix("OrEqual"), *node.input)
+    return ctx.last(node, "Or", strict, ctx.op("Equal", *node.input))
 
 
 @adapter_down("IsNaN", 9)
 def is_nan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """NaN is neither below 1 nor above 0."""
-    new = Replacement(node, ctx)
     elem_type = ctx.known_elem_type(node.input[0])
-    return new.last("Not", _is_number(new, node.input[0], elem_type))
+    return ctx.last(node, "Not", _is_number(ctx, node.input[0], elem_type))
 
 
 @adapter_down("IsInf", 10)
 def is_inf_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """An infinity is beyond the largest finite number."""
-    (x,), new = node.input, Replacement(node, ctx)
+    (x,) = node.input
     elem_type = ctx.known_elem_type(x)
     largest = float(np.finfo(helper.tensor_dtype_to_np_dtype(elem_type)).max)
-    above = ("Greater", x, new.number(largest, elem_type))
-    below = ("Less", x, new.number(-largest, elem_type))
+    above = ("Greater", x, ctx.number(largest, elem_type))
+    below = ("Less", x, ctx.number(-largest, elem_type))
     positive, negative = (
         ctx.attribute(node, f"detect_{one}", 1) for one in ("positive", "negative")
     )
     if positive and negative:
-        return new.last("Or", new.op(*above), new.op(*below))
+        return ctx.last(node, "Or", ctx.op(*above), ctx.op(*below))
     if positive or negative:
-        return new.last(*(above if positive else below))
-    return new.last("Less", x, x)  # nothing is below itself
+        return ctx.last(node, *(above if positive else below))
+    return ctx.last(node, "Less", x, x)  # nothing is below itself
 
 
 # -- the larger, the smaller, one of two ----------------------------------------------------
@@ -179,20 +174,19 @@ def extreme_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if elem_type in FLOATS:
         return [node]
-    new = Replacement(node, ctx)
     larger = op_of(node) == "Max"
     if elem_type in _IN_DOUBLE:
-        before, *others = new.casts(TensorProto.DOUBLE, *node.input)
+        before, *others = ctx.casts(TensorProto.DOUBLE, *node.input)
         for other in others:
             ordered = (other, before) if larger else (before, other)
-            more = new.op("Relu", new.op("Sub", *ordered))
-            before = new.op("Add" if larger else "Sub", before, more)
-        return new.last("Cast", before, to=elem_type)
+            more = ctx.op("Relu", ctx.op("Sub", *ordered))
+            before = ctx.op("Add" if larger else "Sub", before, more)
+        return ctx.last(node, "Cast", before, to=elem_type)
     before, *others = node.input
     for other in others:
-        takes = new.op("Greater" if larger else "Less", other, before)
-        before = new.op("Where", takes, other, before)
-    return new.last("Identity", before)
+        takes = ctx.op("Greater" if larger else "Less", other, before)
+        before = ctx.op("Where", takes, other, before)
+    return ctx.last(node, "Identity", before)
 
 
 @adapter_down("Max", 8)
@@ -206,13 +200,12 @@ def of_one_shape_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         first is not None and None not in first and all(one == first for one in others)
     ):
         return [node]
-    new = Replacement(node, ctx)
-    none = [new.op("Less", name, name) for name in node.input]  # nothing is below itself
+    none = [ctx.op("Less", name, name) for name in node.input]  # nothing is below itself
     nowhere = none[0]
     for other in none[1:]:
-        nowhere = new.op("Or", nowhere, other)
-    (zeros,) = new.casts(ctx.known_elem_type(node.input[0]), nowhere)
-    return new.last(op_of(node), *(new.op("Sub", name, zeros) for name in node.input))
+        nowhere = ctx.op("Or", nowhere, other)
+    (zeros,) = ctx.casts(ctx.known_elem_type(node.input[0]), nowhere)
+    return ctx.last(node, op_of(node), *(ctx.op("Sub", name, zeros) for name in node.input))
 
 
 @adapter_down("Where", 9)
@@ -222,28 +215,27 @@ def where_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     Their sizes are known; integers of unknown sizes are multiplied by 0 or 1 and added up.
     """
     condition, x, y = node.input
-    new = Replacement(node, ctx)
     shapes = [ctx.dims_of(name) or (None,) * ctx.known_rank(name) for name in (x, y)]
     sizes = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in shapes]
     if list(map(len, sizes)) == list(map(len, shapes)):
         x_size, y_size = (int(np.prod(size, dtype=np.int64)) for size in sizes)
         flat = ctx.value(np.array([-1]), "flat")
-        both = new.op("Concat", new.op("Reshape", x, flat), new.op("Reshape", y, flat), axis=0)
+        both = ctx.op("Concat", ctx.op("Reshape", x, flat), ctx.op("Reshape", y, flat), axis=0)
         from_y = np.arange(x_size, x_size + y_size).reshape(sizes[1])
         step = np.arange(x_size).reshape(sizes[0]) - from_y
-        chosen = new.op("Cast", condition, to=TensorProto.INT64)
-        moved = new.op("Mul", chosen, ctx.value(step, "step"))
-        places = new.op("Add", moved, ctx.value(from_y, "places"))
-        return new.last("Gather", both, places)
+        chosen = ctx.op("Cast", condition, to=TensorProto.INT64)
+        moved = ctx.op("Mul", chosen, ctx.value(step, "step"))
+        places = ctx.op("Add", moved, ctx.value(from_y, "places"))
+        return ctx.last(node, "Gather", both, places)
     elem_type = ctx.known_elem_type(x)
     if elem_type not in (TensorProto.INT32, TensorProto.INT64):
         raise ctx.refused(
             "unknown-rank",
             f"opset {ctx.version} has no Where, and the sizes of {x!r} and {y!r} are not known",
         )
-    chosen = new.op("Cast", condition, to=elem_type)
-    left = new.op("Cast", new.op("Not", condition), to=elem_type)
-    return new.last("Add", new.op("Mul", chosen, x), new.op("Mul", left, y))
+    chosen = ctx.op("Cast", condition, to=elem_type)
+    left = ctx.op("Cast", ctx.op("Not", condition), to=elem_type)
+    return ctx.last(node, "Add", ctx.op("Mul", chosen, x), ctx.op("Mul", left, y))
 
 
 # -- arithmetic -----------------------------------------------------------------------------
@@ -255,8 +247,7 @@ def relu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if elem_type in FLOATS:
         return [node]
-    new = Replacement(node, ctx)
-    return new.last("Max", node.input[0], new.number(0, elem_type))
+    return ctx.last(node, "Max", node.input[0], ctx.number(0, elem_type))
 
 
 @adapter_down("Pow", 12, exact=False)
@@ -265,28 +256,27 @@ def pow_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     base, exponent = (ctx.known_elem_type(name) for name in node.input)
     if base == exponent and base in FLOATS:
         return [node]
-    new = Replacement(node, ctx)
     if base == TensorProto.INT64:
-        return _as_product(new)
+        return _as_product(node, ctx)
     fixed = ctx.constant(node.input[1])
     if fixed is not None and base in FLOATS:
         same = fixed.astype(helper.tensor_dtype_to_np_dtype(base))
         if np.array_equal(same.astype(fixed.dtype), fixed):
             return [ctx.changed(node, inputs=[node.input[0], ctx.value(same, "exponent")])]
-    wide = new.casts(TensorProto.DOUBLE, *node.input)
-    return new.last("Cast", new.op("Pow", *wide), to=base)
+    wide = ctx.casts(TensorProto.DOUBLE, *node.input)
+    return ctx.last(node, "Cast", ctx.op("Pow", *wide), to=base)
 
 
-def _as_product(new: Replacement) -> Sequence[NodeProto]:
+def _as_product(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The base, multiplied with itself as often as a fixed exponent says."""
-    (x, y), ctx = new.node.input, new.ctx
+    x, y = node.input
     power = ctx.constant(y)
     if power is None or power.ndim or not 0 < power <= _MOST_FACTORS or power % 1:
         raise ctx.refused("no-equivalent", "Pow-7 takes no int64, and no float holds all of them")
     product = x
     for _ in range(int(power) - 1):
-        product = new.op("Mul", product, x)
-    return new.last("Identity", product)
+        product = ctx.op("Mul", product, x)
+    return ctx.last(node, "Identity", product)
 
 
 _MOST_FACTORS = 16
@@ -298,8 +288,7 @@ def mod_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if ctx.attribute(node, "fmod", 0) or elem_type not in FLOATS:
         return [node]
-    new = Replacement(node, ctx)
-    return _of_divisors_sign(new, new.copy(None, *node.input, fmod=1), elem_type)
+    return _of_divisors_sign(node, ctx, ctx.copy(node, None, *node.input, fmod=1), elem_type)
 
 
 @adapter_down("Mod", 10)
@@ -308,44 +297,46 @@ def mod_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if elem_type in FLOATS:
         raise ctx.refused("no-equivalent", "no op before Mod-10 divides floats with a remainder")
-    (a, b), new = node.input, Replacement(node, ctx)
-    left = new.op("Sub", a, new.op("Mul", new.op("Div", a, b), b))
+    a, b = node.input
+    left = ctx.op("Sub", a, ctx.op("Mul", ctx.op("Div", a, b), b))
     if ctx.attribute(node, "fmod", 0) or elem_type not in _UNSIGNED:
-        return new.last("Identity", left)
-    return _of_divisors_sign(new, left, elem_type)
+        return ctx.last(node, "Identity", left)
+    return _of_divisors_sign(node, ctx, left, elem_type)
 
 
-def _of_divisors_sign(new: Replacement, left: str, elem_type: int) -> Sequence[NodeProto]:
+def _of_divisors_sign(
+    node: NodeProto, ctx: Conversion, left: str, elem_type: int
+) -> Sequence[NodeProto]:
     """What is left of a division, the divisor added where their signs differ; a zero has the sign
     of the divisor, too."""
-    divisor = new.node.input[1]
-    zero = new.number(0, elem_type)
-    signs = [new.op("Less", name, zero) for name in (left, divisor)]
-    other = new.op("And", new.op("Xor", *signs), _differs(new, left, zero))
+    divisor = node.input[1]
+    zero = ctx.number(0, elem_type)
+    signs = [ctx.op("Less", name, zero) for name in (left, divisor)]
+    other = ctx.op("And", ctx.op("Xor", *signs), _differs(ctx, left, zero))
     if elem_type in FLOATS:  # whose divisor may be infinite
-        found = new.op("Where", other, new.op("Add", left, divisor), left)
-        ones = [new.number(one, elem_type) for one in (-1, 1)]
-        sign = new.op("Where", signs[1], *ones)
-        return new.last("Mul", new.op("Abs", found), sign)  # onnxruntime's Where loses -0.0
-    factor = new.op("Cast", other, to=elem_type)
-    return new.last("Add", left, new.op("Mul", factor, divisor))
+        found = ctx.op("Where", other, ctx.op("Add", left, divisor), left)
+        ones = [ctx.number(one, elem_type) for one in (-1, 1)]
+        sign = ctx.op("Where", signs[1], *ones)
+        return ctx.last(node, "Mul", ctx.op("Abs", found), sign)  # onnxruntime's Where loses -0.0
+    factor = ctx.op("Cast", other, to=elem_type)
+    return ctx.last(node, "Add", left, ctx.op("Mul", factor, divisor))
 
 
-def _differs(new: Replacement, a: str, b: str) -> str:
-    return new.op("Or", new.op("Less", a, b), new.op("Greater", a, b))
+def _differs(ctx: Conversion, a: str, b: str) -> str:
+    return ctx.op("Or", ctx.op("Less", a, b), ctx.op("Greater", a, b))
 
 
 @adapter_down("Sign", 9)
 def sign_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It is whether the number is above 0, less whether it is below; of NaN, 0 divided by 0."""
-    (x,), new = node.input, Replacement(node, ctx)
+    (x,) = node.input
     elem_type = ctx.known_elem_type(x)
-    zero = new.number(0, elem_type)
-    above, below = new.casts(elem_type, new.op("Greater", x, zero), new.op("Less", x, zero))
+    zero = ctx.number(0, elem_type)
+    above, below = ctx.casts(elem_type, ctx.op("Greater", x, zero), ctx.op("Less", x, zero))
     if elem_type not in FLOATS:
-        return new.last("Sub", above, below)
-    number = new.op("Cast", _is_number(new, x, elem_type), to=elem_type)
-    return new.last("Div", new.op("Sub", above, below), number)
+        return ctx.last(node, "Sub", above, below)
+    number = ctx.op("Cast", _is_number(ctx, x, elem_type), to=elem_type)
+    return ctx.last(node, "Div", ctx.op("Sub", above, below), number)
 
 
 @adapter_down("Round", 11, exact=False)
@@ -354,17 +345,17 @@ def round_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
     A 0 may lose its sign.
     """
-    (x,), new = node.input, Replacement(node, ctx)
+    (x,) = node.input
     elem_type = ctx.known_elem_type(x)
-    half, two = new.number(0.5, elem_type), new.number(2, elem_type)
-    floor = new.op("Floor", x)
-    part = new.op("Sub", x, floor)
-    even = new.op("Mul", new.op("Floor", new.op("Mul", floor, half)), two)
-    odd = new.op("Greater", new.op("Sub", floor, even), half)
-    at_least = new.op("Not", new.op("Less", part, half))
-    more = new.op("Or", new.op("Greater", part, half), new.op("And", odd, at_least))
-    one = new.op("Cast", more, to=elem_type)
-    return new.last("Add", floor, one)
+    half, two = ctx.number(0.5, elem_type), ctx.number(2, elem_type)
+    floor = ctx.op("Floor", x)
+    part = ctx.op("Sub", x, floor)
+    even = ctx.op("Mul", ctx.op("Floor", ctx.op("Mul", floor, half)), two)
+    odd = ctx.op("Greater", ctx.op("Sub", floor, even), half)
+    at_least = ctx.op("Not", ctx.op("Less", part, half))
+    more = ctx.op("Or", ctx.op("Greater", part, half), ctx.op("And", odd, at_least))
+    one = ctx.op("Cast", more, to=elem_type)
+    return ctx.last(node, "Add", floor, one)
 
 
 # -- hyperbolic functions -------------------------------------------------------------------
@@ -374,16 +365,16 @@ def round_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 @adapter_down("Sinh", 9, exact=False)
 def hyperbolic_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Exponentials in double; Sinh is Tanh times Cosh, which is accurate around 0, too."""
-    (x,), new = node.input, Replacement(node, ctx)
-    wide = new.op("Cast", x, to=TensorProto.DOUBLE)
-    half = new.number(0.5, TensorProto.DOUBLE)
-    root = new.op("Exp", new.op("Mul", wide, half))
-    inverse = new.op("Exp", new.op("Neg", new.op("Mul", wide, half)))
-    squares = [new.op("Mul", one, new.op("Mul", one, half)) for one in (root, inverse)]
-    value = new.op("Add", *squares)
+    (x,) = node.input
+    wide = ctx.op("Cast", x, to=TensorProto.DOUBLE)
+    half = ctx.number(0.5, TensorProto.DOUBLE)
+    root = ctx.op("Exp", ctx.op("Mul", wide, half))
+    inverse = ctx.op("Exp", ctx.op("Neg", ctx.op("Mul", wide, half)))
+    squares = [ctx.op("Mul", one, ctx.op("Mul", one, half)) for one in (root, inverse)]
+    value = ctx.op("Add", *squares)
     if op_of(node) == "Sinh":
-        value = new.op("Mul", value, new.op("Tanh", wide))
-    return new.last("Cast", value, to=ctx.known_elem_type(x))
+        value = ctx.op("Mul", value, ctx.op("Tanh", wide))
+    return ctx.last(node, "Cast", value, to=ctx.known_elem_type(x))
 
 
 @adapter_down("Acosh", 9, exact=False)
@@ -391,24 +382,25 @@ def hyperbolic_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 @adapter_down("Atanh", 9, exact=False)
 def inverse_hyperbolic_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A logarithm in double, whose digits are enough for a float."""
-    (x,), new = node.input, Replacement(node, ctx.later(9))
+    (x,) = node.input
+    ctx = ctx.later(9)
     elem_type = ctx.known_elem_type(x)
     if elem_type == TensorProto.DOUBLE:
         raise ctx.refused("no-equivalent", f"{op_of(node)} as a logarithm is less accurate")
-    wide = new.op("Cast", x, to=TensorProto.DOUBLE)
-    one, half = (new.number(value, TensorProto.DOUBLE) for value in (1, 0.5))
+    wide = ctx.op("Cast", x, to=TensorProto.DOUBLE)
+    one, half = (ctx.number(value, TensorProto.DOUBLE) for value in (1, 0.5))
     if op_of(node) == "Atanh":
-        ratio = new.op("Div", new.op("Add", one, wide), new.op("Sub", one, wide))
-        value = new.op("Mul", new.op("Log", ratio), half)
+        ratio = ctx.op("Div", ctx.op("Add", one, wide), ctx.op("Sub", one, wide))
+        value = ctx.op("Mul", ctx.op("Log", ratio), half)
     elif op_of(node) == "Acosh":
-        square = new.op("Mul", new.op("Sub", wide, one), new.op("Add", wide, one))
-        value = new.op("Log", new.op("Add", wide, new.op("Sqrt", square)))
+        square = ctx.op("Mul", ctx.op("Sub", wide, one), ctx.op("Add", wide, one))
+        value = ctx.op("Log", ctx.op("Add", wide, ctx.op("Sqrt", square)))
     else:  # of the absolute, as the sum would cancel out below 0
-        size = new.op("Abs", wide)
-        root = new.op("Sqrt", new.op("Add", new.op("Mul", wide, wide), one))
-        logarithm = new.op("Log", new.op("Add", size, root))
-        value = new.op("Mul", logarithm, new.op("Sign", wide))
-    return new.last("Cast", value, to=elem_type)
+        size = ctx.op("Abs", wide)
+        root = ctx.op("Sqrt", ctx.op("Add", ctx.op("Mul", wide, wide), one))
+        logarithm = ctx.op("Log", ctx.op("Add", size, root))
+        value = ctx.op("Mul", logarithm, ctx.op("Sign", wide))
+    return ctx.last(node, "Cast", value, to=elem_type)
 
 
 refusal_down("Erf", 9, "no-equivalent", "no op before Erf-9 computes the error function")
@@ -431,45 +423,44 @@ def bit_shift_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     unsigned: int = _UNSIGNED.get(elem_type, elem_type)
     if inside and unsigned == elem_type:
         return [node]
-    new = Replacement(node, ctx)
     bits, by = x, amount
     turned = ""
     if unsigned != elem_type:
         if ctx.attribute(node, "direction") == "RIGHT":
-            turned = new.op("Less", x, new.number(0, elem_type))
-            minus = new.number(-1, elem_type)
-            bits = new.op("Where", turned, new.op("Sub", minus, x), x)
-        bits, by = new.casts(unsigned, bits, amount)
+            turned = ctx.op("Less", x, ctx.number(0, elem_type))
+            minus = ctx.number(-1, elem_type)
+            bits = ctx.op("Where", turned, ctx.op("Sub", minus, x), x)
+        bits, by = ctx.casts(unsigned, bits, amount)
     if inside:
-        result = new.copy(None, bits, by)
+        result = ctx.copy(node, None, bits, by)
     else:  # a negative amount is a large one without its sign
-        none = new.number(0, unsigned)
-        fits = new.op("Less", by, new.number(width, unsigned))
-        result = new.copy(None, bits, new.op("Where", fits, by, none))
-        result = new.op("Where", fits, result, none)
-    result = new.op("Cast", result, to=elem_type)
+        none = ctx.number(0, unsigned)
+        fits = ctx.op("Less", by, ctx.number(width, unsigned))
+        result = ctx.copy(node, None, bits, ctx.op("Where", fits, by, none))
+        result = ctx.op("Where", fits, result, none)
+    result = ctx.op("Cast", result, to=elem_type)
     if turned:
-        back = new.op("Sub", minus, result)
-        result = new.op("Where", turned, back, result)
-    return new.last("Identity", result)
+        back = ctx.op("Sub", minus, result)
+        result = ctx.op("Where", turned, back, result)
+    return ctx.last(node, "Identity", result)
 
 
 @adapter_down("BitShift", 11)
 def bit_shift_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a product with a power of 2, or a quotient."""
-    (x, amount), new = node.input, Replacement(node, ctx)
+    x, amount = node.input
     elem_type = ctx.known_elem_type(x)
     fixed = ctx.constant(amount)
     if fixed is not None:
         clipped = np.minimum(fixed, _width(elem_type) - 1)
         power = ctx.value(np.left_shift(np.ones((), fixed.dtype), clipped), "power")
     else:
-        wide = new.op("Cast", amount, to=TensorProto.DOUBLE)
-        most = new.number(_width(elem_type) - 1, TensorProto.DOUBLE)
-        wide = new.op("Sub", wide, new.op("Relu", new.op("Sub", wide, most)))
-        raised = new.op("Pow", new.number(2, TensorProto.DOUBLE), wide)
-        power = new.op("Cast", raised, to=elem_type)
-    return new.last("Mul" if ctx.attribute(node, "direction") == "LEFT" else "Div", x, power)
+        wide = ctx.op("Cast", amount, to=TensorProto.DOUBLE)
+        most = ctx.number(_width(elem_type) - 1, TensorProto.DOUBLE)
+        wide = ctx.op("Sub", wide, ctx.op("Relu", ctx.op("Sub", wide, most)))
+        raised = ctx.op("Pow", ctx.number(2, TensorProto.DOUBLE), wide)
+        power = ctx.op("Cast", raised, to=elem_type)
+    return ctx.last(node, "Mul" if ctx.attribute(node, "direction") == "LEFT" else "Div", x, power)
 
 
 def _width(elem_type: int) -> int:
@@ -479,10 +470,9 @@ def _width(elem_type: int) -> int:
 @adapter_down("BitwiseNot", 18)
 def bitwise_not_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It is -1 - x, and of unsigned integers the largest one less x."""
-    new = Replacement(node, ctx)
     elem_type = ctx.known_elem_type(node.input[0])
     most = -1 if elem_type in _UNSIGNED else 2 ** _width(elem_type) - 1
-    return new.last("Sub", new.number(most, elem_type), node.input[0])
+    return ctx.last(node, "Sub", ctx.number(most, elem_type), node.input[0])
 
 
 @adapter_down("BitwiseAnd", 18)
@@ -493,7 +483,7 @@ def bitwise_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
     x | y is x + y less that, x ^ y is x + y less twice that, whatever wraps around.
     """
-    new, elem_type = Replacement(node, ctx), ctx.known_elem_type(node.input[0])
+    elem_type = ctx.known_elem_type(node.input[0])
     halves, width = [0], _width(elem_type)
     if width == _LONGEST:
         halves, width = [0, _LONGEST // 2], _LONGEST // 2
@@ -501,26 +491,26 @@ def bitwise_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         ctx.value(np.array([2**place for place in places], np.int64), "powers")
         for places in (range(width), halves)
     )
-    last, base = ctx.value(np.array([-1]), "last"), new.number(2**width, TensorProto.INT64)
-    two = new.number(2, TensorProto.INT64)
-    wide = new.casts(TensorProto.INT64, *node.input)
+    last, base = ctx.value(np.array([-1]), "last"), ctx.number(2**width, TensorProto.INT64)
+    two = ctx.number(2, TensorProto.INT64)
+    wide = ctx.casts(TensorProto.INT64, *node.input)
     bits = []
     for name in wide:
-        halved = _digits(new, new.op("Unsqueeze", name, last), weights, base)
-        bits.append(_digits(new, new.op("Unsqueeze", halved, last), powers, two))
+        halved = _digits(ctx, ctx.op("Unsqueeze", name, last), weights, base)
+        bits.append(_digits(ctx, ctx.op("Unsqueeze", halved, last), powers, two))
     # by MatMul, as onnxruntime's ReduceSum of int64 is one of doubles
-    found = new.op("MatMul", new.op("Mul", *bits), powers)
-    found = new.op("MatMul", found, weights)
+    found = ctx.op("MatMul", ctx.op("Mul", *bits), powers)
+    found = ctx.op("MatMul", found, weights)
     if op_of(node) != "BitwiseAnd":
-        less = found if op_of(node) == "BitwiseOr" else new.op("Mul", found, two)
-        found = new.op("Sub", new.op("Add", *wide), less)
-    return new.last("Cast", found, to=elem_type)
+        less = found if op_of(node) == "BitwiseOr" else ctx.op("Mul", found, two)
+        found = ctx.op("Sub", ctx.op("Add", *wide), less)
+    return ctx.last(node, "Cast", found, to=elem_type)
 
 
 _LONGEST = 64
 
 
-def _digits(new: Replacement, x: str, weights: str, base: str) -> str:
+def _digits(ctx: Conversion, x: str, weights: str, base: str) -> str:
     """The digits of integers (..., 1) at some weights (n): (..., n), none of them negative."""
-    below = new.op("Mod", x, weights)
-    return new.op("Mod", new.op("Div", new.op("Sub", x, below), weights), base)
+    below = ctx.op("Mod", x, weights)
+    return ctx.op("Mod", ctx.op("Div", ctx.op("Sub", x, below), weights), base)

@@ -12,8 +12,8 @@ from onnx import NodeProto, TensorProto, helper
 from passes.converters.steps import adapter, adapter_down
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.expansion import expand
-from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
+from passes.writing import spelling
 
 _Array = npt.NDArray[Any]
 
@@ -54,22 +54,22 @@ def dft_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     default = 2 * (size - 1) if onesided and inverse else size
     count = default if given is None else int(given.item())
     read = min(size, count // 2 + 1 if onesided and inverse else count)
-    new = Replacement(node, ctx.later(9))
+    ctx = ctx.later(9)
     kind = TensorProto.DOUBLE if elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
-    wide = new.cast(x, elem_type, kind)
+    wide = ctx.cast(x, elem_type, kind)
     if read < size:
-        wide = new.op("Slice", wide, axes=[axis], starts=[0], ends=[read])
+        wide = spelling.part(ctx, wide, axis, 0, read)
     order = [*range(rank)]
     order[axis], order[-2] = order[-2], order[axis]
     moved = order != [*range(rank)]
     if moved:
-        wide = new.op("Transpose", wide, perm=order)
+        wide = ctx.op("Transpose", wide, perm=order)
     weights = _weights(read, count, bool(inverse), bool(onesided))
-    wide = _transformed(wide, weights, int(parts), bool(inverse and onesided), kind, new)
+    wide = _transformed(wide, weights, int(parts), bool(inverse and onesided), kind, ctx)
     if moved:
-        wide = new.op("Transpose", wide, perm=order)
-    new.cast(wide, kind, elem_type, [node.output[0]])
-    return new.nodes
+        wide = ctx.op("Transpose", wide, perm=order)
+    ctx.cast(wide, kind, elem_type, [node.output[0]])
+    return []
 
 
 def _weights(read: int, count: int, inverse: bool, onesided: bool) -> _Array:
@@ -90,7 +90,7 @@ def _weights(read: int, count: int, inverse: bool, onesided: bool) -> _Array:
 
 
 def _transformed(
-    x: str, weights: _Array, parts: int, is_real: bool, kind: int, new: Replacement
+    x: str, weights: _Array, parts: int, is_real: bool, kind: int, ctx: Conversion
 ) -> str:
     """The product of complex weights (out, in) and x (..., in, parts): (..., out, 2), or only its
     real part, (..., out, 1)."""
@@ -98,10 +98,10 @@ def _transformed(
     into = [[[1, 0], [0, 1]], [[0, 1], [-1, 0]]]  # what real and imaginary weights give, by part
     found = []
     for matrix, where in zip((weights.real, weights.imag), into, strict=True):
-        product = new.op("MatMul", new.ctx.value(matrix.astype(dtype), "weights"), x)
+        product = ctx.op("MatMul", ctx.value(matrix.astype(dtype), "weights"), x)
         part = np.array(where, dtype)[:parts, : 1 if is_real else 2]
-        found.append(new.op("MatMul", product, new.ctx.value(part, "part")))
-    return new.op("Add", *found)
+        found.append(ctx.op("MatMul", product, ctx.value(part, "part")))
+    return ctx.op("Add", *found)
 
 
 @adapter_down("STFT", 17, exact=False)
@@ -118,24 +118,24 @@ def stft_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         raise ctx.refused("unknown-rank", sentence)
     if onesided and parts == 2:
         raise ctx.refused("invalid-node", "an STFT of one side is of a real signal")
-    new = Replacement(node, ctx.later(9))
+    ctx = ctx.later(9)
     kind = TensorProto.DOUBLE if elem_type == TensorProto.DOUBLE else TensorProto.FLOAT
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     weights = _weights(count, count, False, bool(onesided))
     real, imaginary = weights.real, weights.imag
     kernel = np.array([[real, -imaginary][:parts], [imaginary, real][:parts]])
     kernel = kernel.transpose(0, 2, 1, 3).reshape(-1, int(parts), count)
-    waves = new.ctx.value(kernel.astype(dtype), "waves")
+    waves = ctx.value(kernel.astype(dtype), "waves")
     if window:
-        waves = new.op("Mul", waves, new.cast(window, elem_type, kind))
-    channels = new.op("Transpose", new.cast(signal, elem_type, kind), perm=[0, 2, 1])
-    frames = new.op("Conv", channels, waves, strides=[int(step.item())])
+        waves = ctx.op("Mul", waves, ctx.cast(window, elem_type, kind))
+    channels = ctx.op("Transpose", ctx.cast(signal, elem_type, kind), perm=[0, 2, 1])
+    frames = ctx.op("Conv", channels, waves, strides=[int(step.item())])
     whole = (dims[1] - count) // int(step.item()) + 1 if isinstance(dims[1], int) else -1
     rows = whole if whole > 0 else -1  # no -1 where the batch may be empty
-    split = new.op("Reshape", frames, new.ints(0, 2, len(weights), rows))
-    last = new.op("Transpose", split, perm=[0, 3, 2, 1])
-    new.cast(last, kind, elem_type, [node.output[0]])
-    return new.nodes
+    split = ctx.op("Reshape", frames, ctx.ints(0, 2, len(weights), rows))
+    last = ctx.op("Transpose", split, perm=[0, 3, 2, 1])
+    ctx.cast(last, kind, elem_type, [node.output[0]])
+    return []
 
 
 #: By window the weights of the waves of period `size`, `size` / 2.

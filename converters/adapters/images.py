@@ -9,7 +9,7 @@ from onnx import NodeProto, helper
 
 from passes.converters.steps import adapter_down, refusal_down
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
+from passes.writing import spelling
 
 refusal_down("ImageDecoder", 20, "no-equivalent", "no older op decodes images")
 
@@ -27,29 +27,28 @@ def affine_grid_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     count = count - 2 if isinstance(count, int) and count != known[1] else count
     if not isinstance(count, int):
         raise ctx.refused("unknown-rank", f"the number of rows of {theta!r} is not known")
-    new = Replacement(node, ctx.later(12))
+    ctx = ctx.later(12)
     elem_type = ctx.known_elem_type(theta)
     spatial = list(range(1, count + 1))
 
     def column(place: int) -> str:
         """What multiplies a coordinate: (N, 1, ..., rows)."""
-        picked = new.op("Gather", theta, ctx.value(np.int64(place), "column"), axis=2)
-        return new.op("Unsqueeze", picked, axes=spatial)
+        picked = ctx.op("Gather", theta, ctx.value(np.int64(place), "column"), axis=2)
+        return spelling.unsqueeze_axes(ctx, picked, spatial)
 
     total = ""
     for place in range(count):  # the first coordinate is that of the last axis
         axis = count - 1 - place
-        along = _coordinates(node, size, axis + 2, elem_type, new)
+        along = _coordinates(node, size, axis + 2, elem_type, ctx)
         behind = [1] * (count - 1 - axis)
-        line = new.op("Reshape", along, new.ints(-1, *behind, 1))
-        part = new.op("Mul", line, column(place))
-        total = new.op("Add", total, part) if total else part
-    return new.last("Add", total, column(count))
+        line = ctx.op("Reshape", along, ctx.ints(-1, *behind, 1))
+        part = ctx.op("Mul", line, column(place))
+        total = ctx.op("Add", total, part) if total else part
+    return ctx.last(node, "Add", total, column(count))
 
 
-def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, new: Replacement) -> str:
+def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, ctx: Conversion) -> str:
     """Positions from -1 to 1 along an axis, of pixel centres, or of corners where they align."""
-    ctx = new.ctx
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     corners = ctx.attribute(node, "align_corners", 0)
     fixed = ctx.constant(size)
@@ -61,16 +60,16 @@ def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, new: Re
         found = 2 * steps / max(count - 1, 1) - 1 if corners else (2 * steps + 1) / count - 1
         return ctx.value(found.astype(dtype), "coordinates")
     zero, one = (ctx.value(np.int64(number), "number") for number in (0, 1))
-    length = new.op("Gather", size, ctx.value(np.int64(place), "axis"))
-    indices = new.op("Cast", new.op("Range", zero, length, one), to=elem_type)
-    two, less = new.fixed(2, dtype), new.fixed(1, dtype)
-    doubled = new.op("Mul", indices, two)
+    length = ctx.op("Gather", size, ctx.value(np.int64(place), "axis"))
+    indices = ctx.op("Cast", ctx.op("Range", zero, length, one), to=elem_type)
+    two, less = ctx.rounded(2, dtype), ctx.rounded(1, dtype)
+    doubled = ctx.op("Mul", indices, two)
     if corners:
-        spans = new.op("Max", new.op("Cast", new.op("Sub", length, one), to=elem_type), less)
+        spans = ctx.op("Max", ctx.op("Cast", ctx.op("Sub", length, one), to=elem_type), less)
     else:
-        doubled = new.op("Add", doubled, less)
-        spans = new.op("Cast", length, to=elem_type)
-    return new.op("Sub", new.op("Div", doubled, spans), less)
+        doubled = ctx.op("Add", doubled, less)
+        spans = ctx.op("Cast", length, to=elem_type)
+    return ctx.op("Sub", ctx.op("Div", doubled, spans), less)
 
 
 @adapter_down("Col2Im", 18, exact=False)
@@ -94,28 +93,28 @@ def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         + 1
         for i in range(count)
     ]
-    new = Replacement(node, ctx.later(9))
+    ctx = ctx.later(9)
     left = [*map(int, block), *blocks]
-    x = new.op("Reshape", node.input[0], new.ints(0, -1, *left))
+    x = ctx.op("Reshape", node.input[0], ctx.ints(0, -1, *left))
     for i in range(count):
         # (N, C, block_i, .., blocks_i, .., done ..), of which two become the last, as one
         rest = [2 + place for place in range(len(left)) if place not in (0, count - i)]
-        x = new.op("Transpose", x, perm=[0, 1, *rest, 2, 2 + count - i])
+        x = ctx.op("Transpose", x, perm=[0, 1, *rest, 2, 2 + count - i])
         flat = left[0] * left[count - i]
         kept = [left[axis - 2] for axis in rest]
-        x = new.op("Reshape", x, new.ints(0, 0, *kept, flat))
+        x = ctx.op("Reshape", x, ctx.ints(0, 0, *kept, flat))
         ends = [0] * (3 + len(kept))
-        x = new.op("Pad", x, pads=[*ends, *ends[:-1], 1])
+        x = ctx.op("Pad", x, pads=[*ends, *ends[:-1], 1])
         index = _on_each_pixel(
             int(image[i]), int(block[i]), blocks[i], strides[i], dilations[i], pads[i]
         )
-        x = new.op("Gather", x, ctx.value(index, "index"), axis=2 + len(kept))
+        x = ctx.op("Gather", x, ctx.value(index, "index"), axis=2 + len(kept))
         last = i == count - 1
-        x = new.op(
+        x = ctx.op(
             "ReduceSum", x, axes=[3 + len(kept)], keepdims=0, outputs=node.output if last else ()
         )
         left = [*kept, int(image[i])]
-    return new.nodes
+    return []
 
 
 def _on_each_pixel(

@@ -18,10 +18,9 @@ from passes.converters.writing.index_arithmetic import (
     is_negative,
     plus_where_negative,
     static_dims,
-    whole,
 )
-from passes.converters.writing.replacement import Replacement
 from passes.types.value_types import elem_type_of
+from passes.writing import spelling
 
 # -- TopK ----------------------------------------------------------------------------------
 
@@ -31,12 +30,11 @@ def top_k_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `k` becomes the second input, int64 (1)."""
     x = node.input[0]
     if not ctx.refers(node, "k"):
-        k = ctx.value(np.array([ctx.attribute(node, "k")], np.int64), "k")
-        return [ctx.changed(node, inputs=[x, k], without=["k"])]
-    one = ctx.value(np.array([1], np.int64), "shape")
-    k = ctx.attribute_as_input(node, "k", np.int64)
-    vector = ctx.node("Reshape", [k, one])
-    return [vector, ctx.changed(node, inputs=[x, vector.output[0]], without=["k"])]
+        k = ctx.whole([ctx.attribute(node, "k")], "k")
+    else:
+        one = ctx.whole([1], "shape")
+        k = ctx.op("Reshape", ctx.attribute_as_input(node, "k", np.int64), one)
+    return [ctx.changed(node, inputs=[x, k], without=["k"])]
 
 
 @adapter_down("TopK", 10)
@@ -63,7 +61,6 @@ _SMALL_INTEGERS = frozenset(
 def largest_floats(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The smallest are the largest of the negated; what is not to be sorted may be sorted, too.
     Integers of up to 32 bits are ordered as doubles."""
-    new = Replacement(node, ctx)
     x, k = node.input
     values = node.output[0]
     smallest = not ctx.attribute(node, "largest", 1)
@@ -72,20 +69,20 @@ def largest_floats(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     axis = axis if axis == -1 else axis_from_front(node, ctx, x, -1)
     as_double = elem_type in _SMALL_INTEGERS
     if as_double:
-        x = new.op("Cast", x, to=TensorProto.DOUBLE)
+        x = ctx.op("Cast", x, to=TensorProto.DOUBLE)
     elif elem_type in (TensorProto.INT64, TensorProto.UINT64):
         raise ctx.refused("no-equivalent", "TopK orders integers of 64 bits from opset 11 on")
     if smallest:
-        x = new.op("Neg", x)
+        x = ctx.op("Neg", x)
     first = ctx.fresh(f"{values}/found") if values and (smallest or as_double) else values
     gone = ["largest", "sorted"]
     outputs = [first, *node.output[1:]]
-    new.adopt(ctx.changed(node, inputs=[x, k], outputs=outputs, without=gone, axis=axis))
+    ctx.adopt(ctx.changed(node, inputs=[x, k], outputs=outputs, without=gone, axis=axis))
     if values and smallest:
-        first = new.op("Neg", first, outputs=() if as_double else [values])
+        first = ctx.op("Neg", first, outputs=() if as_double else [values])
     if values and as_double:
-        new.op("Cast", first, outputs=[values], to=elem_type)
-    return new.nodes
+        ctx.op("Cast", first, outputs=[values], to=elem_type)
+    return []
 
 
 # -- Gather --------------------------------------------------------------------------------
@@ -99,13 +96,11 @@ identical("GatherND", 13)
 @adapter_down("Gather", 11)
 def gather_1(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Indices that count from the back come to count from the front."""
-    new = Replacement(node, ctx)
     data, indices = node.input
     if _may_be_negative(ctx, indices):
         axis = axis_from_front(node, ctx, data, 0)
-        indices = from_front(new, indices, data, axis)
-    new.adopt(ctx.changed(node, inputs=[data, indices]) if indices != node.input[1] else node)
-    return new.nodes
+        indices = from_front(ctx, indices, data, axis)
+    return [ctx.changed(node, inputs=[data, indices]) if indices != node.input[1] else node]
 
 
 def _may_be_negative(ctx: Conversion, indices: str) -> bool:
@@ -116,13 +111,11 @@ def _may_be_negative(ctx: Conversion, indices: str) -> bool:
 @adapter_down("GatherElements", 11)
 def gather_elements_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A Gather from the flattened data, where the shapes are fixed."""
-    new = Replacement(node, ctx)
     data, indices = node.input
     axis = axis_from_front(node, ctx, data, 0)
-    places = in_flat_elements(new, indices, data, axis)
-    flat = new.op("Reshape", data, whole(new, [-1], "flat"))
-    new.adopt(ctx.changed(node, op="Gather", inputs=[flat, places], axis=0))
-    return new.nodes
+    places = in_flat_elements(ctx, indices, data, axis)
+    flat = ctx.op("Reshape", data, ctx.whole([-1], "flat"))
+    return [ctx.changed(node, op="Gather", inputs=[flat, places], axis=0)]
 
 
 @adapter_down("GatherND", 12)
@@ -131,24 +124,21 @@ def gather_nd_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     batch_dims = ctx.attribute(node, "batch_dims", 0)
     if not batch_dims:
         return [node]
-    new = Replacement(node, ctx)
     data, indices = node.input
     shape = static_dims(ctx, indices, "the batch of GatherND")
     batch = np.moveaxis(np.indices(shape[:-1])[:batch_dims], 0, -1)
     dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(indices))
     rows = [ctx.value(batch.astype(dtype), "batch"), indices]
-    both = new.op("Concat", *rows, axis=len(shape) - 1)
-    new.adopt(ctx.changed(node, inputs=[data, both], without=["batch_dims"]))
-    return new.nodes
+    both = ctx.op("Concat", *rows, axis=len(shape) - 1)
+    return [ctx.changed(node, inputs=[data, both], without=["batch_dims"])]
 
 
 @adapter_down("GatherND", 11)
 def gather_nd_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A Gather from data whose indexed axes are one, where their sizes are known."""
-    new = Replacement(node, ctx)
     data, indices = node.input
     depth = _depth(ctx, indices)
-    places = in_flat_rows(new, indices, data, depth)
+    places = in_flat_rows(ctx, indices, data, depth)
     dims = ctx.dims_of(data) or ()
     tail = [dim if isinstance(dim, int) else -1 for dim in dims[depth:]]
     inner = [dim for dim in dims[:depth] if isinstance(dim, int)]
@@ -157,9 +147,8 @@ def gather_nd_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         raise ctx.refused(
             "unknown-rank", f"GatherND depends on the shape of {data!r}, which is open"
         )
-    rows = new.op("Reshape", data, whole(new, shape, "rows"))
-    new.adopt(ctx.changed(node, op="Gather", inputs=[rows, places], axis=0))
-    return new.nodes
+    rows = ctx.op("Reshape", data, ctx.whole(shape, "rows"))
+    return [ctx.changed(node, op="Gather", inputs=[rows, places], axis=0)]
 
 
 def _depth(ctx: Conversion, indices: str) -> int:
@@ -188,35 +177,31 @@ for _op in ("ScatterElements", "ScatterND"):
 @adapter_down("ScatterElements", 11)
 def scatter_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """ScatterElements was called Scatter, and its indices counted from the front."""
-    new = Replacement(node, ctx)
     data, indices, updates = node.input
     axis = axis_from_front(node, ctx, data, 0)
-    inputs = [data, from_front(new, indices, data, axis), updates]
-    new.adopt(ctx.changed(node, op="Scatter", inputs=inputs, axis=axis))
-    return new.nodes
+    inputs = [data, from_front(ctx, indices, data, axis), updates]
+    return [ctx.changed(node, op="Scatter", inputs=inputs, axis=axis)]
 
 
 @adapter_down("ScatterND", 11)
 def scatter_nd_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A Scatter into the flattened data, where the shape of its slices is fixed."""
-    new = Replacement(node, ctx)
     data, indices, updates = node.input
     depth = _depth(ctx, indices)
     size = prod(static_dims(ctx, data, "ScatterND", depth))
     dims = ctx.dims_of(data) or ()
-    places, flat = in_flat_rows(new, indices, data, depth), whole(new, [-1], "flat")
-    column = new.op("Reshape", places, whole(new, [-1, 1], "column"))
+    places, flat = in_flat_rows(ctx, indices, data, depth), ctx.whole([-1], "flat")
+    column = ctx.op("Reshape", places, ctx.whole([-1, 1], "column"))
     if size != 1:
-        scaled = new.op("Mul", column, whole(new, size, "slice_size"))
-        column = new.op("Add", scaled, whole(new, np.arange(size), "in_slice"))
-    at_places = new.op("Reshape", column, flat)
-    taken = [new.op("Reshape", tensor, flat) for tensor in (data, updates)]
-    scattered = new.op("Scatter", taken[0], at_places, taken[1], axis=0)
+        scaled = ctx.op("Mul", column, ctx.whole(size, "slice_size"))
+        column = ctx.op("Add", scaled, ctx.whole(np.arange(size), "in_slice"))
+    at_places = ctx.op("Reshape", column, flat)
+    taken = [ctx.op("Reshape", tensor, flat) for tensor in (data, updates)]
+    scattered = ctx.op("Scatter", taken[0], at_places, taken[1], axis=0)
     static = [dim for dim in dims if isinstance(dim, int)]
     known = len(static) == len(dims)
-    shape = whole(new, static, "shape") if known else new.op("Shape", data)
-    new.adopt(ctx.changed(node, op="Reshape", inputs=[scattered, shape]))
-    return new.nodes
+    shape = ctx.whole(static, "shape") if known else ctx.op("Shape", data)
+    return [ctx.changed(node, op="Reshape", inputs=[scattered, shape])]
 
 
 refusal_down("Scatter", 11, "invalid-node", "from opset 11 on Scatter is called ScatterElements")
@@ -238,20 +223,18 @@ def one_hot_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     known = ctx.constant(indices)
     if known is not None and (known >= 0).all():
         return [ctx.changed(node, axis=axis)]
-    new = Replacement(node, ctx)
-    numbers = new.op("Cast", indices, to=TensorProto.INT64)
-    size = new.op("Cast", depth, to=TensorProto.INT64)
-    size = new.op("Reshape", size, whole(new, [1], "one_number"))
-    once = plus_where_negative(new, numbers, size, TensorProto.INT64)
-    negative = new.op("Cast", is_negative(new, once, TensorProto.INT64), to=TensorProto.INT64)
-    beyond = new.op("Mul", negative, new.op("Sub", size, once))
-    counted = new.op("Add", once, beyond)
+    numbers = ctx.op("Cast", indices, to=TensorProto.INT64)
+    size = ctx.op("Cast", depth, to=TensorProto.INT64)
+    size = ctx.op("Reshape", size, ctx.whole([1], "one_number"))
+    once = plus_where_negative(ctx, numbers, size, TensorProto.INT64)
+    negative = ctx.op("Cast", is_negative(ctx, once, TensorProto.INT64), to=TensorProto.INT64)
+    beyond = ctx.op("Mul", negative, ctx.op("Sub", size, once))
+    counted = ctx.op("Add", once, beyond)
     if ctx.known_rank(indices) == 0:
-        counted = new.op("Squeeze", counted, axes=[0])
+        counted = spelling.squeeze(ctx, counted, 0)
     if ctx.known_elem_type(indices) != TensorProto.INT64:  # onnxruntime lacks some combinations
-        counted = new.op("Cast", counted, to=ctx.known_elem_type(indices))
-    new.adopt(ctx.changed(node, inputs=[counted, depth, values], axis=axis))
-    return new.nodes
+        counted = ctx.op("Cast", counted, to=ctx.known_elem_type(indices))
+    return [ctx.changed(node, inputs=[counted, depth, values], axis=axis)]
 
 
 @adapter_down("OneHot", 9)
@@ -263,14 +246,12 @@ def one_hot_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         raise ctx.refused("not-constant", f"before opset 9 the depth {depth!r} must be fixed")
     rank = ctx.known_rank(indices)
     axis = axis_from_front(node, ctx, indices, -1, more=1)
-    new = Replacement(node, ctx)
-    numbers = new.op("Cast", indices, to=TensorProto.INT64)
-    column = new.op("Unsqueeze", numbers, axes=[axis])
+    numbers = ctx.op("Cast", indices, to=TensorProto.INT64)
+    column = spelling.unsqueeze(ctx, numbers, axis)
     places = np.arange(int(size.flat[0])).reshape([-1] + [1] * (rank - axis))
-    equal = new.op("Equal", column, whole(new, places, "places"))
-    chosen = new.op("Cast", equal, to=TensorProto.INT64)
-    new.adopt(ctx.changed(node, op="Gather", inputs=[values, chosen], axis=0))
-    return new.nodes
+    equal = ctx.op("Equal", column, ctx.whole(places, "places"))
+    chosen = ctx.op("Cast", equal, to=TensorProto.INT64)
+    return [ctx.changed(node, op="Gather", inputs=[values, chosen], axis=0)]
 
 
 # -- finding and choosing ------------------------------------------------------------------
@@ -309,19 +290,16 @@ def compress_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if chosen is None:
         sentence = f"before opset 9 what {condition!r} chooses must be fixed"
         raise ctx.refused("not-constant", sentence)
-    new = Replacement(node, ctx)
-    places = whole(new, np.flatnonzero(chosen), "places")
+    places = ctx.whole(np.flatnonzero(chosen), "places")
     axis = ctx.attribute(node, "axis")
     if axis is None:
-        data = new.op("Reshape", data, whole(new, [-1], "flat"))
-    new.adopt(ctx.changed(node, op="Gather", inputs=[data, places], axis=axis or 0))
-    return new.nodes
+        data = ctx.op("Reshape", data, ctx.whole([-1], "flat"))
+    return [ctx.changed(node, op="Gather", inputs=[data, places], axis=axis or 0)]
 
 
 @adapter_down("ReverseSequence", 10)
 def reverse_sequence_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A Gather from data whose time and batch axes are one, where both sizes are fixed."""
-    new = Replacement(node, ctx)
     data, lengths = node.input
     batch_axis, time_axis = (ctx.attribute(node, name, k) for name, k in _REVERSED_AXES)
     shape = static_dims(ctx, data, "ReverseSequence", 0, 2)
@@ -329,23 +307,22 @@ def reverse_sequence_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     steps, rows = np.arange(time), np.arange(batch)
     steps, rows = (steps[:, None], rows) if time_axis == 0 else (steps, rows[:, None])
     if batch_axis == 0:
-        lengths = new.op("Unsqueeze", lengths, axes=[1])
+        lengths = spelling.unsqueeze(ctx, lengths, 1)
     # the last of those in front of the length is 0 steps away from its end
-    left = new.op("Sub", lengths, whole(new, steps + 1, "steps"))
-    stays = new.op("Cast", is_negative(new, left, TensorProto.INT64), to=TensorProto.INT64)
-    moved = new.op("Sub", whole(new, 1, "one"), stays)
-    kept = new.op("Mul", stays, whole(new, steps, "own_step"))
-    source = new.op("Add", kept, new.op("Mul", moved, left))
+    left = ctx.op("Sub", lengths, ctx.whole(steps + 1, "steps"))
+    stays = ctx.op("Cast", is_negative(ctx, left, TensorProto.INT64), to=TensorProto.INT64)
+    moved = ctx.op("Sub", ctx.whole(1, "one"), stays)
+    kept = ctx.op("Mul", stays, ctx.whole(steps, "own_step"))
+    source = ctx.op("Add", kept, ctx.op("Mul", moved, left))
     stride, own = (batch, rows) if time_axis == 0 else (1, rows * time)
-    flat = new.op("Mul", source, whole(new, stride, "stride"))
-    flat = new.op("Add", flat, whole(new, own, "own_row"))
+    flat = ctx.op("Mul", source, ctx.whole(stride, "stride"))
+    flat = ctx.op("Add", flat, ctx.whole(own, "own_row"))
     tail = (ctx.dims_of(data) or ())[2:]
     if sum(not isinstance(dim, int) for dim in tail) > 1:
         raise ctx.refused("unknown-rank", f"ReverseSequence depends on the shape of {data!r}")
     sizes = [batch * time, *(dim if isinstance(dim, int) else -1 for dim in tail)]
-    merged = new.op("Reshape", data, whole(new, sizes, "rows"))
-    new.adopt(ctx.changed(node, op="Gather", inputs=[merged, flat], without=_AXES_NAMES, axis=0))
-    return new.nodes
+    merged = ctx.op("Reshape", data, ctx.whole(sizes, "rows"))
+    return [ctx.changed(node, op="Gather", inputs=[merged, flat], without=_AXES_NAMES, axis=0)]
 
 
 _REVERSED_AXES = (("batch_axis", 1), ("time_axis", 0))
@@ -358,7 +335,6 @@ _AXES_NAMES = [name for name, _ in _REVERSED_AXES]
 @adapter_down("Trilu", 14)
 def trilu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Zeros where the distance of column and row says so."""
-    new = Replacement(node, ctx)
     x, k = [*node.input, ""][:2]
     rank = ctx.known_rank(x)
     zero = ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(x))), "zero")
@@ -372,20 +348,18 @@ def trilu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             limit = int(shift.flat[0])
             keeps = ctx.value(distances >= limit if upper else distances <= limit, "keeps")
         else:
-            keeps = _keeps(new, whole(new, distances, "distances"), k, upper=upper)
+            keeps = _keeps(ctx, ctx.whole(distances, "distances"), k, upper=upper)
     else:
-        shape = new.op("Shape", x)
-        ends = [new.op("Gather", shape, whole(new, rank - back), axis=0) for back in (2, 1)]
-        row, column = (new.op("Range", whole(new, 0), end, whole(new, 1)) for end in ends)
-        row = new.op("Reshape", row, whole(new, [-1, 1]))
-        distance = new.op("Sub", column, row)
-        keeps = _keeps(new, distance, k or whole(new, 0), upper=upper)
-    new.adopt(ctx.changed(node, op="Where", inputs=[keeps, x, zero], without=["upper"]))
-    return new.nodes
+        ends = [spelling.scalar_size(ctx, x, rank - back) for back in (2, 1)]
+        row, column = (spelling.count_to(ctx, end) for end in ends)
+        row = ctx.op("Reshape", row, ctx.whole([-1, 1]))
+        distance = ctx.op("Sub", column, row)
+        keeps = _keeps(ctx, distance, k or ctx.whole(0), upper=upper)
+    return [ctx.changed(node, op="Where", inputs=[keeps, x, zero], without=["upper"])]
 
 
-def _keeps(new: Replacement, distance: str, limit: str, *, upper: bool) -> str:
-    return new.op("Not", new.op("Less" if upper else "Greater", distance, limit))
+def _keeps(ctx: Conversion, distance: str, limit: str, *, upper: bool) -> str:
+    return ctx.op("Not", ctx.op("Less" if upper else "Greater", distance, limit))
 
 
 #: So many elements a mask has at most that is written out.

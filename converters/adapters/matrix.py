@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
 
 from passes.converters.steps import adapter_down, identical, refusal_down
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.types.value_types import Dim, Dims
+from passes.writing import spelling
 
 identical("Gemm", 9, 13)
 identical("Gemm", 11, because="C may now be missing")
@@ -35,21 +35,18 @@ def gemm_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 @adapter_down("MatMul", 9)
 def mat_mul_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Of integers, the products of (..., m, k, 1) and (..., 1, k, n) are added up along k."""
-    if ctx.known_elem_type(node.input[0]) in _FLOATS:
+    if ctx.known_elem_type(node.input[0]) in OLD_FLOATS:
         return [node]
-    (a, b), new = node.input, Replacement(node, ctx)
+    a, b = node.input
     a_rank, b_rank = ctx.known_rank(a), ctx.known_rank(b)
     if b_rank == 1:
         axis = a_rank - 1
-        return new.last("ReduceSum", new.op("Mul", a, b), axes=[axis], keepdims=0)
-    wide = new.op("Unsqueeze", a, axes=[a_rank])
+        return ctx.last(node, "ReduceSum", ctx.op("Mul", a, b), axes=[axis], keepdims=0)
+    wide = spelling.unsqueeze(ctx, a, a_rank)
     if a_rank > 1:
-        b = new.op("Unsqueeze", b, axes=[b_rank - 2])
+        b = spelling.unsqueeze(ctx, b, b_rank - 2)
     axis = max(a_rank - 1, b_rank - 1 if a_rank > 1 else b_rank - 2)
-    return new.last("ReduceSum", new.op("Mul", wide, b), axes=[axis], keepdims=0)
-
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+    return ctx.last(node, "ReduceSum", ctx.op("Mul", wide, b), axes=[axis], keepdims=0)
 
 
 @adapter_down("Einsum", 12, exact=False)
@@ -59,20 +56,19 @@ def einsum_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     Labels that only one operand has are added up first.
     """
     terms, output = _equation(node, ctx)
-    new = Replacement(node, ctx)
     operands = [
         _Operand(name, term, _sizes(ctx, name, term))
         for name, term in zip(node.input, terms, strict=True)
     ]
-    result = _summed(new, operands[0], {*output}.union(*terms[1:]))
+    result = _summed(ctx, operands[0], {*output}.union(*terms[1:]))
     for place, other in enumerate(operands[1:], start=1):
         later = {*output}.union(*terms[place + 1 :])
-        other = _summed(new, other, later | {*result.labels})
-        result = _product(new, result, other, later)
+        other = _summed(ctx, other, later | {*result.labels})
+        result = _product(ctx, result, other, later)
     perm = [result.labels.index(label) for label in output]
-    return (
-        new.last("Transpose", result.name, perm=perm) if perm else new.last("Identity", result.name)
-    )
+    if not perm:
+        return ctx.last(node, "Identity", result.name)
+    return ctx.last(node, "Transpose", result.name, perm=perm)
 
 
 @dataclass(frozen=True)
@@ -123,31 +119,31 @@ def _equation(node: NodeProto, ctx: Conversion) -> tuple[list[str], str]:
 _DIGITS = "0123456789"
 
 
-def _summed(new: Replacement, one: _Operand, kept: set[str]) -> _Operand:
+def _summed(ctx: Conversion, one: _Operand, kept: set[str]) -> _Operand:
     """An operand without the axes that nothing else needs."""
     gone = [place for place, label in enumerate(one.labels) if label not in kept]
     if not gone:
         return one
     left = [place for place in range(len(one.labels)) if place not in gone]
     return _Operand(
-        new.op("ReduceSum", one.name, axes=gone, keepdims=0),
+        spelling.along(ctx, "ReduceSum", one.name, gone, keepdims=0),
         "".join(one.labels[place] for place in left),
         tuple(one.sizes[place] for place in left),
     )
 
 
-def _product(new: Replacement, a: _Operand, b: _Operand, later: set[str]) -> _Operand:
+def _product(ctx: Conversion, a: _Operand, b: _Operand, later: set[str]) -> _Operand:
     """The product of two operands, without the axes of both that nothing later needs."""
     for one, other in ((a, b), (b, a)):
-        found = _mat_mul(new, one, other, _groups(one, other, later))
+        found = _mat_mul(ctx, one, other, _groups(one, other, later))
         if found is not None:
             return found
     batch, rows, columns, shared = _groups(a, b, later)
     labels = batch + rows + columns + shared
-    name = new.op("Mul", _spread(new, a, labels), _spread(new, b, labels))
+    name = ctx.op("Mul", _spread(ctx, a, labels), _spread(ctx, b, labels))
     if shared:
         axes = list(range(len(labels) - len(shared), len(labels)))
-        name = new.op("ReduceSum", name, axes=axes, keepdims=0)
+        name = spelling.along(ctx, "ReduceSum", name, axes, keepdims=0)
     return _result(name, a, b, batch + rows + columns)
 
 
@@ -174,21 +170,21 @@ def _joint(a: Dim, b: Dim) -> Dim:
     return b if isinstance(b, int) and b != 1 else a
 
 
-def _spread(new: Replacement, one: _Operand, labels: str) -> str:
+def _spread(ctx: Conversion, one: _Operand, labels: str) -> str:
     """An operand with an axis for each of the labels, of size 1 where it has none."""
-    name = _transposed(new, one, "".join(label for label in labels if label in one.labels))
+    name = _transposed(ctx, one, "".join(label for label in labels if label in one.labels))
     axes = [place for place, label in enumerate(labels) if label not in one.labels]
-    return new.op("Unsqueeze", name, axes=axes) if axes else name
+    return spelling.unsqueeze_axes(ctx, name, axes)
 
 
-def _transposed(new: Replacement, one: _Operand, labels: str) -> str:
+def _transposed(ctx: Conversion, one: _Operand, labels: str) -> str:
     perm = [one.labels.index(label) for label in labels]
     in_order = perm == list(range(len(perm)))
-    return one.name if in_order else new.op("Transpose", one.name, perm=perm)
+    return one.name if in_order else ctx.op("Transpose", one.name, perm=perm)
 
 
 def _mat_mul(
-    new: Replacement, a: _Operand, b: _Operand, groups: tuple[str, str, str, str]
+    ctx: Conversion, a: _Operand, b: _Operand, groups: tuple[str, str, str, str]
 ) -> _Operand | None:
     """The product as a MatMul, in which columns and what is added up are one axis each, and rows,
     too, where there is a batch. None where sizes that this takes are not known."""
@@ -211,35 +207,35 @@ def _mat_mul(
         return prod(size for label in labels if isinstance(size := sizes[label], int))
 
     def reshaped(name: str, *shape: Dim) -> str:
-        return new.op("Reshape", name, new.ctx.value(np.array(shape, np.int64), "shape"))
+        return ctx.op("Reshape", name, ctx.value(np.array(shape, np.int64), "shape"))
 
     kept = [0] * len(batch)  # which copies a size
-    left = _transposed(new, a, batch + rows + shared)
+    left = _transposed(ctx, a, batch + rows + shared)
     together = bool(batch) and len(rows) > 1
     if together:
         left = reshaped(left, *kept, count(rows), count(shared))
     elif len(shared) > 1:
         left = reshaped(left, *kept, *[0] * len(rows), count(shared))
     if not rows:
-        left = new.op("Unsqueeze", left, axes=[len(batch)])
+        left = spelling.unsqueeze(ctx, left, len(batch))
     if len(columns) > 1:
-        right = _transposed(new, b, batch + shared + columns)
+        right = _transposed(ctx, b, batch + shared + columns)
         right = reshaped(right, *kept, count(shared), count(columns))
     elif len(shared) > 1:
-        right = _transposed(new, b, batch + columns + shared)
+        right = _transposed(ctx, b, batch + columns + shared)
         right = reshaped(right, *kept, *[0] * len(columns), count(shared))
         if columns:
             swapped = [*range(len(batch)), len(batch) + 1, len(batch)]
-            right = new.op("Transpose", right, perm=swapped)
+            right = ctx.op("Transpose", right, perm=swapped)
     else:
-        right = _transposed(new, b, batch + shared + columns)
+        right = _transposed(ctx, b, batch + shared + columns)
     if not columns:
-        right = new.op("Unsqueeze", right, axes=[len(batch) + 1])
-    name = new.op("MatMul", left, right)
+        right = spelling.unsqueeze(ctx, right, len(batch) + 1)
+    name = ctx.op("MatMul", left, right)
     last = len(batch) + (1 if together else max(len(rows), 1))
     alone = [place for place, labels in ((len(batch), rows), (last, columns)) if not labels]
     if alone:
-        name = new.op("Squeeze", name, axes=alone)
+        name = spelling.along(ctx, "Squeeze", name, alone)
     if together:
         name = reshaped(name, *kept, *(sizes[label] for label in rows + columns))
     elif len(columns) > 1:

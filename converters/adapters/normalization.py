@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter, adapter_down, expanded, identical, identical_down
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.ir.attributes import has
+from passes.ir.versions import NEGATIVE_AXES, SCALES_OF_CHANNELS
+from passes.writing import spelling
 
 
 @adapter("BatchNormalization", 9)
@@ -33,19 +34,13 @@ def batch_normalization_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProt
     dims = ctx.dims_of(scale) or ()
     if not all(isinstance(dim, int) and dim > 0 for dim in dims):
         raise ctx.refused("unknown-rank", f"the shape of {scale!r} is not known, or empty: {dims}")
-    one_axis = ctx.value(np.array([-1], np.int64), "one_axis")
+    one_axis = ctx.whole([-1], "one_axis")
     shape = ctx.value(np.array([0, *dims], np.int64), "shape")  # 0 keeps N
-    flat = [
-        ctx.node("Flatten", [x], axis=1),
-        *(ctx.node("Reshape", [name, one_axis]) for name in node.input[1:]),
-    ]
-    main = ctx.changed(
-        node,
-        inputs=[made.output[0] for made in flat],
-        outputs=[ctx.fresh(f"{node.output[0]}_flat")],
-        without=["spatial"],
-    )
-    return [*flat, main, ctx.node("Reshape", [main.output[0], shape], [node.output[0]])]
+    inputs = [ctx.op("Flatten", x, axis=1)]
+    inputs += [ctx.op("Reshape", name, one_axis) for name in node.input[1:]]
+    flat = ctx.fresh(f"{node.output[0]}_flat")
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=[flat], without=["spatial"]))
+    return [ctx.node("Reshape", [flat, shape], [node.output[0]])]
 
 
 def _of_one_axis(node: NodeProto, ctx: Conversion) -> str:
@@ -69,32 +64,27 @@ def batch_normalization_14(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
         return [ctx.changed(node, outputs=[y])] if training else [node]
     mean, var, saved_mean, saved_var = [*training, "", "", ""][:4]
     outputs = [y, mean or ctx.fresh(f"{y}_mean"), var or ctx.fresh(f"{y}_var")]
-    main = ctx.changed(node, outputs=outputs, training_mode=1)
-    return [main, *_saved_statistics(node, saved_mean, saved_var, ctx)]
+    ctx.adopt(ctx.changed(node, outputs=outputs, training_mode=1))
+    _saved_statistics(node, saved_mean, saved_var, ctx)
+    return []
 
 
-def _saved_statistics(node: NodeProto, mean: str, var: str, ctx: Conversion) -> Sequence[NodeProto]:
+def _saved_statistics(node: NodeProto, mean: str, var: str, ctx: Conversion) -> None:
     """Mean and variance of the batch: what the running ones become when nothing else weighs."""
     if not (mean or var):
-        return []
+        return
     x, scale, bias, *_ = node.input
-    dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(x))
-    shape = ctx.node("Shape", [scale])
-    zeros = ctx.node(
-        "ConstantOfShape", [shape.output[0]], value=numpy_helper.from_array(np.zeros(1, dtype))
-    )
-    (zero,) = zeros.output
+    elem_type = ctx.known_elem_type(x)
+    zero = spelling.filled(ctx, spelling.shape_of(ctx, scale), elem_type, 0)
     outputs = [ctx.fresh(f"{hint}_{node.output[0]}") for hint in ("again", "mean", "variance")]
     outputs[1] = mean or outputs[1]
     inputs = [x, scale, bias, zero, zero]
-    batch = ctx.node("BatchNormalization", inputs, outputs, momentum=0.0, training_mode=1)
-    if not var:
-        return [shape, zeros, batch]
-    given = np.float32(ctx.attribute(node, "epsilon", 1e-5))  # a float, also where x is double
-    epsilon = ctx.value(np.asarray(given, dtype), "epsilon")
-    total = ctx.node("Add", [outputs[2], epsilon])
-    inverse = ctx.node("Reciprocal", [total.output[0]])
-    return [shape, zeros, batch, total, inverse, ctx.node("Sqrt", [inverse.output[0]], [var])]
+    ctx.op("BatchNormalization", *inputs, outputs=outputs, momentum=0.0, training_mode=1)
+    if var:
+        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+        epsilon = ctx.rounded(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+        inverse = ctx.op("Reciprocal", ctx.op("Add", outputs[2], epsilon))
+        ctx.op("Sqrt", inverse, outputs=[var])
 
 
 @adapter_down("BatchNormalization", 14, exact=False)
@@ -112,37 +102,36 @@ def batch_normalization_13(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
         if len(set(elem_types)) == 1:
             return [ctx.changed(node, without=["training_mode"], outputs=[y])]
         return _of_one_type(ctx.changed(node, without=["training_mode"], outputs=[y]), ctx)
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
+    ctx = ctx.later(NEGATIVE_AXES)
     rank = ctx.known_rank(node.input[0])
     axes = [axis for axis in range(rank) if axis != 1]
     kind = _widest(elem_types)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     x, scale, bias, mean, var = (
-        new.cast(name, elem_type, kind)
+        ctx.cast(name, elem_type, kind)
         for name, elem_type in zip(node.input, elem_types, strict=True)
     )
 
     def each_channel(name: str) -> str:
-        behind = list(range(1, rank - 1))
-        return new.op("Unsqueeze", name, axes=behind) if behind else name
+        return spelling.unsqueeze_axes(ctx, name, range(1, rank - 1))
 
-    batch_mean = new.op("ReduceMean", x, axes=axes, keepdims=0)
-    deviation = new.op("Sub", x, each_channel(batch_mean))
-    squares = new.op("Mul", deviation, deviation)
-    batch_var = new.op("ReduceMean", squares, axes=axes, keepdims=0)
-    epsilon = new.fixed(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
-    spread = new.op("Sqrt", new.op("Add", batch_var, epsilon))
-    normal = new.op("Div", deviation, each_channel(spread))
-    scaled = new.op("Mul", normal, each_channel(scale))
-    biased = new.op("Add", scaled, each_channel(bias))
-    new.cast(biased, kind, elem_types[0], [y])
+    batch_mean = spelling.along(ctx, "ReduceMean", x, axes, keepdims=0)
+    deviation = ctx.op("Sub", x, each_channel(batch_mean))
+    squares = ctx.op("Mul", deviation, deviation)
+    batch_var = spelling.along(ctx, "ReduceMean", squares, axes, keepdims=0)
+    epsilon = ctx.rounded(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    spread = ctx.op("Sqrt", ctx.op("Add", batch_var, epsilon))
+    normal = ctx.op("Div", deviation, each_channel(spread))
+    scaled = ctx.op("Mul", normal, each_channel(scale))
+    biased = ctx.op("Add", scaled, each_channel(bias))
+    ctx.cast(biased, kind, elem_types[0], [y])
     momentum = np.float32(ctx.attribute(node, "momentum", 0.9))
     for output, before, found in zip(training, (mean, var), (batch_mean, batch_var), strict=False):
         if output:
-            kept = new.op("Mul", before, new.fixed(momentum, dtype, "momentum"))
-            added = new.op("Mul", found, new.fixed(1 - momentum, dtype, "momentum"))
-            new.cast(new.op("Add", kept, added), kind, elem_types[3], [output])
-    return new.nodes
+            kept = ctx.op("Mul", before, ctx.rounded(momentum, dtype, "momentum"))
+            added = ctx.op("Mul", found, ctx.rounded(1 - momentum, dtype, "momentum"))
+            ctx.cast(ctx.op("Add", kept, added), kind, elem_types[3], [output])
+    return []
 
 
 # Scale and bias may differ from x in type. Statistics of float16 are computed in float; version
@@ -161,18 +150,17 @@ def _of_one_type(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The node on inputs of the widest of their types, and its outputs in their own."""
     elem_types = [ctx.known_elem_type(name) for name in node.input]
     kind = _widest(elem_types)
-    new = Replacement(node, ctx)
     inputs = [
-        new.cast(name, elem_type, kind)
+        ctx.cast(name, elem_type, kind)
         for name, elem_type in zip(node.input, elem_types, strict=True)
     ]
     outputs = [ctx.fresh(f"{name}_wide") if name else "" for name in node.output]
-    new.nodes.append(ctx.changed(node, inputs=inputs, outputs=outputs))
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=outputs))
     own = [elem_types[0], *elem_types[3:]]
     for wide, name, elem_type in zip(outputs, node.output, own, strict=False):
         if name:
-            new.cast(wide, kind, elem_type, [name])
-    return new.nodes
+            ctx.cast(wide, kind, elem_type, [name])
+    return []
 
 
 def _widest(elem_types: Sequence[int]) -> int:
@@ -194,18 +182,18 @@ def layer_normalization_16(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
     y, mean, inverse = [*node.output, "", ""][:3]
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
-    wide = new.cast(x, elem_type, kind)
-    mean = new.op("ReduceMean", wide, axes=axes, outputs=[mean] if mean else ())
-    deviation = new.op("Sub", wide, mean)
-    spread = _root_of_mean_square(deviation, axes, kind, node, new)
+    ctx = ctx.later(NEGATIVE_AXES)
+    wide = ctx.cast(x, elem_type, kind)
+    mean = spelling.along(ctx, "ReduceMean", wide, axes, outputs=[mean] if mean else ())
+    deviation = ctx.op("Sub", wide, mean)
+    spread = _root_of_mean_square(deviation, axes, kind, node, ctx)
     if inverse:
-        new.op("Reciprocal", spread, outputs=[inverse])
-    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
-    scaled = new.op("Mul", normal, scale, outputs=() if bias else [y])
+        ctx.op("Reciprocal", spread, outputs=[inverse])
+    normal = ctx.cast(ctx.op("Div", deviation, spread), kind, elem_type)
+    scaled = ctx.op("Mul", normal, scale, outputs=() if bias else [y])
     if bias:
-        new.op("Add", scaled, bias, outputs=[y])
-    return new.nodes
+        ctx.op("Add", scaled, bias, outputs=[y])
+    return []
 
 
 @adapter_down("RMSNormalization", 23, exact=False)
@@ -214,15 +202,11 @@ def rms_normalization_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     x, scale = node.input
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT)
     axes = _last_axes(node, ctx)
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
-    wide = new.cast(x, ctx.known_elem_type(x), kind)
-    spread = _root_of_mean_square(wide, axes, kind, node, new)
-    normal = new.cast(new.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
-    return new.last("Mul", normal, scale)
-
-
-#: The opset in which reductions got them; their axes are attributes then, as those of Unsqueeze.
-_NEGATIVE_AXES = 11
+    ctx = ctx.later(NEGATIVE_AXES)
+    wide = ctx.cast(x, ctx.known_elem_type(x), kind)
+    spread = _root_of_mean_square(wide, axes, kind, node, ctx)
+    normal = ctx.cast(ctx.op("Div", wide, spread), kind, ctx.known_elem_type(scale))
+    return ctx.last(node, "Mul", normal, scale)
 
 
 def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
@@ -232,12 +216,12 @@ def _last_axes(node: NodeProto, ctx: Conversion) -> list[int]:
 
 
 def _root_of_mean_square(
-    x: str, axes: Sequence[int], kind: int, node: NodeProto, new: Replacement
+    x: str, axes: Sequence[int], kind: int, node: NodeProto, ctx: Conversion
 ) -> str:
-    squares = new.op("ReduceMean", new.op("Mul", x, x), axes=axes)
+    squares = spelling.along(ctx, "ReduceMean", ctx.op("Mul", x, x), axes)
     dtype = helper.tensor_dtype_to_np_dtype(kind)
-    epsilon = new.fixed(new.ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
-    return new.op("Sqrt", new.op("Add", squares, epsilon))
+    epsilon = ctx.rounded(ctx.attribute(node, "epsilon", 1e-5), dtype, "epsilon")
+    return ctx.op("Sqrt", ctx.op("Add", squares, epsilon))
 
 
 @adapter("GroupNormalization", 21)
@@ -249,32 +233,24 @@ def group_normalization_21(node: NodeProto, ctx: Conversion) -> Sequence[NodePro
     """
     x, *parameters = node.input
     elem_type = ctx.known_elem_type(x)
-    made: list[NodeProto] = []
-    for position, name in enumerate(parameters):
-        nodes = _each_channel(name, x, ctx)
-        made.extend(nodes)
-        parameters[position] = nodes[-1].output[0] if nodes else name
+    inputs = [x, *(_each_channel(name, x, ctx) for name in parameters)]
     stash_type = None if elem_type == TensorProto.FLOAT else elem_type
-    return [*made, ctx.changed(node, inputs=[x, *parameters], stash_type=stash_type)]
+    return [ctx.changed(node, inputs=inputs, stash_type=stash_type)]
 
 
-def _each_channel(name: str, x: str, ctx: Conversion) -> Sequence[NodeProto]:
-    """Nodes that repeat every element of `name`, (groups), up to the channels of `x`."""
+def _each_channel(name: str, x: str, ctx: Conversion) -> str:
+    """Every element of `name`, (groups), repeated up to the channels of `x`."""
     channels, groups = (ctx.dims_of(x) or (None, None))[1], (ctx.dims_of(name) or (None,))[0]
     if isinstance(channels, int) and channels == groups:
-        return []
-    one, flat = (ctx.value(np.array([size], np.int64), "size") for size in (1, -1))
-    made: list[NodeProto] = []
+        return name
+    one, flat = (ctx.whole([size], "size") for size in (1, -1))
     if isinstance(channels, int) and isinstance(groups, int) and groups:
-        shape = ctx.value(np.array([1, channels // groups], np.int64), "shape")
+        shape = ctx.whole([1, channels // groups], "shape")
     else:
-        count, of = ctx.node("Shape", [x], start=1, end=2), ctx.node("Shape", [name])
-        times = ctx.node("Div", [count.output[0], of.output[0]])
-        wanted = ctx.node("Concat", [one, times.output[0]], axis=0)
-        made, shape = [count, of, times, wanted], wanted.output[0]
-    column = ctx.node("Unsqueeze", [name, one])
-    rows = ctx.node("Expand", [column.output[0], shape])
-    return [*made, column, rows, ctx.node("Reshape", [rows.output[0], flat])]
+        count, of = ctx.op("Shape", x, start=1, end=2), ctx.op("Shape", name)
+        shape = ctx.op("Concat", one, ctx.op("Div", count, of), axis=0)
+    rows = ctx.op("Expand", ctx.op("Unsqueeze", name, one), shape)
+    return ctx.op("Reshape", rows, flat)
 
 
 def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -284,27 +260,26 @@ def group_normalization(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     """
     x, scale, bias = node.input
     elem_type = ctx.known_elem_type(x)
-    each_channel = ctx.version == _GROUPS_OF_CHANNELS - 1
+    each_channel = ctx.version == SCALES_OF_CHANNELS - 1
     kind = ctx.attribute(node, "stash_type", TensorProto.FLOAT) if each_channel else elem_type
     groups = ctx.attribute(node, "num_groups")
     if 0 in (ctx.dims_of(x) or ()):
         raise ctx.refused("no-equivalent", f"{x!r} is empty, and cannot be split into groups")
-    new = Replacement(node, ctx.later(_NEGATIVE_AXES))
-    flat = new.op("Reshape", new.cast(x, elem_type, kind), new.ints(0, groups, -1))
-    mean = new.op("ReduceMean", flat, axes=[2])
-    deviation = new.op("Sub", flat, mean)
-    spread = _root_of_mean_square(deviation, [2], kind, node, new)
-    normal = new.cast(new.op("Div", deviation, spread), kind, elem_type)
-    shape = new.op("Shape", x)
+    ctx = ctx.later(NEGATIVE_AXES)
+    flat = ctx.op("Reshape", ctx.cast(x, elem_type, kind), ctx.ints(0, groups, -1))
+    mean = spelling.along(ctx, "ReduceMean", flat, [2])
+    deviation = ctx.op("Sub", flat, mean)
+    spread = _root_of_mean_square(deviation, [2], kind, node, ctx)
+    normal = ctx.cast(ctx.op("Div", deviation, spread), kind, elem_type)
+    shape = ctx.op("Shape", x)
     if each_channel:
-        normal = new.op("Reshape", new.op("Reshape", normal, shape), new.ints(0, 0, -1))
-    columns = [new.op("Reshape", name, new.ints(-1, 1)) for name in (scale, bias)]
-    biased = new.op("Add", new.op("Mul", normal, columns[0]), columns[1])
-    return new.last("Reshape", biased, shape)
+        normal = ctx.op("Reshape", ctx.op("Reshape", normal, shape), ctx.ints(0, 0, -1))
+    columns = [ctx.op("Reshape", name, ctx.ints(-1, 1)) for name in (scale, bias)]
+    biased = ctx.op("Add", ctx.op("Mul", normal, columns[0]), columns[1])
+    return ctx.last(node, "Reshape", biased, shape)
 
 
-_GROUPS_OF_CHANNELS = 21
-for _version in (18, _GROUPS_OF_CHANNELS):
+for _version in (18, SCALES_OF_CHANNELS):
     adapter_down("GroupNormalization", _version, exact=False)(group_normalization)
 
 identical("InstanceNormalization", 22)

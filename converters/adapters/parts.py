@@ -16,8 +16,9 @@ from passes.converters.writing.attribute_inputs import (
     ints_as_input,
     non_negative,
 )
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS, through_float
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion, through_float
+from passes.ir.versions import HAS_COMPRESS, HAS_RANGE, SLICE_HAS_INPUTS
+from passes.writing import spelling
 
 
 @adapter("Slice", 10)
@@ -27,31 +28,22 @@ def slice_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     Axes are always given: without them Slice-1 cuts the first n, Slice-10 all of them.
     """
     starts, ends = (ctx.attribute_as_input(node, name, np.int64) for name in ("starts", "ends"))
-    axes, counting = _axes(node, ctx, starts)
-    main = ctx.changed(
-        node, inputs=[node.input[0], starts, ends, axes], without=["starts", "ends", "axes"]
-    )
-    return [*counting, main]
+    inputs = [node.input[0], starts, ends, _axes(node, ctx, starts)]
+    return [ctx.changed(node, inputs=inputs, without=["starts", "ends", "axes"])]
 
 
-def _axes(node: NodeProto, ctx: Conversion, starts: str) -> tuple[str, list[NodeProto]]:
-    """The axes to cut, by default the first ones; and the nodes that count them."""
+def _axes(node: NodeProto, ctx: Conversion, starts: str) -> str:
+    """The axes to cut, by default the first ones."""
     if ctx.refers(node, "axes") or ctx.attribute(node, "axes") is not None:
-        return ctx.attribute_as_input(node, "axes", np.int64), []
+        return ctx.attribute_as_input(node, "axes", np.int64)
     if not ctx.refers(node, "starts"):
-        first_axes = np.arange(len(ctx.attribute(node, "starts", [])), dtype=np.int64)
-        return ctx.value(first_axes, "axes"), []
-    first, step = (ctx.value(np.array(one, np.int64), "number") for one in (0, 1))
-    count = ctx.node("Size", [starts])
-    axes = ctx.later(11).node("Range", [first, count.output[0], step])
-    return axes.output[0], [count, axes]
+        return ctx.whole(np.arange(len(ctx.attribute(node, "starts", []))), "axes")
+    first, step = (ctx.whole(one, "number") for one in (0, 1))
+    return ctx.later(HAS_RANGE).op("Range", first, ctx.op("Size", starts), step)
 
 
 identical("Slice", 11)  # negative axes are new
 identical("Slice", 13)
-
-
-_BY_INPUTS = 10  # the opset in which Slice takes its axes from an input
 
 
 @adapter_down("Slice", 11)
@@ -59,20 +51,17 @@ def slice_10_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Negative axes are counted from the front; those of an input by Mod, when the model runs."""
     x, starts, ends, *more = node.input
     axes = ctx.constant(more[0]) if more else None
-    if ctx.site.target < _BY_INPUTS:
+    if ctx.site.target < SLICE_HAS_INPUTS:
         axes = ctx.later(ctx.site.target).fixed(node, 3, "axes")
     if not more or not more[0] or (axes is not None and (axes >= 0).all()):
         return [node]
     rank = np.array(ctx.known_rank(x))
     if axes is not None:
         counted = ctx.value(axes % rank.astype(axes.dtype), "axes")
-        return [ctx.changed(node, inputs=[x, starts, ends, counted, *more[1:]])]
-    dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(more[0]))
-    axes_10 = ctx.node("Mod", [more[0], ctx.value(rank.astype(dtype), "rank")])
-    return [axes_10, ctx.changed(node, inputs=[x, starts, ends, *axes_10.output, *more[1:]])]
-
-
-_COMPRESS = 9  # the opset that has Compress, NonZero and Where
+    else:
+        dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(more[0]))
+        counted = ctx.op("Mod", more[0], ctx.value(rank.astype(dtype), "rank"))
+    return [ctx.changed(node, inputs=[x, starts, ends, counted, *more[1:]])]
 
 
 @adapter_down("Slice", 10)
@@ -83,7 +72,7 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """
     x, *names = node.input
     limits = [ctx.constant(name) for name in names[:2]]
-    if ctx.site.target < _COMPRESS:
+    if ctx.site.target < HAS_COMPRESS:
         limits = [ctx.fixed(node, place, name) for place, name in ((1, "starts"), (2, "ends"))]
     axes, steps = ctx.fixed(node, 3, "axes"), ctx.fixed(node, 4, "steps")
     if axes is None:
@@ -94,7 +83,6 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if (axes < 0).any():
         axes = axes % ctx.known_rank(x)
     steps = np.ones(len(axes), np.int64) if steps is None else steps
-    made: list[NodeProto] = []
     plain: dict[str, Any] = {"starts": [], "ends": [], "axes": []}
     for place, (axis, step) in enumerate(zip(axes.tolist(), steps.tolist(), strict=True)):
         known = [int(values[place]) for values in limits if values is not None]
@@ -103,18 +91,16 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         if len(known) == len(limits) and step == 1:
             for name, number in zip(plain, (*known, axis), strict=True):
                 plain[name].append(number)
-            continue
-        if len(known) == len(limits) and isinstance(size, int):
+        elif len(known) == len(limits) and isinstance(size, int):
             places = ctx.value(_places(known[0], known[1], step, size), "places")
-            made.append(ctx.node("Gather", [x, places], axis=axis))
-        elif ctx.site.target >= _COMPRESS:
-            made += _cut_at_run_time(node, ctx, x, place, axis, step)
+            x = ctx.op("Gather", x, places, axis=axis)
+        elif ctx.site.target >= HAS_COMPRESS:
+            x = _cut_at_run_time(node, ctx, x, place, axis, step)
         else:
             raise ctx.refused("unknown-rank", f"the size of axis {axis} of {x!r} is not known")
-        x = made[-1].output[0]
-    if made and not plain["axes"]:
-        return _ending(made, node, ctx)
-    return [*made, ctx.changed(node, inputs=[x], **plain)]
+    if ctx.nodes and not plain["axes"]:
+        return ctx.named_last(node, x)
+    return [ctx.changed(node, inputs=[x], **plain)]
 
 
 def _places(start: int, end: int, step: int, size: int) -> npt.NDArray[np.int64]:
@@ -127,50 +113,38 @@ def _places(start: int, end: int, step: int, size: int) -> npt.NDArray[np.int64]
 
 def _cut_at_run_time(
     node: NodeProto, ctx: Conversion, x: str, place: int, axis: int, step: int
-) -> list[NodeProto]:
-    """Nodes of opset 9 that keep of one axis of `x` what lies between two limits of a Slice."""
-    made: list[NodeProto] = []
-
-    def then(op: str, *inputs: str, **attributes: Any) -> str:
-        made.append(ctx.node(op, inputs, **attributes))
-        return made[-1].output[0]
+) -> str:
+    """What lies between two limits of a Slice along one axis of `x`, by nodes of opset 9."""
 
     def vector(number: int) -> str:
-        return ctx.value(np.array([number]), "number")
-
-    def counted(count: str) -> str:
-        one = helper.make_tensor("value", TensorProto.INT64, [1], [1])
-        return then("Squeeze", then("NonZero", then("ConstantOfShape", count, value=one)), axes=[0])
+        return ctx.whole([number], "number")
 
     zero = vector(0)
-    size = then("Gather", then("Shape", x), vector(axis), axis=0)
-    places = counted(size)
+    size = spelling.size_of_axis(ctx, x, axis)
+    places = spelling.arange(ctx, size)
     limits = []
     for name in node.input[1:3]:
-        limit = then("Cast", then("Gather", name, vector(place), axis=0), to=TensorProto.INT64)
-        limits.append(then("Where", then("Less", limit, zero), then("Add", limit, size), limit))
+        (limit,) = ctx.casts(TensorProto.INT64, ctx.op("Gather", name, vector(place), axis=0))
+        limits.append(
+            ctx.op("Where", ctx.op("Less", limit, zero), ctx.op("Add", limit, size), limit)
+        )
     start, end = limits
     if step > 0:
-        kept = then("And", then("Not", then("Less", places, start)), then("Less", places, end))
+        from_start = ctx.op("Not", ctx.op("Less", places, start))
+        kept = ctx.op("And", from_start, ctx.op("Less", places, end))
     else:
-        start = then("Where", then("Less", start, zero), zero, start)
-        kept = then("And", then("Not", then("Less", start, places)), then("Less", end, places))
+        start = ctx.op("Where", ctx.op("Less", start, zero), zero, start)
+        from_start = ctx.op("Not", ctx.op("Less", start, places))
+        kept = ctx.op("And", from_start, ctx.op("Less", end, places))
     if step == 1:
-        then("Compress", x, kept, axis=axis)
-        return made
-    places = then("Compress", places, kept, axis=0)
-    count, each = then("Shape", places), vector(abs(step))
-    steps = then("Div", then("Add", count, vector(abs(step) - 1)), each)
-    chosen = then("Mul", counted(steps), each)
+        return ctx.op("Compress", x, kept, axis=axis)
+    places = ctx.op("Compress", places, kept, axis=0)
+    count, each = ctx.op("Shape", places), vector(abs(step))
+    steps = ctx.op("Div", ctx.op("Add", count, vector(abs(step) - 1)), each)
+    chosen = ctx.op("Mul", spelling.arange(ctx, steps), each)
     if step < 0:
-        chosen = then("Sub", then("Sub", count, vector(1)), chosen)
-    then("Gather", x, then("Gather", places, chosen, axis=0), axis=axis)
-    return made
-
-
-def _ending(made: list[NodeProto], node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Nodes of which the last one gives what `node` gave."""
-    return [*made[:-1], ctx.changed(made[-1], outputs=node.output)]
+        chosen = ctx.op("Sub", ctx.op("Sub", count, vector(1)), chosen)
+    return ctx.op("Gather", x, ctx.op("Gather", places, chosen, axis=0), axis=axis)
 
 
 identical("Split", 11)  # a negative axis is new
@@ -192,20 +166,16 @@ def split_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def split_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The input `split` becomes an attribute again; where it is not fixed, each part is a Slice."""
     x, *sizes = node.input
-    if not any(sizes) or ctx.constant(sizes[0]) is not None or ctx.site.target < _COMPRESS:
+    if not any(sizes) or ctx.constant(sizes[0]) is not None or ctx.site.target < HAS_COMPRESS:
         return ints_as_attribute(node, ctx, "split")
-    made = []
-    start = zero = ctx.value(np.zeros(1, np.int64), "start")
-    axis = ctx.value(np.array([ctx.attribute(node, "axis", 0)]), "axis")
+    start = ctx.whole([0], "start")
+    axis = ctx.whole([ctx.attribute(node, "axis", 0)], "axis")
     for place, output in enumerate(node.output):
-        limits = [ctx.value(np.array([one]), "place") for one in (place, place + 1)]
-        size = ctx.node("Slice", [sizes[0], *limits, zero])
-        end = ctx.node("Add", [start, *size.output])
-        made += [size, end]
+        end = ctx.op("Add", start, spelling.part(ctx, sizes[0], 0, place, place + 1))
         if output:
-            made.append(ctx.node("Slice", [x, start, *end.output, axis], [output]))
-        start = end.output[0]
-    return made
+            ctx.op("Slice", x, start, end, axis, outputs=[output])
+        start = end
+    return []
 
 
 @adapter("Split", 18)
@@ -234,18 +204,14 @@ def split_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [equal]
     if isinstance(size, int):
         each = -(-size // count)
-        sizes = ctx.value(np.diff(np.minimum(each * np.arange(count + 1), size)), "split")
+        sizes = ctx.whole(np.diff(np.minimum(each * np.arange(count + 1), size)), "split")
         return [ctx.changed(equal, inputs=[x, sizes])]
-    shape = ctx.node("Shape", [x])
-    whole = ctx.node("Gather", [*shape.output, ctx.value(np.array([axis]), "axis")], axis=0)
-    parts, most = (ctx.value(np.array([number]), "parts") for number in (count, count - 1))
-    more = ctx.node("Add", [*whole.output, most])
-    each_size = ctx.node("Div", [*more.output, parts])
-    other = ctx.node("Mul", [*each_size.output, most])
-    last_size = ctx.node("Sub", [*whole.output, *other.output])
-    computed = ctx.node("Concat", [*[*each_size.output] * (count - 1), *last_size.output], axis=0)
-    made = [shape, whole, more, each_size, other, last_size, computed]
-    return [*made, ctx.changed(equal, inputs=[x, *computed.output])]
+    whole = spelling.size_of_axis(ctx, x, axis)
+    parts, most = (ctx.whole([number], "parts") for number in (count, count - 1))
+    each_size = ctx.op("Div", ctx.op("Add", whole, most), parts)
+    last_size = ctx.op("Sub", whole, ctx.op("Mul", each_size, most))
+    computed = ctx.op("Concat", *[each_size] * (count - 1), last_size, axis=0)
+    return [ctx.changed(equal, inputs=[x, computed])]
 
 
 identical("SplitToSequence", 24)
@@ -258,21 +224,19 @@ def pad_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     A value of 0 is left out, as is one that the mode does not use.
     """
     pads = ctx.attribute_as_input(node, "pads", np.int64)
-    value, made = _padding(node, ctx)
-    main = ctx.changed(node, inputs=[node.input[0], pads, *value], without=["pads", "value"])
-    return [*made, main]
+    inputs = [node.input[0], pads, *_padding(node, ctx)]
+    return [ctx.changed(node, inputs=inputs, without=["pads", "value"])]
 
 
-def _padding(node: NodeProto, ctx: Conversion) -> tuple[list[str], list[NodeProto]]:
+def _padding(node: NodeProto, ctx: Conversion) -> list[str]:
     mode = "constant" if ctx.refers(node, "mode") else ctx.attribute(node, "mode", "constant")
     if mode != "constant":
-        return [], []
+        return []
     if not ctx.refers(node, "value"):
         value = np.float32(ctx.attribute(node, "value", 0.0))
         if value == 0 and not np.signbit(value):
-            return [], []
-    name, made = float_as_input(node, ctx, "value", node.input[0], 0.0)
-    return [name], made
+            return []
+    return [float_as_input(node, ctx, "value", node.input[0], 0.0)]
 
 
 identical("Pad", 13, 21, 23, 24, 25)
@@ -291,18 +255,14 @@ def pad_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, pads, *more = node.input
     rank, chosen = ctx.known_rank(x), ctx.fixed(node, 3, "axes")
     axes = np.arange(rank) if chosen is None else chosen % rank
-    known, zero = ctx.constant(pads), ctx.value(np.zeros(1, np.int64), "zero")
-    made: list[NodeProto] = []
+    known, zero = ctx.constant(pads), ctx.whole([0], "zero")
     if known is None:
-        negative = ctx.node("Less", [pads, zero])
-        cut = ctx.node("Where", [*negative.output, pads, zero])
-        grown = ctx.node("Where", [*negative.output, zero, pads])
-        made = [negative, cut, grown, ctx.node("Pad", [x, *cut.output, "", *more[1:]])]
-        x, pads = made[-1].output[0], grown.output[0]
+        negative = ctx.op("Less", pads, zero)
+        cut, pads = ctx.op("Where", negative, pads, zero), ctx.op("Where", negative, zero, pads)
+        x = ctx.op("Pad", x, cut, "", *more[1:])
     elif (known < 0).any():
-        cut_off = ctx.value(np.minimum(known, 0), "cut")
-        made = [ctx.node("Pad", [x, cut_off, "", *more[1:]])]
-        x, known = made[-1].output[0], np.maximum(known, 0)
+        x = ctx.op("Pad", x, ctx.value(np.minimum(known, 0), "cut"), "", *more[1:])
+        known = np.maximum(known, 0)
         pads = ctx.value(known, "pads")
     dims, source = ctx.dims_of(x), x
     for place, axis in enumerate(axes.tolist()):
@@ -311,27 +271,20 @@ def pad_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             before, after = known.tolist()[place :: len(axes)]
             places = ctx.value(np.arange(-before, size + after) % max(size, 1), "places")
         else:
-            made += _wrapped(source, pads, place, place + len(axes), axis, ctx)
-            places = made[-1].output[0]
-        made.append(ctx.node("Gather", [x, places], axis=axis))
-        x = made[-1].output[0]
-    return _ending(made, node, ctx) if made else [ctx.changed(node, op="Identity", inputs=[x])]
+            places = _wrapped(source, pads, place, place + len(axes), axis, ctx)
+        x = ctx.op("Gather", x, places, axis=axis)
+    return ctx.named_last(node, x)
 
 
-def _wrapped(
-    x: str, pads: str, before: int, after: int, axis: int, ctx: Conversion
-) -> list[NodeProto]:
-    """Nodes that compute the places along an axis that is padded by two of the `pads`."""
-    shape = ctx.node("Shape", [x])
-    size, first, more = (
-        ctx.node("Gather", [of, ctx.value(np.array(place), "place")], axis=0)
-        for of, place in ((shape.output[0], axis), (pads, before), (pads, after))
+def _wrapped(x: str, pads: str, before: int, after: int, axis: int, ctx: Conversion) -> str:
+    """The places along an axis that is padded by two of the `pads`."""
+    size = spelling.scalar_size(ctx, x, axis)
+    first, more = (
+        ctx.op("Gather", pads, ctx.whole(place, "place"), axis=0) for place in (before, after)
     )
-    start = ctx.node("Neg", first.output)
-    end = ctx.node("Add", [*size.output, *more.output])
-    counted = ctx.node("Range", [*start.output, *end.output, ctx.value(np.array(1), "one")])
-    places = ctx.node("Mod", [*counted.output, *size.output])
-    return [shape, size, first, more, start, end, counted, places]
+    end = ctx.op("Add", size, more)
+    counted = ctx.op("Range", ctx.op("Neg", first), end, ctx.whole(1, "one"))
+    return ctx.op("Mod", counted, size)
 
 
 @adapter_down("Pad", 18)
@@ -347,14 +300,12 @@ def pad_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         front = axes % rank
         every[[*front, *(front + rank)]] = known
         return [ctx.changed(node, inputs=[x, ctx.value(every, "pads"), more[0]])]
-    axes_64 = ctx.node("Cast", [more[1]], to=TensorProto.INT64)
-    size = ctx.value(np.array([rank]), "rank")
-    start = ctx.node("Mod", [*axes_64.output, size])
-    end = ctx.node("Add", [*start.output, size])
-    places = ctx.node("Concat", [*start.output, *end.output], axis=0)
-    whole = ctx.node("ScatterElements", [ctx.value(every, "pads"), *places.output, pads])
-    made = [axes_64, start, end, places, whole]
-    return [*made, ctx.changed(node, inputs=[x, *whole.output, more[0]])]
+    (axes_64,) = ctx.casts(TensorProto.INT64, more[1])
+    size = ctx.whole([rank], "rank")
+    start = ctx.op("Mod", axes_64, size)
+    places = ctx.op("Concat", start, ctx.op("Add", start, size), axis=0)
+    whole = ctx.op("ScatterElements", ctx.value(every, "pads"), places, pads)
+    return [ctx.changed(node, inputs=[x, whole, more[0]])]
 
 
 #: The float types that hold what Pad-2 does not pad.
@@ -371,7 +322,7 @@ def pad_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The inputs become attributes again; integers go through a float type that holds them."""
     x = node.input[0]
     elem_type = ctx.known_elem_type(x)
-    if elem_type not in (*FLOATS, *_HOLDING):
+    if elem_type not in (*OLD_FLOATS, *_HOLDING):
         name = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"Pad-2 takes no {name}, which fits into no float type")
     pads = ctx.fixed(node, 1, "pads")
@@ -382,4 +333,4 @@ def pad_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if value is not None and not np.array_equal(np.float32(value), value, equal_nan=True):
         raise ctx.refused("no-equivalent", f"Pad-2 pads with a float, which {value} is not")
     main = ctx.changed(node, inputs=[x], pads=pads.tolist(), value=value)
-    return [main] if elem_type in FLOATS else through_float(main, ctx, _HOLDING[elem_type])
+    return [main] if elem_type in OLD_FLOATS else through_float(main, ctx, _HOLDING[elem_type])

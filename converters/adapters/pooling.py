@@ -8,7 +8,6 @@ from onnx import NodeProto, TensorProto, defs
 
 from passes.converters.steps import adapter, adapter_down, identical, refusal_down
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 
 # The document of AveragePool-11 gives other output sizes for auto_pad than those of 10 and 19,
@@ -100,12 +99,11 @@ def max_pool_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if elem_type not in (TensorProto.INT8, TensorProto.UINT8):
         return [node]
     y, *indices = node.output
-    new = Replacement(node, ctx)
-    wide = new.cast(node.input[0], elem_type, TensorProto.FLOAT)
+    wide = ctx.cast(node.input[0], elem_type, TensorProto.FLOAT)
     outputs = [ctx.fresh(f"{y}_float"), *indices]
-    new.nodes.append(ctx.changed(node, inputs=[wide], outputs=outputs))
-    new.cast(outputs[0], TensorProto.FLOAT, elem_type, [y])
-    return new.nodes
+    ctx.adopt(ctx.changed(node, inputs=[wide], outputs=outputs))
+    ctx.cast(outputs[0], TensorProto.FLOAT, elem_type, [y])
+    return []
 
 
 identical("LpPool", 11)

@@ -10,10 +10,11 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter, adapter_down, expanded, identical
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
+from passes.ir.versions import HAS_ROUND
 from passes.onnxruntime.element_types import signature
 from passes.types.value_types import elem_type_of
+from passes.writing import spelling
 
 identical("DequantizeLinear", 13, because="axis is new, and a scalar scale has none")
 identical("DequantizeLinear", 19)
@@ -32,10 +33,10 @@ def quantize_linear_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if elem_type == TensorProto.FLOAT:
         return [node]
     if elem_type:
-        as_float = ctx.node("Cast", [x], to=TensorProto.FLOAT)
+        as_float = ctx.op("Cast", x, to=TensorProto.FLOAT)
     else:
-        as_float = ctx.node("CastLike", [x, others[0]])
-    return [as_float, ctx.changed(node, inputs=[as_float.output[0], *others])]
+        as_float = ctx.op("CastLike", x, others[0])
+    return [ctx.changed(node, inputs=[as_float, *others])]
 
 
 identical(
@@ -62,13 +63,8 @@ def quantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """`precision` becomes the type of the scale, and the input gets that type, too."""
     x, scale, *zero = node.input
     precision = ctx.attribute(node, "precision", 0) or ctx.known_elem_type(scale)
-    made = [
-        ctx.node("Cast", [name], to=precision) if ctx.known_elem_type(name) != precision else None
-        for name in (x, scale)
-    ]
-    inputs = [cast.output[0] if cast else name for cast, name in zip(made, (x, scale), strict=True)]
-    main = ctx.changed(node, inputs=[*inputs, *zero], without=["precision"])
-    return [*filter(None, made), main]
+    inputs = [ctx.cast(name, ctx.known_elem_type(name), precision) for name in (x, scale)]
+    return [ctx.changed(node, inputs=[*inputs, *zero], without=["precision"])]
 
 
 @adapter_down("QuantizeLinear", 21)
@@ -81,10 +77,8 @@ def quantize_linear_20(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, scale, *zero = node.input
     if any(zero) or to == TensorProto.UINT8:
         return [plain]
-    none = helper.make_tensor("none", to, [1], [0])
-    shape = ctx.node("Shape", [scale])
-    zeros = ctx.node("ConstantOfShape", shape.output, value=none)
-    return [shape, zeros, ctx.changed(plain, inputs=[x, scale, *zeros.output])]
+    zeros = spelling.filled(ctx, spelling.shape_of(ctx, scale), to, 0)
+    return [ctx.changed(plain, inputs=[x, scale, zeros])]
 
 
 @adapter_down("QuantizeLinear", 19, exact=False)
@@ -99,11 +93,9 @@ def quantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if elem_type == TensorProto.FLOAT:
         return [plain]
-    casts = [ctx.node("Cast", [scale], to=TensorProto.FLOAT)]
     if elem_type != TensorProto.INT32:
-        casts = [ctx.node("Cast", [x], to=TensorProto.FLOAT), *casts]
-        x = casts[0].output[0]
-    return [*casts, ctx.changed(plain, inputs=[x, *casts[-1].output, *zero])]
+        (x,) = ctx.casts(TensorProto.FLOAT, x)
+    return [ctx.changed(plain, inputs=[x, *ctx.casts(TensorProto.FLOAT, scale), *zero])]
 
 
 @adapter_down("QuantizeLinear", 13)
@@ -127,11 +119,9 @@ def dequantize_linear_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     x, scale, *zero = node.input
     plain = ctx.changed(node, without=["output_dtype"])
     to = ctx.attribute(node, "output_dtype", 0)
-    casts = []
     if to and ctx.known_elem_type(scale) != to:
-        casts = [ctx.node("Cast", [scale], to=to)]
-        plain = ctx.changed(plain, inputs=[x, *casts[0].output, *zero])
-    return [*casts, *(_dequantize(plain, ctx) if _is_of_floats(plain, ctx) else [plain])]
+        plain = ctx.changed(plain, inputs=[x, *ctx.casts(to, scale), *zero])
+    return _dequantize(plain, ctx) if _is_of_floats(plain, ctx) else [plain]
 
 
 @adapter_down("DequantizeLinear", 21)
@@ -155,10 +145,10 @@ def dequantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     elem_type = ctx.known_elem_type(scale)
     if elem_type == TensorProto.FLOAT:
         return [node]
-    cast = ctx.node("Cast", [scale], to=TensorProto.FLOAT)
+    inputs = [x, *ctx.casts(TensorProto.FLOAT, scale), *zero]
     wide = ctx.fresh(f"{node.output[0]}_float")
-    main = ctx.changed(node, inputs=[x, *cast.output, *zero], outputs=[wide])
-    return [cast, main, ctx.node("Cast", [wide], node.output, to=elem_type)]
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=[wide]))
+    return ctx.last(node, "Cast", wide, to=elem_type)
 
 
 @adapter_down("DequantizeLinear", 13)
@@ -176,9 +166,9 @@ def _with_one_scale(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [plain]
     if dims != (1,):
         return []
-    scalar = ctx.value(np.zeros(0, np.int64), "scalar")
-    reshaped = [ctx.node("Reshape", [name, scalar]) for name in scales if name]
-    return [*reshaped, ctx.changed(plain, inputs=[x, *(one.output[0] for one in reshaped)])]
+    scalar = ctx.whole([], "scalar")
+    reshaped = [ctx.op("Reshape", name, scalar) for name in scales if name]
+    return [ctx.changed(plain, inputs=[x, *reshaped])]
 
 
 def _quantized_type(node: NodeProto, ctx: Conversion) -> int:
@@ -204,26 +194,26 @@ def dequantize_linear_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
 
 def _quantize(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     to = _quantized_type(node, ctx)
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     x, scale, *zero = node.input
-    wide = new.op("Cast", x, to=TensorProto.FLOAT)
-    divisor = new.op("Cast", new.spread(scale), to=TensorProto.FLOAT)
-    zero_point = new.spread(zero[0]) if any(zero) else ""
-    return new.saturated(new.op("Div", wide, divisor), zero_point, to)
+    wide = ctx.op("Cast", x, to=TensorProto.FLOAT)
+    divisor = ctx.op("Cast", _spread(node, ctx, scale), to=TensorProto.FLOAT)
+    zero_point = _spread(node, ctx, zero[0]) if any(zero) else ""
+    return _saturated(node, ctx, ctx.op("Div", wide, divisor), zero_point, to)
 
 
 def _dequantize(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     x, scale, *zero = node.input
     to = ctx.known_elem_type(scale)
     is_float = _is_of_floats(node, ctx) or ctx.known_elem_type(x) in _FLOAT8
     wide = TensorProto.FLOAT if is_float else TensorProto.INT32
-    value = new.op("Cast", x, to=wide)
+    value = ctx.op("Cast", x, to=wide)
     if any(zero):
-        value = new.op("Sub", value, new.op("Cast", new.spread(zero[0]), to=wide))
-    value = new.op("Cast", value, to=TensorProto.FLOAT)
-    factor = new.op("Cast", new.spread(scale), to=TensorProto.FLOAT)
-    return new.last("Cast", new.op("Mul", value, factor), to=to)
+        value = ctx.op("Sub", value, ctx.op("Cast", _spread(node, ctx, zero[0]), to=wide))
+    value = ctx.op("Cast", value, to=TensorProto.FLOAT)
+    factor = ctx.op("Cast", _spread(node, ctx, scale), to=TensorProto.FLOAT)
+    return ctx.last(node, "Cast", ctx.op("Mul", value, factor), to=to)
 
 
 def _stored_wider(node: NodeProto, ctx: Conversion) -> NodeProto:
@@ -260,12 +250,12 @@ def _is_of_floats(node: NodeProto, ctx: Conversion) -> bool:
 @adapter_down("MatMulInteger", 10)
 def mat_mul_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a product of int32 matrices, the zero points subtracted before."""
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     a, b, *zeros = node.input
     a_zero, b_zero = (*zeros, "", "")[:2]
-    a_shifted = new.shifted(a, new.of_rows(a_zero), TensorProto.INT32)
-    b_shifted = new.shifted(b, b_zero, TensorProto.INT32)
-    return new.last("MatMul", a_shifted, b_shifted)
+    a_shifted = _shifted(ctx, a, _of_rows(ctx, a_zero), TensorProto.INT32)
+    b_shifted = _shifted(ctx, b, b_zero, TensorProto.INT32)
+    return ctx.last(node, "MatMul", a_shifted, b_shifted)
 
 
 @adapter_down("ConvInteger", 10)
@@ -275,7 +265,7 @@ def conv_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     Numbers of 8 bits whose zero point is subtracted are below 256. Where their products could
     add up to more than 2**24, they are written as 16 * high + low, each below or equal to 16.
     """
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     x, w, *zeros = node.input
     x_zero, w_zero = (*zeros, "", "")[:2]
     rank, dims = ctx.known_rank(w), ctx.dims_of(w) or ()
@@ -284,130 +274,138 @@ def conv_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         if not isinstance(dim, int):
             raise ctx.refused("unknown-rank", f"how long the sums of {w!r} are is not known")
         terms *= dim
-    w_zero = w_zero and (w_zero if ctx.known_rank(w_zero) == 0 else new.along(w_zero, 0, rank))
-    xs = [(new.shifted(x, x_zero, TensorProto.FLOAT), 1)]
-    ws = [(new.shifted(w, w_zero, TensorProto.FLOAT), 1)]
+    w_zero = w_zero and (w_zero if ctx.known_rank(w_zero) == 0 else _along(ctx, w_zero, 0, rank))
+    xs = [(_shifted(ctx, x, x_zero, TensorProto.FLOAT), 1)]
+    ws = [(_shifted(ctx, w, w_zero, TensorProto.FLOAT), 1)]
     if terms * 255 * 255 > _EXACT:
-        xs = new.halves(xs[0][0])
+        xs = _halves(ctx, xs[0][0])
     if terms * 16 * 255 > _EXACT:
-        ws = new.halves(ws[0][0])
+        ws = _halves(ctx, ws[0][0])
     if terms * 16 * 16 > _EXACT:
         raise ctx.refused("no-equivalent", f"a float does not hold sums of {terms} products")
-    parts = [new.product(x_part, w_part, by * w_by) for x_part, by in xs for w_part, w_by in ws]
+    parts = [
+        _product(node, ctx, x_part, w_part, by * w_by) for x_part, by in xs for w_part, w_by in ws
+    ]
     whole = parts[0]
     for part in parts[1:]:
-        whole = new.op("Add", whole, part)
-    return new.last("Identity", whole)
+        whole = ctx.op("Add", whole, part)
+    return ctx.last(node, "Identity", whole)
 
 
 @adapter_down("QLinearMatMul", 10, exact=False)
 def q_linear_mat_mul_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a MatMulInteger, whose result is scaled and rounded."""
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.input
-    whole = new.op("MatMulInteger", a, b, a_zero, b_zero)
-    scale = new.op("Mul", new.of_rows(a_scale), b_scale)
-    return new.rescaled(whole, scale, y_scale, y_zero)
+    whole = ctx.op("MatMulInteger", a, b, a_zero, b_zero)
+    scale = ctx.op("Mul", _of_rows(ctx, a_scale), b_scale)
+    return _rescaled(node, ctx, whole, scale, y_scale, y_zero)
 
 
 @adapter_down("QLinearConv", 10, exact=False)
 def q_linear_conv_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """It becomes a ConvInteger, to whose result the bias is added, and which is scaled and
     rounded."""
-    new = _Integers(node, ctx)
+    ctx = _with_round(ctx)
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = node.input
     rank = ctx.known_rank(x)
-    inner = new.copy("ConvInteger", x, w, x_zero, w_zero)
+    inner = ctx.copy(node, "ConvInteger", x, w, x_zero, w_zero)
     if any(bias):
-        inner = new.op("Add", inner, new.along(bias[0], 1, rank))
+        inner = ctx.op("Add", inner, _along(ctx, bias[0], 1, rank))
     if ctx.known_rank(w_scale):
-        w_scale = new.along(w_scale, 1, rank)
-    return new.rescaled(inner, new.op("Mul", x_scale, w_scale), y_scale, y_zero)
+        w_scale = _along(ctx, w_scale, 1, rank)
+    return _rescaled(node, ctx, inner, ctx.op("Mul", x_scale, w_scale), y_scale, y_zero)
 
 
-class _Integers(Replacement):
-    """Arithmetic in the place of a quantized op, written in opset 11 or later: the nodes take
+def _with_round(ctx: Conversion) -> Conversion:
+    """Arithmetic in the place of a quantized op is written in opset 11 or later: its nodes take
     their own steps further down."""
+    return ctx.later(max(ctx.version, HAS_ROUND))
 
-    def __init__(self, node: NodeProto, ctx: Conversion) -> None:
-        super().__init__(node, ctx if ctx.version >= _ROUND else ctx.later(_ROUND))
 
-    def saturated(self, quotient: str, zero: str, to: int) -> list[NodeProto]:
-        """Float (any shape) rounded to even, the zero point added, to integers of type `to`."""
-        if to not in _BY_ARITHMETIC:
-            name = TensorProto.DataType.Name(to).lower()
-            version = self.ctx.version
-            raise self.ctx.refused("no-equivalent", f"opset {version} has no {name} to quantize to")
-        value = self.op("Round", quotient)
-        if zero:
-            value = self.op("Add", value, self.op("Cast", zero, to=TensorProto.FLOAT))
-        range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(to))
-        limits = [self.ctx.value(np.float32(one), "limit") for one in (range_.min, range_.max)]
-        return self.last("Cast", self.op("Clip", value, *limits), to=to)
+def _saturated(
+    node: NodeProto, ctx: Conversion, quotient: str, zero: str, to: int
+) -> list[NodeProto]:
+    """Float (any shape) rounded to even, the zero point added, to integers of type `to`."""
+    if to not in _BY_ARITHMETIC:
+        name = TensorProto.DataType.Name(to).lower()
+        version = ctx.version
+        raise ctx.refused("no-equivalent", f"opset {version} has no {name} to quantize to")
+    value = ctx.op("Round", quotient)
+    if zero:
+        value = ctx.op("Add", value, ctx.op("Cast", zero, to=TensorProto.FLOAT))
+    range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(to))
+    limits = [ctx.value(np.float32(one), "limit") for one in (range_.min, range_.max)]
+    return ctx.last(node, "Cast", ctx.op("Clip", value, *limits), to=to)
 
-    def spread(self, scale: str) -> str:
-        """A scale or zero point in a shape that broadcasts to that of the first input.
 
-        It is a scalar, one of an axis (n), or one of blocks along that axis.
-        """
-        ctx, node = self.ctx, self.node
-        if ctx.known_rank(scale) == 0 or ctx.dims_of(scale) == (1,):
-            return scale
-        rank = ctx.known_rank(node.input[0])
-        axis = ctx.attribute(node, "axis", 1)
-        block = ctx.attribute(node, "block_size", 0)
-        if rank == 1 and not block:
-            return scale  # the axis of a vector does not matter
-        if not -rank <= axis < rank:
-            raise ctx.refused(
-                "invalid-node", f"axis {axis} of {op_of(node)} is none of {rank} axes"
-            )
-        axis %= rank
-        if not block:
-            return self.along(scale, axis, rank)
-        size = (ctx.dims_of(node.input[0]) or ())[axis]
-        if not isinstance(size, int):
-            raise ctx.refused(
-                "unknown-rank", f"{op_of(node)} has blocks along an axis of unknown length"
-            )
-        places = ctx.value(np.arange(size) // block, "blocks")
-        return self.op("Gather", scale, places, axis=axis)
+def _spread(node: NodeProto, ctx: Conversion, scale: str) -> str:
+    """A scale or zero point in a shape that broadcasts to that of the first input.
 
-    def shifted(self, x: str, zero: str, to: int) -> str:
-        """Numbers of 8 bits less their zero point, in a wider type."""
-        wide = self.op("Cast", x, to=to)
-        return self.op("Sub", wide, self.op("Cast", zero, to=to)) if zero else wide
+    It is a scalar, one of an axis (n), or one of blocks along that axis.
+    """
+    if ctx.known_rank(scale) == 0 or ctx.dims_of(scale) == (1,):
+        return scale
+    rank = ctx.known_rank(node.input[0])
+    axis = ctx.attribute(node, "axis", 1)
+    block = ctx.attribute(node, "block_size", 0)
+    if rank == 1 and not block:
+        return scale  # the axis of a vector does not matter
+    if not -rank <= axis < rank:
+        raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {rank} axes")
+    axis %= rank
+    if not block:
+        return _along(ctx, scale, axis, rank)
+    size = (ctx.dims_of(node.input[0]) or ())[axis]
+    if not isinstance(size, int):
+        raise ctx.refused(
+            "unknown-rank", f"{op_of(node)} has blocks along an axis of unknown length"
+        )
+    places = ctx.value(np.arange(size) // block, "blocks")
+    return ctx.op("Gather", scale, places, axis=axis)
 
-    def halves(self, x: str) -> list[tuple[str, int]]:
-        """Integers, as float (any shape), that are 16 * high + low, and what each half counts."""
-        high = self.op("Floor", self.op("Mul", x, self.ctx.value(np.float32(1 / 16), "part")))
-        low = self.op("Sub", x, self.op("Mul", high, self.ctx.value(np.float32(16), "part")))
-        return [(high, 16), (low, 1)]
 
-    def product(self, x: str, w: str, by: int) -> str:
-        """The convolution of two tensors of integers, as int32, `by` times."""
-        whole = self.op("Cast", self.copy("Conv", x, w), to=TensorProto.INT32)
-        return whole if by == 1 else self.op("Mul", whole, self.ctx.value(np.int32(by), "by"))
+def _shifted(ctx: Conversion, x: str, zero: str, to: int) -> str:
+    """Numbers of 8 bits less their zero point, in a wider type."""
+    wide = ctx.op("Cast", x, to=to)
+    return ctx.op("Sub", wide, ctx.op("Cast", zero, to=to)) if zero else wide
 
-    def rescaled(self, whole: str, scale: str, y_scale: str, y_zero: str) -> list[NodeProto]:
-        """An int32 result (any shape) in the scale of the output."""
-        factor = self.op("Div", scale, y_scale)
-        value = self.op("Mul", self.op("Cast", whole, to=TensorProto.FLOAT), factor)
-        return self.saturated(value, y_zero, self.ctx.known_elem_type(y_zero))
 
-    def of_rows(self, vector: str) -> str:
-        """A scale or zero point of each row of a matrix, (m) as (m, 1); others as they are."""
-        if not vector or self.ctx.known_rank(vector) != 1 or self.ctx.dims_of(vector) == (1,):
-            return vector
-        return self.along(vector, 0, 2)
+def _halves(ctx: Conversion, x: str) -> list[tuple[str, int]]:
+    """Integers, as float (any shape), that are 16 * high + low, and what each half counts."""
+    high = ctx.op("Floor", ctx.op("Mul", x, ctx.value(np.float32(1 / 16), "part")))
+    low = ctx.op("Sub", x, ctx.op("Mul", high, ctx.value(np.float32(16), "part")))
+    return [(high, 16), (low, 1)]
 
-    def along(self, vector: str, axis: int, rank: int) -> str:
-        """A vector (n) as (n, 1, ..., 1), so that it lies along an axis of a tensor."""
-        if axis == rank - 1:
-            return vector
-        shape = np.array([-1] + [1] * (rank - 1 - axis))
-        return self.op("Reshape", vector, self.ctx.value(shape, "along"))
+
+def _product(node: NodeProto, ctx: Conversion, x: str, w: str, by: int) -> str:
+    """The convolution of two tensors of integers, as int32, `by` times."""
+    whole = ctx.op("Cast", ctx.copy(node, "Conv", x, w), to=TensorProto.INT32)
+    return whole if by == 1 else ctx.op("Mul", whole, ctx.value(np.int32(by), "by"))
+
+
+def _rescaled(
+    node: NodeProto, ctx: Conversion, whole: str, scale: str, y_scale: str, y_zero: str
+) -> list[NodeProto]:
+    """An int32 result (any shape) in the scale of the output."""
+    factor = ctx.op("Div", scale, y_scale)
+    value = ctx.op("Mul", ctx.op("Cast", whole, to=TensorProto.FLOAT), factor)
+    return _saturated(node, ctx, value, y_zero, ctx.known_elem_type(y_zero))
+
+
+def _of_rows(ctx: Conversion, vector: str) -> str:
+    """A scale or zero point of each row of a matrix, (m) as (m, 1); others as they are."""
+    if not vector or ctx.known_rank(vector) != 1 or ctx.dims_of(vector) == (1,):
+        return vector
+    return _along(ctx, vector, 0, 2)
+
+
+def _along(ctx: Conversion, vector: str, axis: int, rank: int) -> str:
+    """A vector (n) as (n, 1, ..., 1), so that it lies along an axis of a tensor."""
+    if axis == rank - 1:
+        return vector
+    shape = np.array([-1] + [1] * (rank - 1 - axis))
+    return ctx.op("Reshape", vector, ctx.value(shape, "along"))
 
 
 _EXACT = 2**24  # float has all integers up to here
-_ROUND = 11  # the version in which Round came; there, Clip takes its limits as inputs

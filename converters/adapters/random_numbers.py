@@ -29,8 +29,6 @@ def bernoulli_14(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         )
     (given,) = node.input
     elem_type = ctx.known_elem_type(given)
-    drawn = ctx.node("RandomUniformLike", [given], dtype=elem_type)
-    less = ctx.node("Less", [drawn.output[0], given])
+    less = ctx.op("Less", ctx.op("RandomUniformLike", given, dtype=elem_type), given)
     to = ctx.attribute(node, "dtype", elem_type)
-    cast = ctx.changed(node, op="Cast", inputs=[less.output[0]], without=["seed", "dtype"], to=to)
-    return [drawn, less, cast]
+    return [ctx.changed(node, op="Cast", inputs=[less], without=["seed", "dtype"], to=to)]

@@ -8,25 +8,23 @@ from onnx import NodeProto
 
 from passes.converters.steps import adapter_down, identical
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 
 
 def time_first(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """`layout` is gone: what has the batch first is transposed, and Y and the states back."""
     if not ctx.attribute(node, "layout", 0):
         return [ctx.changed(node, without=["layout"])]
-    new = Replacement(node, ctx)
     inputs = [
-        new.op("Transpose", name, perm=[1, 0, 2]) if name and place in _WITH_BATCH else name
+        ctx.op("Transpose", name, perm=[1, 0, 2]) if name and place in _WITH_BATCH else name
         for place, name in enumerate(node.input)
     ]
     outputs = [ctx.fresh(f"{name}_time_first") if name else "" for name in node.output]
-    new.nodes.append(ctx.changed(node, inputs=inputs, outputs=outputs, without=["layout"]))
+    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=outputs, without=["layout"]))
     perms = [[2, 0, 1, 3], [1, 0, 2], [1, 0, 2]]  # Y (time, direction, batch, hidden), states
     for name, output, perm in zip(outputs, node.output, perms, strict=False):
         if output:
-            new.op("Transpose", name, outputs=[output], perm=perm)
-    return new.nodes
+            ctx.op("Transpose", name, outputs=[output], perm=perm)
+    return []
 
 
 _WITH_BATCH = (0, 5, 6)  # X, initial_h, initial_c

@@ -13,10 +13,10 @@ from passes.converters.writing.attribute_inputs import (
     ints_as_input,
     non_negative,
 )
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement, through_float
+from passes.converters.writing.conversion import Conversion, through_float
 from passes.ir.operators import op_of
 from passes.types.value_types import elem_type_of, tensor_type
+from passes.writing import spelling
 
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
 
@@ -90,10 +90,9 @@ def of_booleans_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Booleans are reduced as 0 and 1; of none at all, the result is beyond these."""
     if ctx.known_elem_type(node.input[0]) != TensorProto.BOOL:
         return [node]
-    new = Replacement(node, ctx)
-    numbers = new.op("Cast", node.input[0], to=TensorProto.INT32)
-    found = new.copy(None, numbers, *node.input[1:])
-    return new.last("Greater", found, new.number(0, TensorProto.INT32))
+    numbers = ctx.op("Cast", node.input[0], to=TensorProto.INT32)
+    found = ctx.copy(node, None, numbers, *node.input[1:])
+    return ctx.last(node, "Greater", found, ctx.number(0, TensorProto.INT32))
 
 
 def of_bytes_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -101,11 +100,10 @@ def of_bytes_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if elem_type not in (TensorProto.INT8, TensorProto.UINT8):
         return [node]
-    new = Replacement(node, ctx)
     range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(elem_type))
-    found = new.copy(None, *new.casts(TensorProto.FLOAT, node.input[0]))
-    limits = [new.number(one, TensorProto.FLOAT) for one in (range_.min, range_.max)]
-    return new.last("Cast", new.op("Clip", found, *limits), to=elem_type)
+    found = ctx.copy(node, None, *ctx.casts(TensorProto.FLOAT, node.input[0]))
+    limits = [ctx.number(one, TensorProto.FLOAT) for one in (range_.min, range_.max)]
+    return ctx.last(node, "Cast", ctx.op("Clip", found, *limits), to=elem_type)
 
 
 for _name in ("Max", "Min"):
@@ -129,22 +127,16 @@ def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     x, axis = node.input[0], ctx.attribute(node, "axis", 0)
     dims = ctx.dims_of(x)
     size = dims[axis] if dims and -len(dims) <= axis < len(dims) else None
-    made: list[NodeProto] = []
     if isinstance(size, int):
-        last = ctx.value(np.int64(size - 1), "last")
-        made += [ctx.node("Gather", [x, ctx.value(np.arange(size)[::-1], "turned")], axis=axis)]
+        last = ctx.whole(size - 1, "last")
+        x = ctx.op("Gather", x, ctx.value(np.arange(size)[::-1], "turned"), axis=axis)
     else:
-        place, one = (ctx.value(np.int64(number), "number") for number in (axis, 1))
-        limits = [ctx.value(np.array([one]), "limit") for one in (-1, _FIRST, axis, -1)]
-        shape = ctx.node("Shape", [x])
-        length = ctx.node("Gather", [*shape.output, place])
-        made += [shape, length, ctx.node("Sub", [*length.output, one])]
-        last = made[-1].output[0]
-        made += [ctx.node("Slice", [x, *limits])]
-    main = ctx.changed(
-        plain, inputs=made[-1].output, outputs=[ctx.fresh(f"{node.output[0]}_turned")]
-    )
-    return [*made, main, ctx.node("Sub", [last, *main.output], node.output)]
+        length = spelling.scalar_size(ctx, x, axis)
+        last = ctx.op("Sub", length, ctx.whole(1, "number"))
+        x = ctx.op("Slice", x, *(ctx.whole([one], "limit") for one in (-1, _FIRST, axis, -1)))
+    turned = ctx.fresh(f"{node.output[0]}_turned")
+    ctx.adopt(ctx.changed(plain, inputs=[x], outputs=[turned]))
+    return ctx.last(node, "Sub", last, turned)
 
 
 _FIRST = np.iinfo(np.int64).min  # the end of a Slice that goes back to the first element
@@ -172,21 +164,19 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if fixed is None:
         raise ctx.refused("not-constant", f"the axis of {op_of(node)} is only known at run time")
     rank, elem_type = ctx.known_rank(x), ctx.known_elem_type(x)
-    new = Replacement(node, ctx)
     perm = list(range(rank))
     perm[0], perm[int(fixed.item())] = perm[int(fixed.item())], perm[0]
-    moved = new.op("Transpose", x, perm=perm)
+    moved = ctx.op("Transpose", x, perm=perm)
     others = ctx.value(np.arange(1, rank), "others")
-    neutral = helper.make_tensor("neutral", elem_type, [1], [int(product)])
-    sizes = new.op("Gather", new.op("Shape", moved), others, axis=0)
-    start = new.op("ConstantOfShape", sizes, value=neutral)
+    sizes = ctx.op("Gather", spelling.shape_of(ctx, moved), others, axis=0)
+    start = spelling.filled(ctx, sizes, elem_type, int(product))
     backwards = int(ctx.attribute(node, "reverse", 0))
     length = (ctx.dims_of(moved) or (None,))[0]
     may_be_empty = not (isinstance(length, int) and length)
     if may_be_empty:  # no onnxruntime scans nothing: a first row goes in front
-        row_sizes = new.op("Concat", ctx.value(np.array([1]), "row"), sizes, axis=0)
-        row = new.op("ConstantOfShape", row_sizes, value=neutral)
-        moved = new.op("Concat", *([moved, row] if backwards else [row, moved]), axis=0)
+        row_sizes = ctx.op("Concat", ctx.value(np.array([1]), "row"), sizes, axis=0)
+        row = spelling.filled(ctx, row_sizes, elem_type, int(product))
+        moved = ctx.op("Concat", *([moved, row] if backwards else [row, moved]), axis=0)
     before, one, behind, given = (ctx.fresh(f"{node.output[0]}_{name}") for name in _CARRIED)
     type_ = tensor_type(elem_type, (None,) * (rank - 1))
     for name in (before, one):
@@ -210,11 +200,10 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         scan_output_directions=[backwards],
     )
     ctx.made.expanded.add(end)
-    new.nodes.append(scan)
+    ctx.adopt(scan)
     if may_be_empty:
-        limits = (0, -1, 0) if backwards else (1, _LAST, 0)
-        found = new.op("Slice", found, *(ctx.value(np.array([one]), "limit") for one in limits))
-    return new.last("Transpose", found, perm=perm)
+        found = spelling.part(ctx, found, 0, *((0, -1) if backwards else (1, _LAST)))
+    return ctx.last(node, "Transpose", found, perm=perm)
 
 
 _CARRIED = ("before", "one", "behind", "given")  # what the body of the Scan reads and gives

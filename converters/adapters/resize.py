@@ -11,10 +11,10 @@ from onnx import NodeProto
 from passes.converters.steps import adapter, adapter_down, identical, refusal_down
 from passes.converters.writing.conversion import Conversion
 from passes.converters.writing.grid_sample import gathered
-from passes.converters.writing.replacement import Replacement
 from passes.converters.writing.sampling import fixed_input, is_replicating, sampled
 from passes.ir.attributes import text
 from passes.ir.operators import op_of
+from passes.writing import spelling
 
 
 @adapter("Upsample", 9)
@@ -134,25 +134,18 @@ def _shrink_then_grow(node: NodeProto, roi: str, ctx: Conversion) -> Sequence[No
     """
     x, scales = node.input
     one, two = (ctx.value(np.array([n], np.float32), name) for n, name in ((1, "one"), (2, "two")))
-    smaller, larger = ctx.node("Min", [scales, one]), ctx.node("Max", [scales, one])
-    asymmetric = {"coordinate_transformation_mode": "asymmetric"}
-    shrunk = ctx.node(
-        "Resize", [x, roi, smaller.output[0]], mode="nearest", nearest_mode="ceil", **asymmetric
+    smaller, larger = ctx.op("Min", scales, one), ctx.op("Max", scales, one)
+    asymmetric = {_COORDINATES: "asymmetric"}
+    shrunk = ctx.op("Resize", x, roi, smaller, mode="nearest", nearest_mode="ceil", **asymmetric)
+    above = ctx.op("Sub", two, ctx.op("ReduceMin", smaller, keepdims=1))
+    front = ctx.op("Ceil", above)  # 2, but 1 where nothing shrinks
+    all_scales = ctx.op("Concat", front, larger, axis=0)
+    inputs = [spelling.unsqueeze(ctx, shrunk, 0), roi, all_scales]
+    wrapped = ctx.fresh(f"{node.output[0]}_wrapped")
+    ctx.adopt(
+        ctx.changed(node, inputs=inputs, outputs=[wrapped], nearest_mode="floor", **asymmetric)
     )
-    least = ctx.node("ReduceMin", smaller.output, keepdims=1)
-    above = ctx.node("Sub", [two, least.output[0]])
-    front = ctx.node("Ceil", above.output)  # 2, but 1 where nothing shrinks
-    all_scales = ctx.node("Concat", [front.output[0], larger.output[0]], axis=0)
-    wrapped = ctx.node("Unsqueeze", shrunk.output, axes=[0])
-    main = ctx.changed(
-        node,
-        inputs=[wrapped.output[0], roi, all_scales.output[0]],
-        outputs=[ctx.fresh(f"{node.output[0]}_wrapped")],
-        nearest_mode="floor",
-        **asymmetric,
-    )
-    first = ctx.node("Gather", [main.output[0], ctx.value(np.array(0), "first")], [node.output[0]])
-    return [smaller, larger, shrunk, least, above, front, all_scales, wrapped, main, first]
+    return ctx.last(node, "Gather", wrapped, ctx.whole(0, "first"))
 
 
 #: What `nearest` reads of position p + 0.5, as what it reads of p: floor(p + 0.5) is p rounded
@@ -216,33 +209,31 @@ def resize_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     rank = ctx.known_rank(x) if axes or _keeps_ratio(node, ctx, sizes) else 0
     if _keeps_ratio(node, ctx, sizes):
         sizes = _adjusted_sizes(node, ctx, axes or list(range(rank)))
-    new = Replacement(node, ctx)
     if axes is not None:
         named = [axis % rank for axis in axes]
         ones, zeros = np.ones(rank, np.float32), np.zeros(rank, np.float32)
         if scales:
-            scales = _for_all_axes(scales, named, ones.tolist(), new)
+            scales = _for_all_axes(scales, named, ones.tolist(), ctx)
         if sizes:
-            sizes = _for_all_axes(sizes, named, ctx.dims_of(x) or (), new, of=x)
+            sizes = _for_all_axes(sizes, named, ctx.dims_of(x) or (), ctx, of=x)
         if roi and ctx.attribute(node, _COORDINATES) == "tf_crop_and_resize":
             count = len(named)
-            starts = new.op("Slice", roi, new.ints(0), new.ints(count))
-            ends = new.op("Slice", roi, new.ints(count), new.ints(2 * count))
-            starts = _for_all_axes(starts, named, zeros.tolist(), new)
-            roi = new.op("Concat", starts, _for_all_axes(ends, named, ones.tolist(), new), axis=0)
+            starts = spelling.part(ctx, roi, 0, 0, count)
+            ends = spelling.part(ctx, roi, 0, count, 2 * count)
+            starts = _for_all_axes(starts, named, zeros.tolist(), ctx)
+            roi = ctx.op("Concat", starts, _for_all_axes(ends, named, ones.tolist(), ctx), axis=0)
         else:
             roi = ""
     inputs = [x, roi, scales, *[sizes] * bool(sizes)]
     gone = ["antialias", "axes", "keep_aspect_ratio_policy"]
-    return [*new.nodes, ctx.changed(node, inputs=inputs, without=gone)]
+    return [ctx.changed(node, inputs=inputs, without=gone)]
 
 
 def _for_all_axes(
-    given: str, named: Sequence[int], others: Sequence[Any], new: Replacement, of: str = ""
+    given: str, named: Sequence[int], others: Sequence[Any], ctx: Conversion, of: str = ""
 ) -> str:
     """What is given for the named axes among what stands for the `others`: the shape `of` a value,
     which may not be known, or numbers."""
-    ctx = new.ctx
     fixed = ctx.constant(given)
     if fixed is not None and all(isinstance(one, int | float) for one in others):
         full = np.array(others, fixed.dtype)
@@ -250,9 +241,9 @@ def _for_all_axes(
         return ctx.value(full, "of_all_axes")
     rank = len(others)
     place = [rank + named.index(axis) if axis in named else axis for axis in range(rank)]
-    behind = new.op("Shape", of) if of else ctx.value(np.array(others, np.float32), "others")
-    both = new.op("Concat", behind, given, axis=0)
-    return new.op("Gather", both, new.ints(*place), axis=0)
+    behind = ctx.op("Shape", of) if of else ctx.value(np.array(others, np.float32), "others")
+    both = ctx.op("Concat", behind, given, axis=0)
+    return ctx.op("Gather", both, ctx.ints(*place), axis=0)
 
 
 _COORDINATES = "coordinate_transformation_mode"

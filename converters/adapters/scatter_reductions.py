@@ -8,10 +8,10 @@ from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.steps import adapter_down
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.index_arithmetic import are_distinct, axis_from_front, whole
-from passes.converters.writing.replacement import Replacement
+from passes.converters.writing.index_arithmetic import are_distinct, axis_from_front
 from passes.ir.operators import op_of
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 _REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"}}
 
@@ -24,14 +24,12 @@ def unreduced(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [node]
     data, indices, updates = node.input
     axis = axis_from_front(node, ctx, data, 0) if op_of(node) == "ScatterElements" else None
-    new = Replacement(node, ctx)
     if are_distinct(ctx, indices, data, axis):
-        reduced = _reduced(new, op, data, indices, updates, axis)
-        new.adopt(ctx.changed(node, inputs=[data, indices, reduced], without=["reduction"]))
-        return new.nodes
+        reduced = _reduced(ctx, op, data, indices, updates, axis)
+        return [ctx.changed(node, inputs=[data, indices, reduced], without=["reduction"])]
     if axis is None:
-        indices, updates = _rows(new, data, indices, updates)
-    return _one_by_one(new, op, indices, updates, axis)
+        indices, updates = _rows(ctx, data, indices, updates)
+    return _one_by_one(node, ctx, op, indices, updates, axis)
 
 
 for _op in ("ScatterElements", "ScatterND"):
@@ -40,17 +38,16 @@ for _op in ("ScatterElements", "ScatterND"):
 
 
 def _reduced(
-    new: Replacement, op: str, data: str, indices: str, updates: str, axis: int | None
+    ctx: Conversion, op: str, data: str, indices: str, updates: str, axis: int | None
 ) -> str:
     """What is to be at the indices: along an axis, or where rows of them (None) point to."""
     if axis is None:
-        return new.op(op, new.op("GatherND", data, indices), updates)
-    return new.op(op, new.op("GatherElements", data, indices, axis=axis), updates)
+        return ctx.op(op, ctx.op("GatherND", data, indices), updates)
+    return ctx.op(op, ctx.op("GatherElements", data, indices, axis=axis), updates)
 
 
-def _rows(new: Replacement, data: str, indices: str, updates: str) -> tuple[str, str]:
+def _rows(ctx: Conversion, data: str, indices: str, updates: str) -> tuple[str, str]:
     """Indices (n, depth) and updates (n, ...) of a ScatterND."""
-    ctx = new.ctx
     *batch, depth = ctx.dims_of(indices) or (None,)
     if len(batch) == 1:
         return indices, updates
@@ -61,21 +58,19 @@ def _rows(new: Replacement, data: str, indices: str, updates: str) -> tuple[str,
         raise ctx.refused("unknown-rank", sentence)
     shapes = [[-1, depth], [-1, *sizes]]
     flat = [
-        new.op("Reshape", name, whole(new, shape, "rows"))
+        ctx.op("Reshape", name, ctx.whole(shape, "rows"))
         for name, shape in zip((indices, updates), shapes, strict=True)
     ]
     return flat[0], flat[1]
 
 
 def _one_by_one(
-    new: Replacement, op: str, indices: str, updates: str, axis: int | None
+    node: NodeProto, ctx: Conversion, op: str, indices: str, updates: str, axis: int | None
 ) -> Sequence[NodeProto]:
     """A Loop along an axis of the indices, the first for rows: within a step no two updates go to
     one place."""
-    node, ctx = new.node, new.ctx
     data, along = node.input[0], axis or 0
-    shape = new.op("Shape", indices)
-    count = new.op("Gather", shape, whole(new, along, "along"), axis=0)
+    count = spelling.scalar_size(ctx, indices, along)
     names = ("step", "go", "on", "so_far", "behind")
     step, go, on, so_far, behind = (ctx.fresh(f"{node.output[0]}_{name}") for name in names)
     types = {
@@ -87,8 +82,8 @@ def _one_by_one(
     }
     for name, type_ in types.items():
         ctx.made.declare(name, type_)
-    inner = Replacement(node, ctx)
-    place = inner.op("Reshape", step, whole(new, [1], "one"))
+    inner = ctx.inside()
+    place = inner.op("Reshape", step, ctx.whole([1], "one"))
     here, update = (inner.op("Gather", name, place, axis=along) for name in (indices, updates))
     reduced = _reduced(inner, op, so_far, here, update, axis)
     where = {} if axis is None else {"axis": axis}
@@ -103,5 +98,4 @@ def _one_by_one(
     )
     ctx.made.expanded.add(node.output[0])
     gone = ["axis", "reduction"]
-    new.adopt(ctx.changed(node, op="Loop", inputs=[count, "", data], without=gone, body=body))
-    return new.nodes
+    return [ctx.changed(node, op="Loop", inputs=[count, "", data], without=gone, body=body)]

@@ -40,19 +40,19 @@ def sequence_map_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         inputs = [outer, step] if sampled else [outer]
         op = "SequenceAt" if sampled else "Identity"
         reading.append(helper.make_node(op, inputs, [value.name]))
-    made = [ctx.node("SequenceLength", [node.input[0]])]
+    count = ctx.op("SequenceLength", node.input[0])
     values, writing, carried = [], [], []
     for name, value in zip(node.output, mapped.output, strict=True):
         inferred = ctx.site.body_type_of("body", value.name) or value.type
         elem_type, dims = elem_type_of(inferred), dims_of(inferred)
         if not elem_type:
             raise ctx.refused("unknown-type", f"the element type of {value.name!r} is not known")
-        made.append(ctx.node("SequenceEmpty", [], dtype=elem_type))
+        empty = ctx.op("SequenceEmpty", dtype=elem_type)
         before, after = ctx.fresh(f"{value.name}/so_far"), ctx.fresh(f"{value.name}/appended")
         kind = helper.make_sequence_type_proto(tensor_type(elem_type, dims))
         values += [helper.make_value_info(one, kind) for one in (before, after)]
         writing.append(helper.make_node("SequenceInsert", [before, value.name], [after]))
-        carried.append(Carried(made[-1].output[0], before, after, name or ctx.fresh("unused")))
+        carried.append(Carried(empty, before, after, name or ctx.fresh("unused")))
     body = copied(mapped)
     replace_all(body.node, [*reading, *mapped.node, *writing])
     body.value_info.extend(values)
@@ -67,12 +67,11 @@ def sequence_map_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         kind=Kind.LOOP,
         body=body,
         carried=tuple(carried),
-        trip_count=made[0].output[0],
+        trip_count=count,
         condition=Condition("", go, on),
         iteration=step,
     )
-    made.append(ctx.changed(loop.to_node()))
-    return made
+    return [ctx.changed(loop.to_node())]
 
 
 def _is_sequence(ctx: Conversion, name: str) -> bool:
@@ -92,5 +91,5 @@ def identity_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if not elem_type:
         raise ctx.refused("unknown-type", f"the tensors in {node.input[0]!r} are of unknown type")
     none = ctx.value(np.zeros(0, helper.tensor_dtype_to_np_dtype(elem_type)), "no_element")
-    longer = ctx.node("SequenceInsert", [node.input[0], none])
-    return [longer, ctx.changed(node, op="SequenceErase", inputs=[longer.output[0]])]
+    longer = ctx.op("SequenceInsert", node.input[0], none)
+    return [ctx.changed(node, op="SequenceErase", inputs=[longer])]

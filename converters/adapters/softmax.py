@@ -13,6 +13,7 @@ from passes.converters.writing.conversion import Conversion
 from passes.ir.operators import op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.types.value_types import Dims
+from passes.writing import spelling
 
 _OPS = ("Softmax", "LogSoftmax", "Hardmax")
 
@@ -29,8 +30,9 @@ def one_axis(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if axis is not None:
         return [ctx.changed(node, axis=axis)]
     if ctx.site.target >= ZERO_IS_A_SIZE or _has_elements(ctx.dims_of(node.input[0])):
-        return _by_rows(node, ctx, node.output[0])
-    return _unless_empty(node, ctx, lambda output: _by_rows(node, ctx, output))
+        _by_rows(node, ctx, node.output[0])
+        return []
+    return _unless_empty(node, ctx, lambda inner, output: _by_rows(node, inner, output))
 
 
 def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -44,7 +46,7 @@ def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if dims is None:
         if axis == -1:
             return [ctx.changed(node, axis=-1)]
-        return _unless_empty(node, ctx, lambda output: _in_the_middle(node, ctx, axis, output))
+        return _unless_empty(node, ctx, lambda inner, to: _in_the_middle(node, inner, axis, to))
     if not -len(dims) <= axis < len(dims):
         raise ctx.refused("invalid-node", f"axis {axis} of {op_of(node)} is none of {dims}")
     axis %= len(dims)
@@ -52,10 +54,10 @@ def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [ctx.changed(node, axis=axis)]
     order = list(range(len(dims)))
     order[axis], order[-1] = order[-1], axis
-    there = ctx.node("Transpose", [node.input[0]], perm=order)
+    there = ctx.op("Transpose", node.input[0], perm=order)
     last = ctx.fresh(f"{node.output[0]}_last")
-    main = ctx.changed(node, inputs=there.output, outputs=[last], axis=len(dims) - 1)
-    return [there, main, ctx.node("Transpose", [last], node.output, perm=order)]
+    ctx.adopt(ctx.changed(node, inputs=[there], outputs=[last], axis=len(dims) - 1))
+    return ctx.last(node, "Transpose", last, perm=order)
 
 
 def axis_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -63,56 +65,51 @@ def axis_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     return [non_negative(node, ctx, "axis", node.input[0])]
 
 
-def _in_the_middle(node: NodeProto, ctx: Conversion, axis: int, output: str) -> list[NodeProto]:
+def _in_the_middle(node: NodeProto, ctx: Conversion, axis: int, output: str) -> None:
     """The op along an axis of a value of unknown rank, which is not empty."""
     x = node.input[0]
-    shape = ctx.node("Shape", [x])
-    size = ctx.node("Gather", [*shape.output, ctx.value(np.array([axis]), "axis")])
-    zero, rest = (ctx.value(np.array([one]), "size") for one in (0, -1))
-    matrix = ctx.node("Flatten", [x], axis=axis)
-    parts = ctx.node("Concat", [zero, *size.output, rest], axis=0)
-    parted = ctx.node("Reshape", [*matrix.output, *parts.output])
-    there = ctx.node("Transpose", parted.output, perm=[0, 2, 1])
-    main = ctx.changed(node, inputs=there.output, outputs=[ctx.fresh(f"{output}_last")], axis=2)
-    back = ctx.node("Transpose", main.output, perm=[0, 2, 1])
-    restored = ctx.node("Reshape", [*back.output, *shape.output], [output])
-    return [shape, size, matrix, parts, parted, there, main, back, restored]
+    shape = spelling.shape_of(ctx, x)
+    size = ctx.op("Gather", shape, ctx.whole([axis], "axis"))
+    zero, rest = (ctx.whole([one], "size") for one in (0, -1))
+    matrix = ctx.op("Flatten", x, axis=axis)
+    parts = ctx.op("Concat", zero, size, rest, axis=0)
+    there = ctx.op("Transpose", ctx.op("Reshape", matrix, parts), perm=[0, 2, 1])
+    last = ctx.fresh(f"{output}_last")
+    ctx.adopt(ctx.changed(node, inputs=[there], outputs=[last], axis=2))
+    ctx.op("Reshape", ctx.op("Transpose", last, perm=[0, 2, 1]), shape, outputs=[output])
 
 
-def _by_rows(node: NodeProto, ctx: Conversion, output: str) -> list[NodeProto]:
+def _by_rows(node: NodeProto, ctx: Conversion, output: str) -> None:
     """The op on the rows of the matrix that its input becomes, in the shape of its input."""
     x = node.input[0]
     matrix = ctx.node("Flatten", [x])
     matrix.attribute.extend(attribute for attribute in node.attribute if attribute.name == "axis")
-    main = ctx.changed(
-        node,
-        inputs=[matrix.output[0]],
-        outputs=[ctx.fresh(f"{node.output[0]}_rows")],
-        axis=-1,
-    )
-    shape = ctx.node("Shape", [x])
-    return [matrix, main, shape, _reshape(ctx, main.output[0], shape.output[0], output)]
+    rows = ctx.fresh(f"{node.output[0]}_rows")
+    ctx.adopt(ctx.changed(node, inputs=[ctx.adopt(matrix)], outputs=[rows], axis=-1))
+    shape = spelling.shape_of(ctx, x)
+    if ctx.site.target >= ZERO_IS_A_SIZE:
+        ctx = ctx.later(ZERO_IS_A_SIZE)
+    spelling.reshaped(ctx, rows, shape, [output])
 
 
 def _unless_empty(
-    node: NodeProto, ctx: Conversion, some_of: Callable[[str], list[NodeProto]]
-) -> list[NodeProto]:
+    node: NodeProto, ctx: Conversion, write: Callable[[Conversion, str], None]
+) -> Sequence[NodeProto]:
     """What writes a name where there are elements; without any, the input is the output."""
     x, output = node.input[0], node.output[0]
     rows, empty = ctx.fresh(f"{output}_some"), ctx.fresh(f"{output}_none")
-    size = ctx.node("Size", [x])
-    some = ctx.node("Greater", [size.output[0], ctx.value(np.int64(0), "zero")])
+    some = ctx.op("Greater", ctx.op("Size", x), ctx.value(np.int64(0), "zero"))
     known = ValueInfoProto(type=ctx.type_of(x))
+    inner, other = ctx.inside(), ctx.inside()
+    write(inner, rows)
+    other.op("Identity", x, outputs=[empty])
     branches = {}
-    for branch, name, nodes in (
-        ("then_branch", rows, some_of(rows)),
-        ("else_branch", empty, [ctx.node("Identity", [x], [empty])]),
-    ):
-        graph = helper.make_graph(nodes, branch, [], [known])
+    for branch, name, written in (("then_branch", rows, inner), ("else_branch", empty, other)):
+        graph = helper.make_graph(written.nodes, branch, [], [known])
         graph.output[0].name = name
         branches[branch] = graph
     ctx.made.expanded.add(output)
-    return [size, some, ctx.node("If", [some.output[0]], [output], **branches)]
+    return [ctx.node("If", [some], [output], **branches)]
 
 
 for _op in _OPS:
@@ -142,10 +139,3 @@ def _only_axis(node: NodeProto, ctx: Conversion) -> int | None:
 def _has_elements(dims: Dims | None) -> bool:
     """Whether no axis may be empty."""
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
-
-
-def _reshape(ctx: Conversion, x: str, shape: str, output: str) -> NodeProto:
-    """A Reshape to exactly `shape`: from version 14 on, a 0 in it can mean an empty axis."""
-    if ctx.site.target >= ZERO_IS_A_SIZE:
-        return ctx.later(ZERO_IS_A_SIZE).node("Reshape", [x, shape], [output], allowzero=1)
-    return ctx.node("Reshape", [x, shape], [output])

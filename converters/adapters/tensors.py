@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from passes.converters.steps import adapter_down, expanded, identical
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import FLOATS
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 from passes.ir.constant_nodes import constant_tensor
+from passes.writing import spelling
 
 _INTEGERS = (
     *(TensorProto.INT2, TensorProto.INT4, TensorProto.INT8, TensorProto.INT16),
@@ -87,7 +86,7 @@ def constant_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def constant_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """What is not of a float type becomes an initializer, or a Cast in a function."""
     value = ctx.attribute(node, "value")
-    if value.data_type in FLOATS:
+    if value.data_type in OLD_FLOATS:
         return [node]
     fixed = ctx.value(numpy_helper.to_array(value), node.output[0])
     return [ctx.changed(node, op="Identity", inputs=[fixed], without=["value"])]
@@ -127,23 +126,13 @@ def range_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if len(fixed) == len(node.input):
         numbers = np.arange(*(value.item() for value in fixed)).astype(fixed[0].dtype)
         return [ctx.changed(node, op="Identity", inputs=[ctx.value(numbers, "numbers")])]
-    elem_type = ctx.known_elem_type(start)
-    made: list[NodeProto] = []
-
-    def then(op: str, *inputs: str, **attributes: Any) -> str:
-        made.append(ctx.node(op, inputs, **attributes))
-        return made[-1].output[0]
-
-    double = TensorProto.DOUBLE
-    length = then("Cast", then("Sub", limit, start), to=double)
-    steps = then("Ceil", then("Div", length, then("Cast", delta, to=double)))
-    count = then("Cast", then("Max", steps, ctx.value(np.float64(0), "zero")), to=TensorProto.INT64)
-    shape = then("Unsqueeze", count, axes=[0])
-    one = helper.make_tensor("value", TensorProto.INT64, [1], [1])
-    places = then("NonZero", then("ConstantOfShape", shape, value=one))
-    counted = then("Cast", then("Squeeze", places, axes=[0]), to=elem_type)
-    inputs = [start, then("Mul", counted, delta)]
-    return [*made, ctx.changed(node, op="Add", inputs=inputs)]
+    elem_type, double = ctx.known_elem_type(start), TensorProto.DOUBLE
+    length = ctx.op("Cast", ctx.op("Sub", limit, start), to=double)
+    steps = ctx.op("Ceil", ctx.op("Div", length, ctx.op("Cast", delta, to=double)))
+    least = ctx.op("Max", steps, ctx.value(np.float64(0), "zero"))
+    count = spelling.unsqueeze(ctx, ctx.op("Cast", least, to=TensorProto.INT64), 0)
+    counted = ctx.op("Cast", spelling.arange(ctx, count), to=elem_type)
+    return [ctx.changed(node, op="Add", inputs=[start, ctx.op("Mul", counted, delta)])]
 
 
 @adapter_down("Range", 27)
@@ -153,14 +142,10 @@ def range_26(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     plain = ctx.changed(node, without=["stash_type"])
     if elem_type not in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
         return [plain]
-    stash = ctx.attribute(node, "stash_type", 1)
-    wide = [ctx.node("Cast", [name], to=stash) for name in node.input]
-    main = ctx.changed(
-        plain,
-        inputs=[name for cast in wide for name in cast.output],
-        outputs=[ctx.fresh(f"{node.output[0]}_wide")],
-    )
-    return [*wide, main, ctx.node("Cast", main.output, node.output, to=elem_type)]
+    wide = ctx.casts(ctx.attribute(node, "stash_type", 1), *node.input)
+    found = ctx.fresh(f"{node.output[0]}_wide")
+    ctx.adopt(ctx.changed(plain, inputs=wide, outputs=[found]))
+    return ctx.last(node, "Cast", found, to=elem_type)
 
 
 identical("Range", 27, because="stash_type only bears on the new types float16 and bfloat16")

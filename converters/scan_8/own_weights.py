@@ -16,6 +16,7 @@ from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.ir import scope as scoping
 from passes.ir.external_data import byte_size
 from passes.ir.protos import copied, named
+from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
 
 _SMALL = 4096  # bytes; packing less than this gains nothing
@@ -55,7 +56,9 @@ def _is_own(site: Site, name: str) -> bool:
     if tensor is None or not isinstance(owner, GraphProto):
         return False
     annotated = any(annotation.tensor_name == name for annotation in owner.quantization_annotation)
-    default = site.model.proto.ir_version >= 4 and name in site.model.index(owner).inputs
+    default = (
+        site.model.proto.ir_version >= FREE_INITIALIZERS and name in site.model.index(owner).inputs
+    )
     alone = list(site.graph.readers.get(name, ())) == [site.place.index]
     inline = tensor.data_location != TensorProto.EXTERNAL
     return alone and inline and not default and not annotated

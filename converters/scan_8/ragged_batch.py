@@ -44,10 +44,10 @@ class Ragged:
         author = self.author
         if self.lengths.masked:
             return spelling.unsqueeze(author, self.lengths.time, 0)
-        least = author.constant(np.full((1, 1), int(self.safe), np.int64), "least")
+        least = author.value(np.full((1, 1), int(self.safe), np.int64), "least")
         with author.serving(END_ROWS):
             lengths = author.op("Concat", self.lengths.ends, least, axis=0)
-            return spelling.greatest(author, lengths, 0)
+            return spelling.along(author, "ReduceMax", lengths, [0], keepdims=0)
 
     @property
     def may_idle(self) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from onnx import NodeProto
 
+from passes.bodies.time_body import OLDEST
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.upgraded_scan import UpgradedScan
-from passes.converters.scan_8.vectorize import OLDEST
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_HAS_AXES
 from passes.rule import Considers, Edit, Refused, Site, register
 from passes.vectorize import NeedsRows
 from passes.writing.author import Author
@@ -21,7 +22,7 @@ _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batc
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan in the form of version 8 that must leave it."""
-    return op_of(node) == "Scan" and opset < 9 <= target
+    return op_of(node) == "Scan" and opset < SCAN_HAS_AXES <= target
 
 
 def closer(model: Model, target: int) -> Considers | None:

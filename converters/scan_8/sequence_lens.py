@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TensorProto
 
 from passes.converters.scan_8.batched_scan import BatchedScan
+from passes.ir.versions import CLIP_TAKES_INTEGERS
 from passes.rule import Site
 from passes.writing import guards, spelling
 from passes.writing.author import Author
@@ -95,14 +96,11 @@ def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:
     """Which lengths lie in 0..time, a bool vector."""
-    if author.opset >= _CLIP_TAKES_INTS:
+    if author.opset >= CLIP_TAKES_INTEGERS:
         clipped = author.op("Clip", lengths, author.int(0), time)
         return author.op("Equal", lengths, clipped)
     wrong = author.op("Less", lengths, author.int(0))
     return author.op("Not", author.op("Or", wrong, author.op("Greater", lengths, time)))
-
-
-_CLIP_TAKES_INTS = 12
 
 
 def same_sizes(author: Author, scan: BatchedScan, *, times: bool) -> list[str]:
@@ -142,7 +140,7 @@ def borrowed_rows(author: Author, lengths: str, ends: str, *, column: bool) -> s
         # ArgMax of onnxruntime knows int32 at every opset, int64 only later.
         known = author.op("Cast", lengths, to=TensorProto.INT32)
         # With one more, there is a longest one in an empty batch, too.
-        nothing = author.constant(np.zeros(1, np.int32), "nothing")
+        nothing = author.value(np.zeros(1, np.int32), "nothing")
         first = author.op("ArgMax", author.op("Concat", known, nothing, axis=0), axis=0, keepdims=1)
         return author.op("Where", _runs(author, ends), everyone, first)
 

@@ -12,10 +12,10 @@ from onnx import GraphProto, NodeProto, TensorProto, helper
 from passes.converters.scan_8.batched_scan import RowType, ready_body, row_type
 from passes.converters.scan_8.whole_batch import SINCE_9, with_whole_batch
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.loops.form import Collected, LoopForm
 from passes.rules.lower_scan.lower_scan import lower_scan
 from passes.types.value_types import tensor_type
+from passes.writing import spelling
 
 
 def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -36,15 +36,14 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     whole = with_whole_batch(node, ctx, form, [*states, *rows])
     if whole is not None:
         return [whole]
-    new = Replacement(node, ctx)
     fed = [one.initial for one in form.carried]
     for scanned in form.scanned:
         name = scanned.tensor
         if scanned.axis:
             rest = [axis for axis in range(ctx.known_rank(name)) if axis != scanned.axis]
-            name = new.op("Transpose", name, perm=[scanned.axis, *rest])
+            name = ctx.op("Transpose", name, perm=[scanned.axis, *rest])
         fed.append(name)
-    batches = [new.op("Unsqueeze", name, axes=[0]) for name in fed]
+    batches = [spelling.unsqueeze(ctx, name, 0) for name in fed]
     results = [ctx.fresh(f"{name or 'unused'}/batch") for name in node.output]
     backwards = [int(one.reversed) for one in form.scanned]
     scan = ctx.changed(
@@ -55,10 +54,10 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         body=ready_body(ctx.site, form, (*states, *rows)),
         directions=backwards if any(backwards) else None,
     )
-    new.adopt(scan)
+    ctx.adopt(scan)
     for carried, result in zip(form.carried, results, strict=False):
         if carried.final:
-            new.op("Squeeze", result, outputs=[carried.final], axes=[0])
+            spelling.squeeze(ctx, result, 0, [carried.final])
     for collected, row, result in zip(
         form.collected, rows, results[len(form.carried) :], strict=True
     ):
@@ -66,9 +65,9 @@ def to_scan_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             continue
         if collected.reversed:
             body = _same(ctx, row)
-            result = new.op("Scan", "", result, num_scan_inputs=1, directions=[1], body=body)
-        _place(new, collected, row, new.op("Squeeze", result, axes=[0]))
-    return new.nodes
+            result = ctx.op("Scan", "", result, num_scan_inputs=1, directions=[1], body=body)
+        _place(ctx, collected, row, spelling.squeeze(ctx, result, 0))
+    return []
 
 
 def scan_to_loop(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -89,31 +88,29 @@ def scan_to_loop(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     plain = replace(form, collected=tuple(forward)).to_node()
     edit = lower_scan(replace(ctx.site, place=replace(ctx.site.place, node=plain)))
     ctx.made.initializers.update((tensor.name, tensor) for tensor in edit.initializers)
-    new = Replacement(node, ctx, list(edit.nodes))
+    ctx.nodes.extend(edit.nodes)
     for collected, rows in zip(form.collected, forward, strict=True):
         if rows is not collected:
             row = row_type(ctx.site, (collected.body_output,))
-            _place(new, collected, row, _reversed(new, row, rows.tensor))
-    return new.nodes
+            _place(ctx, collected, row, _reversed(ctx, row, rows.tensor))
+    return []
 
 
-def _place(new: Replacement, collected: Collected, row: RowType, rows: str) -> None:
+def _place(ctx: Conversion, collected: Collected, row: RowType, rows: str) -> None:
     """Give an output what was collected on axis 0, on the axis that it has."""
     perm = list(range(1, len(row.dims) + 1))
     perm.insert(collected.axis, 0)
-    if new.nodes[-1].output[0] == rows and not collected.axis:
-        new.nodes[-1].output[0] = collected.tensor
+    if ctx.nodes[-1].output[0] == rows and not collected.axis:
+        ctx.nodes[-1].output[0] = collected.tensor
     else:
-        new.op("Transpose", rows, outputs=[collected.tensor], perm=perm)
+        ctx.op("Transpose", rows, outputs=[collected.tensor], perm=perm)
 
 
-def _reversed(new: Replacement, row: RowType, rows: str) -> str:
+def _reversed(ctx: Conversion, row: RowType, rows: str) -> str:
     """Rows in the opposite order: a Loop that carries a number for company, as Loop-1 must."""
-    ctx = new.ctx
     one = ctx.value(np.array(1, np.int64), "one")
-    axis = ctx.value(np.array(0, np.int64), "axis")
-    count = new.op("Gather", new.op("Shape", rows), axis)
-    last = new.op("Sub", count, one)
+    count = spelling.scalar_size(ctx, rows, 0)
+    last = ctx.op("Sub", count, one)
     number, condition = tensor_type(TensorProto.INT64, ()), tensor_type(TensorProto.BOOL, ())
     step, go, on, carried, carried_on, place, taken = map(
         ctx.fresh, ("step", "go", "on", "carried", "carried_on", "place", "row")
@@ -138,7 +135,7 @@ def _reversed(new: Replacement, row: RowType, rows: str) -> str:
         ],
     )
     outputs = [ctx.fresh("unused"), ctx.fresh("backwards")]
-    new.op("Loop", count, "", one, outputs=outputs, body=body)
+    ctx.op("Loop", count, "", one, outputs=outputs, body=body)
     return outputs[1]
 
 

@@ -10,6 +10,7 @@ from passes.analysis.safety.may_fail import failing_on_other_values, may_run_unr
 from passes.analysis.sizes.made_up_sizes import symbol_of_rows
 from passes.analysis.trip_count.trip_count import declared_size
 from passes.bodies.body_rows import rows_of
+from passes.bodies.time_body import OLDEST
 from passes.converters.scan_8.batched_scan import BatchedScan
 from passes.converters.scan_8.called_functions import called_functions
 from passes.converters.scan_8.ragged_batch import Ragged
@@ -23,9 +24,6 @@ from passes.rule import Refused, Site
 from passes.vectorize import Axis, NeedsRows, Rows, Vectorizer
 from passes.writing import spelling
 from passes.writing.author import Author
-
-#: The table of vectorisation rules knows the ops in their spelling from here on.
-OLDEST = 13
 
 
 def vectorize(

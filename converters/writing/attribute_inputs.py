@@ -9,6 +9,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from passes.converters.writing.conversion import Conversion
+from passes.ir.versions import HAS_CAST_LIKE
 from passes.types.value_types import elem_type_of
 
 
@@ -64,33 +65,18 @@ def non_negative(node: NodeProto, ctx: Conversion, name: str, rank_of: str) -> N
     return ctx.changed(node, **attributes)
 
 
-def float_as_input(
-    node: NodeProto, ctx: Conversion, name: str, like: str, default: float
-) -> tuple[str, list[NodeProto]]:
-    """A scalar of the element type of `like` that holds the float attribute `name`.
-
-    Returns:
-        Its name, and the nodes that compute it: none where type and value are known.
+def float_as_input(node: NodeProto, ctx: Conversion, name: str, like: str, default: float) -> str:
+    """The name of a scalar of the element type of `like` that holds the float attribute `name`.
 
     Raises:
         Refused: `unknown-type`: the type is unknown, and the target has no CastLike.
     """
-    if not elem_type_of(ctx.type_of(like)) and ctx.site.target >= _CAST_LIKE:
+    if not elem_type_of(ctx.type_of(like)) and ctx.site.target >= HAS_CAST_LIKE:
         value = ctx.attribute_as_input(node, name, np.float32, default)
-        cast = ctx.later(_CAST_LIKE).node("CastLike", [value, like])
-        return cast.output[0], [cast]
+        return ctx.later(HAS_CAST_LIKE).op("CastLike", value, like)
     elem_type = ctx.known_elem_type(like)
-    if ctx.refers(node, name) and elem_type != TensorProto.FLOAT:
-        value = ctx.attribute_as_input(node, name, np.float32, default)
-        cast = ctx.node("Cast", [value], to=elem_type)
-        return cast.output[0], [cast]
-    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     if ctx.refers(node, name):
-        return ctx.attribute_as_input(node, name, dtype, default), []
-    with np.errstate(over="ignore"):  # what float16 cannot hold is infinite
-        bound = np.float32(ctx.attribute(node, name, default)).astype(dtype)
-    return ctx.value(bound, name), []
-
-
-#: The version in which CastLike came.
-_CAST_LIKE = 15
+        value = ctx.attribute_as_input(node, name, np.float32, default)
+        return ctx.cast(value, TensorProto.FLOAT, elem_type)
+    dtype = helper.tensor_dtype_to_np_dtype(elem_type)
+    return ctx.rounded(ctx.attribute(node, name, default), dtype, name)

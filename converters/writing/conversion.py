@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TypeProto, defs, helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    defs,
+    helper,
+)
 
 from passes.analysis.integers.computed import computed
 from passes.converters.writing.made import Made
@@ -19,6 +28,7 @@ from passes.ir.operators import called_key, function_key, op_of
 from passes.ir.protos import changed
 from passes.rule import Refused, Site, Slot
 from passes.types.value_types import Dim, dims_of, elem_type_of
+from passes.writing.writer import Writer
 
 _Given = dict[tuple[str, str, str], set[str]]
 _GIVEN_ATTRIBUTES: Slot[_Given] = Slot()
@@ -69,17 +79,28 @@ _CONSTANT_FORM = {
 }
 
 
+#: The float types that every version takes.
+OLD_FLOATS = (TensorProto.FLOAT16, TensorProto.FLOAT, TensorProto.DOUBLE)
+
+
 @dataclass(frozen=True)
-class Conversion:
+class Conversion(Writer):
     """A node on its way to the target opset, at one of its steps.
 
     `version` is the opset that the adapter writes. Types and constants are known for the values
-    of the model and for those that earlier steps made.
+    of the model and for those that earlier steps made. `nodes` are those written in this step.
     """
 
     site: Site
     version: int
     made: Made = field(default_factory=Made)
+    nodes: list[NodeProto] = field(default_factory=list)
+    _once: dict[Hashable, str] = field(default_factory=dict)
+
+    @property
+    def opset(self) -> int:
+        """The opset that the adapter writes."""
+        return self.version
 
     @property
     def path(self) -> str:
@@ -98,6 +119,10 @@ class Conversion:
         They take the steps behind `version` only.
         """
         return replace(self, version=version)
+
+    def inside(self) -> Conversion:
+        """The same node, to write the nodes of a body with, or those of another step."""
+        return Conversion(self.site, self.version, self.made)
 
     # -- what is known ---------------------------------------------------------------------
 
@@ -212,7 +237,7 @@ class Conversion:
         self.made.reads_model = True
         return self.site.fresh(hint)
 
-    def value(self, array: npt.ArrayLike, hint: str) -> str:
+    def value(self, array: npt.ArrayLike, hint: str = "constant") -> str:
         """The name of a fixed value, made where it is not there yet.
 
         It is an initializer, one for all equal values of a graph, or a Constant node where the
@@ -247,9 +272,10 @@ class Conversion:
         outputs: Sequence[str] = (),
         **attributes: Any,
     ) -> NodeProto:
-        """A new node of the standard domain; one output with a fresh name where none is given.
+        """A new node of the standard domain, which is not written yet.
 
-        An attribute that is None is left out.
+        It has one output with a fresh name where none is given. An attribute that is None is left
+        out.
         """
         names = outputs or [self.fresh(f"{self._stem}_{op.lower()}")]
         made: NodeProto = helper.make_node(
@@ -284,6 +310,63 @@ class Conversion:
         copy = changed(node, given, op=op, inputs=inputs, outputs=outputs)
         return self.made.add(copy, self.version)
 
+    def adopt(self, node: NodeProto) -> str:
+        """Write a node; the name of its first output."""
+        self.nodes.append(node)
+        return str(node.output[0])
+
+    def op(self, op_type: str, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> str:
+        """Write a node of the standard domain; the name of its first output."""
+        return self.adopt(self.node(op_type, inputs, outputs, **attributes))
+
+    def last(self, node: NodeProto, op: str, *inputs: str, **attributes: Any) -> list[NodeProto]:
+        """The node that gives what `node` gave, to be returned by the adapter."""
+        return [self.node(op, inputs, node.output, **attributes)]
+
+    def named_last(self, node: NodeProto, value: str) -> list[NodeProto]:
+        """The node written last under the output of `node`; of its input, a node that copies it."""
+        if not self.nodes:
+            return [self.changed(node, op="Identity", inputs=[value])]
+        return [self.changed(self.nodes.pop(), outputs=node.output)]
+
+    def copy(self, node: NodeProto, op: str | None, *inputs: str, **attributes: Any) -> str:
+        """Write `node` with other inputs, as another op where one is named; its new output."""
+        outputs = [self.fresh(f"{node.output[0]}_inner")]
+        return self.adopt(self.changed(node, op=op, inputs=inputs, outputs=outputs, **attributes))
+
+    def once(self, key: Hashable, write: Callable[[], str]) -> str:
+        """The result of `write`, which is called for the first one of equal keys."""
+        if key not in self._once:
+            self._once[key] = write()
+        return self._once[key]
+
+    def both(self, op: str, a: str, b: str) -> str:
+        """An op on two values; the one that there is where the other is empty."""
+        return self.op(op, a, b) if a and b else a or b
+
+    def cast(self, name: str, elem_type: int, to: int, outputs: Sequence[str] = ()) -> str:
+        """A value as another element type; itself where it has that and needs no other name."""
+        if elem_type == to:
+            return self.op("Identity", name, outputs=outputs) if outputs else name
+        return self.op("Cast", name, outputs=outputs, to=to)
+
+    def casts(self, to: int, *names: str) -> list[str]:
+        """Values, each cast to a type."""
+        return [self.op("Cast", name, to=to) for name in names]
+
+    def whole(self, values: npt.ArrayLike, hint: str = "ints") -> str:
+        """The name of a fixed int64 tensor of any rank."""
+        return self.value(np.asarray(values, np.int64), hint)
+
+    def number(self, value: float, elem_type: int) -> str:
+        """The name of a fixed scalar."""
+        return self.value(np.array(value, helper.tensor_dtype_to_np_dtype(elem_type)), "number")
+
+    def rounded(self, value: npt.ArrayLike, dtype: npt.DTypeLike, hint: str = "number") -> str:
+        """The name of a fixed tensor; a number is first rounded to float, as an attribute is."""
+        with np.errstate(over="ignore"):  # what float16 cannot hold is infinite
+            return self.value(np.asarray(value).astype(np.float32).astype(dtype), hint)
+
     @property
     def _stem(self) -> str:
         """What names of new values start with."""
@@ -307,3 +390,15 @@ class Conversion:
         if schema.attributes[reference.name].required:
             return True
         return is_given(self.site, reference.ref_attr_name)
+
+
+def through_float(
+    node: NodeProto, ctx: Conversion, float_type: int = TensorProto.FLOAT
+) -> Sequence[NodeProto]:
+    """The node between a Cast to `float_type` and one back, which rounds towards zero.
+
+    Its first input and its output are of one integer type, which is known.
+    """
+    elem_type = ctx.known_elem_type(node.input[0])
+    (wide,) = ctx.casts(float_type, node.input[0])
+    return ctx.last(node, "Cast", ctx.copy(node, None, wide, *node.input[1:]), to=elem_type)

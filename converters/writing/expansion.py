@@ -21,7 +21,7 @@ from onnx import (
 )
 
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.made import Made, Noted, content
+from passes.converters.writing.made import Made, Noted
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
@@ -30,6 +30,7 @@ from passes.rule import Slot
 from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of
 from passes.writing.function_body import FunctionBody
+from passes.writing.writer import content
 
 
 def expand(node: NodeProto, ctx: Conversion, version: int) -> Sequence[NodeProto]:

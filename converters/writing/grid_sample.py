@@ -8,10 +8,8 @@ from itertools import product
 import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
-
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
+from passes.writing import spelling
 
 
 def gathered(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
@@ -29,117 +27,116 @@ def gathered(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         raise ctx.refused("unknown-rank", f"the sizes of {x!r} are not known, or 0: {dims}")
     if mode.endswith("cubic"):
         raise ctx.refused("no-equivalent", "runtimes differ in what is cubic beyond a border")
-    if mode != "nearest" and elem_type not in _FLOATS:
+    if mode != "nearest" and elem_type not in OLD_FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
     sizes = [int(dim) for dim in dims[2:] if isinstance(dim, int)]
-    new = Replacement(node, ctx.later(11))
-    places = _Places(node, ctx.known_elem_type(grid), new)
+    ctx = ctx.later(11)
+    places = _Places(node, ctx.known_elem_type(grid), ctx)
     rank = len(sizes)
     taps = [places.taps(grid, rank - 1 - axis, size, mode) for axis, size in enumerate(sizes)]
-    first = _first_of_each_sample(x, dims[0], int(np.prod(sizes)), rank, new)
-    rows = new.op("Transpose", x, perm=[0, *range(2, rank + 2), 1])
-    rows = new.op("Flatten", rows, axis=rank + 1)
+    first = _first_of_each_sample(x, dims[0], int(np.prod(sizes)), rank, ctx)
+    rows = ctx.op("Transpose", x, perm=[0, *range(2, rank + 2), 1])
+    rows = ctx.op("Flatten", rows, axis=rank + 1)
     total = ""
     for neighbours in product(*taps):
         index, inside, weight = first, "", ""
         for axis, (along, is_inside, share) in enumerate(neighbours):
-            stride = new.fixed(int(np.prod(sizes[axis + 1 :])), np.int64, "stride")
-            step = new.op("Mul", new.cast(along, places.kind, TensorProto.INT64), stride)
-            index = new.op("Add", index, step)
-            inside = new.both("And", inside, is_inside)
-            weight = new.both("Mul", weight, share)
-        part = new.op("Gather", rows, index, axis=0)
+            stride = ctx.rounded(int(np.prod(sizes[axis + 1 :])), np.int64, "stride")
+            step = ctx.op("Mul", ctx.cast(along, places.kind, TensorProto.INT64), stride)
+            index = ctx.op("Add", index, step)
+            inside = ctx.both("And", inside, is_inside)
+            weight = ctx.both("Mul", weight, share)
+        part = ctx.op("Gather", rows, index, axis=0)
         if inside:
-            zero = new.fixed(0, helper.tensor_dtype_to_np_dtype(elem_type), "zero")
-            part = new.op("Where", new.op("Unsqueeze", inside, axes=[rank + 1]), part, zero)
+            zero = ctx.rounded(0, helper.tensor_dtype_to_np_dtype(elem_type), "zero")
+            part = ctx.op("Where", spelling.unsqueeze(ctx, inside, rank + 1), part, zero)
         if weight:
-            weight = new.op("Unsqueeze", weight, axes=[rank + 1])
-            part = new.op("Mul", part, new.cast(weight, places.kind, elem_type))
-        total = new.both("Add", total, part)
+            weight = spelling.unsqueeze(ctx, weight, rank + 1)
+            part = ctx.op("Mul", part, ctx.cast(weight, places.kind, elem_type))
+        total = ctx.both("Add", total, part)
     order = [0, rank + 1, *range(1, rank + 1)]
-    return new.last("Transpose", total, perm=order)
+    return ctx.last(node, "Transpose", total, perm=order)
 
 
-def _first_of_each_sample(x: str, count: object, size: int, rank: int, new: Replacement) -> str:
+def _first_of_each_sample(x: str, count: object, size: int, rank: int, ctx: Conversion) -> str:
     """The row in which each sample begins: (N, 1, ...)."""
     behind = [1] * rank
     if isinstance(count, int):
         rows = np.arange(count, dtype=np.int64).reshape(count, *behind)
-        return new.ctx.value(rows * size, "first_rows")
-    zero, one, each = (new.ctx.value(np.int64(number), "number") for number in (0, 1, size))
-    samples = new.op("Gather", new.op("Shape", x), zero)
-    rows_of = new.op("Mul", new.op("Range", zero, samples, one), each)
-    return new.op("Reshape", rows_of, new.ints(-1, *behind))
+        return ctx.value(rows * size, "first_rows")
+    samples = spelling.count_to(ctx, spelling.scalar_size(ctx, x, 0))
+    rows_of = ctx.op("Mul", samples, ctx.whole(size, "number"))
+    return ctx.op("Reshape", rows_of, ctx.ints(-1, *behind))
 
 
 class _Places:
     """What the grid says, along each axis."""
 
-    def __init__(self, node: NodeProto, elem_type: int, new: Replacement) -> None:
+    def __init__(self, node: NodeProto, elem_type: int, ctx: Conversion) -> None:
         double = elem_type == TensorProto.DOUBLE
         self.kind = TensorProto.DOUBLE if double else TensorProto.FLOAT
         self._elem_type = elem_type
         self._dtype = np.float64 if double else np.float32
-        self._new = new
-        self._padding = new.ctx.attribute(node, "padding_mode", "zeros")
-        self._corners = bool(new.ctx.attribute(node, "align_corners", 0))
+        self._ctx = ctx
+        self._padding = ctx.attribute(node, "padding_mode", "zeros")
+        self._corners = bool(ctx.attribute(node, "align_corners", 0))
 
     def taps(self, grid: str, column: int, size: int, mode: str) -> list[tuple[str, str, str]]:
         """The neighbours along an axis: the index, whether it is inside, and the weight; the
         latter two are empty where all are, and where the weight is 1."""
-        new, number = self._new, self._number
-        last = new.ctx.known_rank(grid) - 1
-        place = new.op("Gather", grid, new.ctx.value(np.int64(column), "column"), axis=last)
-        place = new.op("Add", new.cast(place, self._elem_type, self.kind), number(1))
+        ctx, number = self._ctx, self._number
+        last = ctx.known_rank(grid) - 1
+        place = ctx.op("Gather", grid, ctx.value(np.int64(column), "column"), axis=last)
+        place = ctx.op("Add", ctx.cast(place, self._elem_type, self.kind), number(1))
         if self._corners:
-            place = new.op("Mul", new.op("Div", place, number(2)), number(size - 1))
+            place = ctx.op("Mul", ctx.op("Div", place, number(2)), number(size - 1))
         else:
-            place = new.op("Sub", new.op("Mul", place, number(size)), number(1))
-            place = new.op("Div", place, number(2))
+            place = ctx.op("Sub", ctx.op("Mul", place, number(size)), number(1))
+            place = ctx.op("Div", place, number(2))
         if mode == "nearest":
-            place = new.op("Round", place)
+            place = ctx.op("Round", place)
         if self._padding == "reflection":
             place = self._reflected(place, size)
         elif self._padding == "border":
             place = self._clipped(place, size)
         if mode == "nearest":
             return [(self._clipped(place, size), self._inside(place, size), "")]
-        low = new.op("Floor", place)
-        ratio = new.op("Sub", place, low)
-        high, rest = new.op("Add", low, number(1)), new.op("Sub", number(1), ratio)
+        low = ctx.op("Floor", place)
+        ratio = ctx.op("Sub", place, low)
+        high, rest = ctx.op("Add", low, number(1)), ctx.op("Sub", number(1), ratio)
         return [
             (self._clipped(one, size), self._inside(one, size), weight)
             for one, weight in ((low, rest), (high, ratio))
         ]
 
     def _number(self, value: float) -> str:
-        return self._new.fixed(value, self._dtype)
+        return self._ctx.rounded(value, self._dtype)
 
     def _clipped(self, place: str, size: int) -> str:
-        above = self._new.op("Max", place, self._number(0))
-        return self._new.op("Min", above, self._number(size - 1))
+        above = self._ctx.op("Max", place, self._number(0))
+        return self._ctx.op("Min", above, self._number(size - 1))
 
     def _inside(self, place: str, size: int) -> str:
         if self._padding != "zeros":
             return ""
-        above = self._new.op("Greater", place, self._number(-1))  # of whole numbers
-        return self._new.op("And", above, self._new.op("Less", place, self._number(size)))
+        above = self._ctx.op("Greater", place, self._number(-1))  # of whole numbers
+        return self._ctx.op("And", above, self._ctx.op("Less", place, self._number(size)))
 
     def _reflected(self, place: str, size: int) -> str:
         """Places beyond the border, mirrored there as often as it takes."""
-        new, number = self._new, self._number
+        ctx, number = self._ctx, self._number
         low, high = (0.0, size - 1.0) if self._corners else (-0.5, size - 0.5)
         span = high - low
         if not span:
-            raise new.ctx.refused("no-equivalent", "runtimes differ in the mirror of one element")
-        beyond = new.op("Abs", new.op("Sub", place, number(low)))
-        turns = new.op("Floor", new.op("Div", beyond, number(2 * span)))
-        within = new.op("Sub", beyond, new.op("Mul", turns, number(2 * span)))
-        back = new.op("Abs", new.op("Sub", within, number(span)))
-        mirrored = new.op("Sub", number(high), back)
+            raise ctx.refused("no-equivalent", "runtimes differ in the mirror of one element")
+        beyond = ctx.op("Abs", ctx.op("Sub", place, number(low)))
+        turns = ctx.op("Floor", ctx.op("Div", beyond, number(2 * span)))
+        within = ctx.op("Sub", beyond, ctx.op("Mul", turns, number(2 * span)))
+        back = ctx.op("Abs", ctx.op("Sub", within, number(span)))
+        mirrored = ctx.op("Sub", number(high), back)
         below, above = (
-            new.op("Less", place, number(low)),
-            new.op("Greater", place, number(high)),
+            ctx.op("Less", place, number(low)),
+            ctx.op("Greater", place, number(high)),
         )
-        return new.op("Where", new.op("Or", below, above), mirrored, place)
+        return ctx.op("Where", ctx.op("Or", below, above), mirrored, place)

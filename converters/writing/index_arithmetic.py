@@ -6,25 +6,19 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from passes.analysis.integers.integers import Integers
 from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.ir.versions import LESS_TAKES_INTEGERS
+from passes.writing import spelling
 
 #: Ops that give numbers from 0 on, by which of their outputs.
 _COUNTING = {"ArgMax": 0, "ArgMin": 0, "NonZero": 0, "Shape": 0, "Size": 0, "TopK": 1}
 #: Those that give numbers of their first input.
 _MOVING = frozenset({"Cast", "Gather", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-
-
-def whole(new: Replacement, values: npt.ArrayLike, hint: str = "ints") -> str:
-    """A fixed int64 tensor of any rank."""
-    return new.ctx.value(np.asarray(values, np.int64), hint)
 
 
 def axis_from_front(
@@ -56,10 +50,9 @@ def static_dims(
     return known
 
 
-def from_front(new: Replacement, indices: str, data: str, axis: int) -> str:
+def from_front(ctx: Conversion, indices: str, data: str, axis: int) -> str:
     """Indices along an axis of `data`, those that count from the back new to count from the
     front; themselves where they are proven to do so."""
-    ctx = new.ctx
     known = ctx.constant(indices)
     dims = ctx.dims_of(data)
     size = dims[axis] if dims is not None and axis < len(dims) else None
@@ -72,25 +65,25 @@ def from_front(new: Replacement, indices: str, data: str, axis: int) -> str:
     if isinstance(size, int):
         length = ctx.value(np.array(size, helper.tensor_dtype_to_np_dtype(elem_type)), "size")
     else:
-        length = new.op("Gather", new.op("Shape", data), whole(new, axis, "axis"), axis=0)
+        length = spelling.scalar_size(ctx, data, axis)
         if elem_type != TensorProto.INT64:
-            length = new.op("Cast", length, to=elem_type)
-    return plus_where_negative(new, indices, length, elem_type)
+            length = ctx.op("Cast", length, to=elem_type)
+    return plus_where_negative(ctx, indices, length, elem_type)
 
 
-def plus_where_negative(new: Replacement, indices: str, size: str, elem_type: int) -> str:
+def plus_where_negative(ctx: Conversion, indices: str, size: str, elem_type: int) -> str:
     """Indices with a size, of the same type, added to those that are negative."""
-    negative = is_negative(new, indices, elem_type)
-    flags = new.op("Cast", negative, to=elem_type)
-    return new.op("Add", indices, new.op("Mul", flags, size))
+    negative = is_negative(ctx, indices, elem_type)
+    flags = ctx.op("Cast", negative, to=elem_type)
+    return ctx.op("Add", indices, ctx.op("Mul", flags, size))
 
 
-def is_negative(new: Replacement, numbers: str, elem_type: int) -> str:
+def is_negative(ctx: Conversion, numbers: str, elem_type: int) -> str:
     """Which whole numbers are negative: bool. Before version 9 Less compares floats only."""
-    if new.ctx.site.target < LESS_TAKES_INTEGERS:
-        numbers, elem_type = new.op("Cast", numbers, to=TensorProto.FLOAT), TensorProto.FLOAT
-    zero = new.ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
-    return new.op("Less", numbers, zero)
+    if ctx.site.target < LESS_TAKES_INTEGERS:
+        numbers, elem_type = ctx.op("Cast", numbers, to=TensorProto.FLOAT), TensorProto.FLOAT
+    zero = ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+    return ctx.op("Less", numbers, zero)
 
 
 def _counts_from_front(ctx: Conversion, name: str) -> bool:
@@ -119,14 +112,13 @@ def _is_iteration(home: Scope, name: str) -> bool:
     return op_of(node) == "Loop" and bool(inputs) and inputs[0].name == name
 
 
-def in_flat_rows(new: Replacement, indices: str, data: str, depth: int) -> str:
+def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:
     """Where the tuples of `depth` indices that the last axis of `indices` holds point to, as
     places along the first `depth` axes of `data`, flattened: int64, without the last axis.
 
     Raises:
         Refused: `unknown-rank`: the sizes of these axes, or the rank of `indices`, are unknown.
     """
-    ctx = new.ctx
     inner = static_dims(ctx, data, "where an index points to", 1, depth)
     known = ctx.constant(indices)
     strides = np.array([prod(inner[place:]) for place in range(depth)], np.int64)
@@ -134,27 +126,26 @@ def in_flat_rows(new: Replacement, indices: str, data: str, depth: int) -> str:
     first = dims[0] if dims else None
     if known is not None and (isinstance(first, int) or (known[..., 0] >= 0).all()):
         wrap = np.array([first or 0, *inner], np.int64)
-        return whole(new, (np.where(known < 0, known + wrap, known) * strides).sum(-1), "places")
+        return ctx.whole((np.where(known < 0, known + wrap, known) * strides).sum(-1), "places")
     rank = ctx.known_rank(indices)
     if ctx.known_elem_type(indices) != TensorProto.INT64:
-        indices = new.op("Cast", indices, to=TensorProto.INT64)
+        indices = ctx.op("Cast", indices, to=TensorProto.INT64)
     if isinstance(first, int):
-        wrap_by = whole(new, [first, *inner], "sizes")
+        wrap_by = ctx.whole([first, *inner], "sizes")
     else:
-        wrap_by = new.op("Gather", new.op("Shape", data), whole(new, range(depth)), axis=0)
-    counted = plus_where_negative(new, indices, wrap_by, TensorProto.INT64)
-    scaled = new.op("Mul", counted, whole(new, strides, "strides"))
-    return new.op("ReduceSum", scaled, axes=[rank - 1], keepdims=0)
+        wrap_by = ctx.op("Gather", spelling.shape_of(ctx, data), ctx.whole(range(depth)), axis=0)
+    counted = plus_where_negative(ctx, indices, wrap_by, TensorProto.INT64)
+    scaled = ctx.op("Mul", counted, ctx.whole(strides, "strides"))
+    return spelling.along(ctx, "ReduceSum", scaled, [rank - 1], keepdims=0)
 
 
-def in_flat_elements(new: Replacement, indices: str, data: str, axis: int) -> str:
+def in_flat_elements(ctx: Conversion, indices: str, data: str, axis: int) -> str:
     """Where indices along an axis point to, each at its own place along the others, as places in
     `data`, flattened: int64, in the shape of `indices`.
 
     Raises:
         Refused: `unknown-rank`: a size of `indices`, or one of `data` but the first, is unknown.
     """
-    ctx = new.ctx
     inner = static_dims(ctx, data, "where an index points to", 1)
     shape = static_dims(ctx, indices, "where an index points to")
     strides = [prod(inner[place:]) for place in range(len(inner) + 1)]
@@ -162,14 +153,14 @@ def in_flat_elements(new: Replacement, indices: str, data: str, axis: int) -> st
     for place, coordinate in enumerate(np.indices(shape, dtype=np.int64, sparse=True)):
         if place != axis:
             base = base + coordinate * strides[place]
-    counted = from_front(new, indices, data, axis)
+    counted = from_front(ctx, indices, data, axis)
     known = ctx.constant(counted)
     if known is not None:
-        return whole(new, known * strides[axis] + base, "places")
+        return ctx.whole(known * strides[axis] + base, "places")
     if ctx.known_elem_type(indices) != TensorProto.INT64:
-        counted = new.op("Cast", counted, to=TensorProto.INT64)
-    scaled = new.op("Mul", counted, whole(new, strides[axis], "stride"))
-    return new.op("Add", scaled, whole(new, base, "base"))
+        counted = ctx.op("Cast", counted, to=TensorProto.INT64)
+    scaled = ctx.op("Mul", counted, ctx.whole(strides[axis], "stride"))
+    return ctx.op("Add", scaled, ctx.whole(base, "base"))
 
 
 def are_distinct(ctx: Conversion, indices: str, data: str, axis: int | None) -> bool:

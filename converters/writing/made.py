@@ -25,17 +25,12 @@ from onnx import (
 
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import named
+from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.rule import Site, Slot
 from passes.types.value_types import dims_of, is_known, tensor_type
+from passes.writing.writer import content
 
 _TENSORS: Slot[dict[Hashable, TensorProto]] = Slot()
-
-
-def content(array: npt.NDArray[Any]) -> Hashable:
-    """Equal for arrays of the same dtype, shape and bytes."""
-    objects = array.dtype.kind == "O"
-    elements = tuple(array.ravel()) if objects else array.tobytes()
-    return array.dtype.name, array.shape, elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +65,6 @@ class Noted:
     constants: dict[int, npt.NDArray[Any]]
 
 
-#: Constant-1 holds floats only.
-_CONSTANT_OF_ANY_TYPE = 9
-
 TypeOf = Callable[[str], TypeProto | None]
 
 
@@ -96,6 +88,7 @@ class Made:
     fixed_inputs: set[str] = field(default_factory=set)
     folded: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     expanded: set[str] = field(default_factory=set)
+    _nodes: dict[Hashable, str] = field(default_factory=dict)
     _producers: dict[str, tuple[NodeProto, int]] = field(default_factory=dict)
     _types: dict[str, TypeProto | None] = field(default_factory=dict)
 
@@ -136,14 +129,17 @@ class Made:
     def value(self, array: npt.NDArray[Any], hint: str, site: Site) -> str:
         """The name of a fixed value as seen from `site`."""
         if isinstance(site.scope.owner, FunctionProto):
-            tensor = _same(array, self._own_constants()) or self._constant_node(array, hint, site)
+            key = content(array)
+            if key not in self._nodes:
+                self._nodes[key] = self._constant_node(array, hint, site)
+            name = self._nodes[key]
         else:
             fixed = FixedValue(array, hint)
             tensor = fixed(site)
-            self.initializers[tensor.name] = tensor
-            self.fixed[tensor.name] = fixed
-        self.constants[tensor.name] = array
-        return tensor.name
+            name = tensor.name
+            self.initializers[name], self.fixed[name] = tensor, fixed
+        self.constants[name] = array
+        return name
 
     def referring_constant(
         self, form: str, reference: AttributeProto, dtype: np.dtype[Any], site: Site
@@ -186,13 +182,10 @@ class Made:
                     self.constants[name] = np.array(sizes, np.int64)
         return self._types.get(name)
 
-    def _own_constants(self) -> list[TensorProto]:
-        return [node.attribute[0].t for node in self.leading if node.attribute[0].name == "value"]
-
-    def _constant_node(self, array: npt.NDArray[Any], hint: str, site: Site) -> TensorProto:
+    def _constant_node(self, array: npt.NDArray[Any], hint: str, site: Site) -> str:
         tensor = numpy_helper.from_array(array, site.fresh(hint))
         held, casts = tensor, []
-        if site.target < _CONSTANT_OF_ANY_TYPE and array.dtype.kind in "biu":
+        if site.target < CONSTANT_OF_ANY_TYPE and array.dtype.kind in "biu":
             wide = array.astype(np.float64)
             if np.array_equal(wide.astype(array.dtype), array):
                 held = numpy_helper.from_array(wide, site.fresh(hint))
@@ -202,7 +195,7 @@ class Made:
         for node in nodes:
             node.domain = site.node.domain
         self.leading.extend(nodes)
-        return tensor
+        return tensor.name
 
 
 def _inferred(
@@ -229,12 +222,3 @@ def _inferred(
             )
             return found
     return {}
-
-
-def _same(array: npt.NDArray[Any], tensors: list[TensorProto]) -> TensorProto | None:
-    wanted = numpy_helper.from_array(array)
-    for tensor in tensors:
-        wanted.name = tensor.name
-        if wanted == tensor:
-            return tensor
-    return None

@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
-from passes.converters.writing.conversion import Conversion
-from passes.converters.writing.replacement import Replacement
+from passes.converters.writing.conversion import OLD_FLOATS, Conversion
 
 _Array = npt.NDArray[Any]
-_FLOATS = (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16)
 
 
 def is_replicating(node: NodeProto, ctx: Conversion) -> bool:
@@ -48,10 +46,9 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(x)
     if ctx.attribute(node, "coordinate_transformation_mode") == "tf_crop_and_resize":
         raise ctx.refused("no-equivalent", f"opset {ctx.version} has no 'tf_crop_and_resize'")
-    if mode != "nearest" and elem_type not in _FLOATS:
+    if mode != "nearest" and elem_type not in OLD_FLOATS:
         kind = TensorProto.DataType.Name(elem_type).lower()
         raise ctx.refused("no-equivalent", f"{kind} is rounded otherwise where it is interpolated")
-    new = Replacement(node, ctx)
     rank = ctx.known_rank(x)
     changing = _changing(node, ctx, rank)
     for axis, (size, new_size, scale) in changing.items():
@@ -59,15 +56,15 @@ def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         behind = (new_size, *[1] * (rank - 1 - axis))
         parts = []
         for index, weight in taps:
-            part = new.op("Gather", x, ctx.value(index.astype(np.int64), "index"), axis=axis)
+            part = ctx.op("Gather", x, ctx.value(index.astype(np.int64), "index"), axis=axis)
             if weight is not None:
                 dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-                part = new.op("Mul", part, new.fixed(weight.reshape(behind), dtype, "weight"))
+                part = ctx.op("Mul", part, ctx.rounded(weight.reshape(behind), dtype, "weight"))
             parts.append(part)
         x = parts[0]
         for part in parts[1:]:
-            x = new.op("Add", x, part)
-    return new.last("Identity", x)
+            x = ctx.op("Add", x, part)
+    return ctx.last(node, "Identity", x)
 
 
 def fixed_input(node: NodeProto, ctx: Conversion, position: int) -> _Array:

@@ -13,11 +13,12 @@ from passes.ir.constant_nodes import constant_tensor, sparse_constant
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.own_outputs import keep_outputs
 from passes.ir.protos import replace_all
+from passes.ir.versions import RESIZE_OF_SCALES_OR_SIZES
 from passes.onnxruntime.own_strings import may_collect_strings
 from passes.onnxruntime.packing import counts, read_too_far
 
-#: Resize's inputs of which just one is given, and the opset from which the other may be left out.
-_SCALES, _SIZES, _ONE_OF_TWO = 2, 3, 13
+#: Resize's inputs, of which just one is given.
+_SCALES, _SIZES = 2, 3
 
 
 class Outside(Protocol):
@@ -68,7 +69,7 @@ class Lifting:
         found = constants_of(graph)
         if not found:
             return
-        if self.opset >= _ONE_OF_TWO:
+        if self.opset >= RESIZE_OF_SCALES_OR_SIZES:
             _leave_out_empty(graph, found)
         read = _read_in(graph)
         annotated = {annotation.tensor_name for annotation in graph.quantization_annotation}

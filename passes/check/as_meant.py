@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onnx import AttributeProto, GraphProto, ModelProto, TypeProto
 
-from passes.check.control_flow.scan_form import NEGATIVE_AXES
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
 from passes.ir.graph_index import GraphIndex
@@ -13,11 +12,10 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.ir.scope import Place
+from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
 from passes.loops.form import LoopForm
 from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of
-
-_SCAN_HAS_AXES = 9
 
 
 def as_meant(proto: ModelProto) -> tuple[ModelProto, list[str]] | None:
@@ -66,7 +64,7 @@ def with_front_axes(model: Model) -> ModelProto:
     types = ValueTypes(model.proto)
     for place in scoping.walk_model(copy):
         opset = model.opset_at(place.scope)
-        if op_of(place.node) == "Scan" and _SCAN_HAS_AXES <= opset < NEGATIVE_AXES:
+        if op_of(place.node) == "Scan" and SCAN_HAS_AXES <= opset < NEGATIVE_AXES:
             _turn(place, opset, types)
     return copy
 

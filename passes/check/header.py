@@ -12,9 +12,7 @@ from passes.errors import BadModel
 from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain, op_of, plain_domain
 from passes.ir.scope import Owner
-
-#: The oldest opset whose operators are known to the opset conversion.
-OLDEST_OPSET = 7
+from passes.ir.versions import OLDEST_OPSET
 
 
 def check_header(model: ModelProto) -> None:

@@ -12,6 +12,7 @@ from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.model import Model
 from passes.ir.scope import Scope
+from passes.ir.versions import FREE_INITIALIZERS
 
 _MOST_CONSTANT_BYTES = 1 << 20  # a rule reads shapes, axes and lengths, not weights
 
@@ -45,6 +46,6 @@ class Constants:
 
     def _overridable(self, owner_scope: Scope, name: str) -> bool:
         """Return whether an initializer of the main graph is only the default of an input."""
-        if owner_scope.outer is not None or self.model.proto.ir_version < 4:
+        if owner_scope.outer is not None or self.model.proto.ir_version < FREE_INITIALIZERS:
             return False
         return name in self.model.index(owner_scope.owner).inputs

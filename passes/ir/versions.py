@@ -17,8 +17,23 @@ FUNCTIONS_HAVE_DEFAULTS = 9
 #: IR version: functions of one name may differ by their overload.
 FUNCTIONS_HAVE_OVERLOADS = 10
 
+#: IR version: functions may state the types of their values.
+FUNCTIONS_HAVE_TYPES = 10
+
+#: The oldest opset that is read and written.
+OLDEST_OPSET = 7
+
 #: The only version of Scan that has a batch axis and sequence_lens.
 SCAN_8 = 8
+
+#: Scan has no batch axis, and its slices may lie on any axis.
+SCAN_HAS_AXES = 9
+
+#: Constant holds any element type, not only floats.
+CONSTANT_OF_ANY_TYPE = 9
+
+#: Compress and NonZero are new, which choose elements at run time.
+HAS_COMPRESS = 9
 
 #: Where is new, which chooses between two values of any type.
 HAS_WHERE = 9
@@ -32,11 +47,32 @@ LESS_TAKES_INTEGERS = 9
 #: Slice takes its bounds as inputs, and steps.
 SLICE_HAS_INPUTS = 10
 
+#: Most operators count a negative axis or index from the end.
+NEGATIVE_AXES = 11
+
+#: Range is new, which counts to a number known only at run time.
+HAS_RANGE = 11
+
+#: Round is new, and Clip takes its limits as inputs.
+HAS_ROUND = 11
+
 #: The branches of an If may give values of two shapes.
 SHAPES_MAY_DIFFER = 11
 
 #: A Loop may carry nothing.
 LOOP_MAY_CARRY_NOTHING = 11
+
+#: Clip takes whole numbers.
+CLIP_TAKES_INTEGERS = 12
+
+#: Squeeze, Unsqueeze and ReduceSum take their axes as an input, Split its sizes.
+AXES_ARE_INPUTS = 13
+
+#: Softmax and its kin work along one axis, instead of on a matrix.
+SOFTMAX_OF_ONE_AXIS = 13
+
+#: Resize takes either scales or sizes, and leaves the other input out.
+RESIZE_OF_SCALES_OR_SIZES = 13
 
 #: Reshape can take a 0 as the size 0 (`allowzero`).
 ZERO_IS_A_SIZE = 14
@@ -44,8 +80,23 @@ ZERO_IS_A_SIZE = 14
 #: Identity takes sequences, not only tensors.
 IDENTITY_OF_SEQUENCES = 14
 
+#: Shape may return a part of the sizes (`start`, `end`).
+SHAPE_HAS_BOUNDS = 15
+
+#: CastLike is new, which casts to a type known only at run time.
+HAS_CAST_LIKE = 15
+
 #: Identity takes optionals, too.
 IDENTITY_OF_OPTIONALS = 16
 
 #: Reducers other than ReduceSum take their axes as an input.
 REDUCED_AXES_ARE_INPUTS = 18
+
+#: Split may be told the number of its parts (`num_outputs`), and needs it where it has no sizes.
+SPLIT_COUNTS_OUTPUTS = 18
+
+#: Pad and Resize may be given some axes only.
+SOME_AXES = 18
+
+#: GroupNormalization has a scale for each channel, not for each group.
+SCALES_OF_CHANNELS = 21

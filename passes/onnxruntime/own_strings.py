@@ -31,7 +31,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
         if _shares(producers.get(node.input[0]) or _producer(site, node.input[0]))
     }
     author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
-    true = author.constant(np.array(True), "true") if texts else ""
+    true = author.value(np.array(True), "true") if texts else ""
     copies = {
         name: helper.make_node("Where", [true, text, text], [name]) for name, text in texts.items()
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from onnx import helper
 
@@ -37,14 +35,14 @@ def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
     known = ctx.constant(name)
     if known is not None:
         axes = np.array([moved(int(axis)) for axis in known.ravel()], np.int64)
-        return ctx.author.constant(axes.reshape(known.shape), "axes")
+        return ctx.value(axes.reshape(known.shape), "axes")
     ours = ctx.op("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
     back = moved(-1) + 1  # what is added to axes that count from the back
-    low = ctx.op("Add", ours, ctx.author.int(back)) if back else ours
-    high = ctx.op("Add", ours, ctx.author.int(1))
-    return ctx.op("Where", ctx.op("Less", ours, ctx.author.int(0)), low, high)
+    low = ctx.op("Add", ours, ctx.int(back)) if back else ours
+    high = ctx.op("Add", ours, ctx.int(1))
+    return ctx.op("Where", ctx.op("Less", ours, ctx.int(0)), low, high)
 
 
-def all_axes(rank: int) -> Iterable[int]:
+def all_axes(rank: int) -> range:
     """Every axis of a row, in the batched value."""
     return range(1, rank + 1)

@@ -22,7 +22,7 @@ def may_run_for_all(ctx: Vectorizer, node: NodeProto, bodies: Sequence[GraphProt
     culprits = [
         culprit
         for body in bodies
-        for culprit in failing_on_other_values(body, ctx.rows.known(ctx.author.opset))
+        for culprit in failing_on_other_values(body, ctx.rows.known(ctx.opset))
     ]
     if culprits:
         ops = ", ".join(sorted({op_of(culprit) for culprit in culprits}))
@@ -53,11 +53,11 @@ def one_shape(ctx: Vectorizer, node: NodeProto, *names: str) -> None:
 def flat(ctx: Vectorizer, value: str, rank: int) -> str:
     """Return a value with one element for each row, of this rank, as a vector [B]."""
     for _ in range(rank):
-        value = spelling.squeeze(ctx.author, value, -1)
+        value = spelling.squeeze(ctx, value, -1)
     return value
 
 
 def chosen(ctx: Vectorizer, mask: str, new: str, old: str, like: str) -> str:
     """Per row `new` where `mask` (bool [B]) holds, else `old`; `like` has their type in a row."""
-    wide = row_mask(ctx.author, mask, ctx.rank(like))
-    return choose(ctx.author, wide, new, old, ctx.elem_type(like))
+    wide = row_mask(ctx, mask, ctx.rank(like))
+    return choose(ctx, wide, new, old, ctx.elem_type(like))

@@ -31,7 +31,7 @@ class Merging:
         dim = ctx.dims(name)[axis]
         if isinstance(dim, int):
             return cls(ctx, dim)
-        return cls(ctx, spelling.size_of_axis(ctx.author, name, axis + ctx.carries(name)))
+        return cls(ctx, spelling.size_of_axis(ctx, name, axis + ctx.carries(name)))
 
     def merged(self, name: str, axis: int = 0) -> str:
         """[B, ..., N, ...] as [..., B*N, ...], N being axis `axis` of a row.
@@ -44,7 +44,7 @@ class Merging:
         value = ctx.spread(name)
         rank = ctx.rank(name)
         if self.rows == 1:
-            lines = spelling.squeeze(ctx.author, value, axis + 1)
+            lines = spelling.squeeze(ctx, value, axis + 1)
             return _moved(ctx, lines, 0, axis, rank)
         sizes = _other_sizes(ctx, name, name, axis, int(ctx.carries(name)))
         front = _moved(ctx, value, 0, axis, rank + 1)
@@ -57,7 +57,7 @@ class Merging:
             return
         if self.rows == 1:
             front = _moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
-            ctx.name_as(spelling.unsqueeze(ctx.author, front, axis + 1), named or output)
+            ctx.name_as(spelling.unsqueeze(ctx, front, axis + 1), named or output)
             return
         sizes = _other_sizes(ctx, output, value, axis, 0)
         parts = [*sizes[:axis], self._new(), self.rows, *sizes[axis:]]
@@ -86,11 +86,11 @@ class Merging:
         fixed = [self.rows, *(size for index, size in enumerate(parts) if index != place)]
         full = all(isinstance(size, int) and size > 0 for size in fixed)
         if full and isinstance(parts[place], str) and ctx.axis.nonempty:
-            shape = ctx.author.ints(*(-1 if isinstance(size, str) else size for size in parts))
+            shape = ctx.ints(*(-1 if isinstance(size, str) else size for size in parts))
             return ctx.op("Reshape", value, shape)
         if full:  # a 0 at `place` says that the axis there stays: it is empty, too
             return ctx.op("Reshape", value, _vector(ctx, parts))
-        if ctx.author.opset < ZERO_IS_A_SIZE:
+        if ctx.opset < ZERO_IS_A_SIZE:
             ctx.refuse("may-be-empty", "opset 13 has no Reshape to a size that may be 0", value)
         return ctx.op("Reshape", value, _vector(ctx, parts), allowzero=1)
 
@@ -105,14 +105,14 @@ def over_batch(node: NodeProto, ctx: Vectorizer, batched: Collection[int] = (0,)
     inputs = [
         merging.merged(name) if place in batched else name for place, name in enumerate(node.input)
     ]
-    outputs = [ctx.author.fresh("merged") if name else "" for name in node.output]
+    outputs = [ctx.fresh("merged") if name else "" for name in node.output]
     ctx.again(node, inputs, outputs)
     for value, output in zip(outputs, node.output, strict=True):
         merging.split(value, output)
 
 
 def _named(ctx: Vectorizer, size: Size) -> str:
-    return ctx.author.ints(size) if isinstance(size, int) else size
+    return ctx.ints(size) if isinstance(size, int) else size
 
 
 def _other_sizes(ctx: Vectorizer, like: str, value: str, axis: int, lead: int) -> list[Size]:
@@ -122,9 +122,7 @@ def _other_sizes(ctx: Vectorizer, like: str, value: str, axis: int, lead: int) -
     known = all(isinstance(dim, int) for _, dim in dims)
     whole = "" if known else ctx.op("Shape", value)
     return [
-        dim
-        if isinstance(dim, int)
-        else ctx.op("Gather", whole, ctx.author.ints(place + lead), axis=0)
+        dim if isinstance(dim, int) else ctx.op("Gather", whole, ctx.ints(place + lead), axis=0)
         for place, dim in dims
     ]
 
@@ -147,5 +145,5 @@ def _vector(ctx: Vectorizer, parts: Sequence[Size]) -> str:
             pieces[-1].append(size)
         else:
             pieces.append([size])
-    named = [ctx.author.ints(*piece) if isinstance(piece, list) else piece for piece in pieces]
+    named = [ctx.ints(*piece) if isinstance(piece, list) else piece for piece in pieces]
     return named[0] if len(named) == 1 else ctx.op("Concat", *named, axis=0)

@@ -16,7 +16,7 @@ def row_shape(ctx: Vectorizer, name: str) -> str:
     """The shape of one row of a value, int64 vector."""
     if not ctx.carries(name):
         return ctx.op("Shape", name)
-    return spelling.rest_of_shape(ctx.author, name, 1)
+    return spelling.rest_of_shape(ctx, name, 1)
 
 
 def row_size(ctx: Vectorizer, name: str, axis: int) -> Size:
@@ -24,7 +24,7 @@ def row_size(ctx: Vectorizer, name: str, axis: int) -> Size:
     known = ctx.dims(name)[axis]
     if isinstance(known, int):
         return known
-    return spelling.size_of_axis(ctx.author, name, axis + ctx.carries(name))
+    return spelling.size_of_axis(ctx, name, axis + ctx.carries(name))
 
 
 def grouped(ctx: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str:
@@ -34,7 +34,7 @@ def grouped(ctx: Vectorizer, value: str, groups: Sequence[Sequence[int]]) -> str
     vague = known.count(None)
     if not vague or (vague == 1 and ctx.has_rows()):
         sizes = [-1 if size is None else size for size in known]
-        return ctx.op("Reshape", value, ctx.author.ints(0, *sizes))
+        return ctx.op("Reshape", value, ctx.ints(0, *sizes))
     products = [_product(ctx, [row_size(ctx, value, axis) for axis in group]) for group in groups]
     return exactly(ctx, value, [ctx.axis.size, *products])
 
@@ -50,7 +50,7 @@ def _product(ctx: Vectorizer, sizes: Sequence[Size]) -> Size:
     names = [size for size in sizes if isinstance(size, str)]
     if not names or not known:
         return known
-    value, *others = [*names, *([ctx.author.ints(known)] if known != 1 else [])]
+    value, *others = [*names, *([ctx.ints(known)] if known != 1 else [])]
     for other in others:
         value = ctx.op("Mul", value, other)
     return value
@@ -62,8 +62,8 @@ def exactly(ctx: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
     Raises:
         Refused: `may-be-empty` before opset 14, where a Reshape cannot express it.
     """
-    if ctx.author.opset < ZERO_IS_A_SIZE:
+    if ctx.opset < ZERO_IS_A_SIZE:
         ctx.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
-    parts = [size if isinstance(size, str) else ctx.author.ints(size) for size in sizes]
+    parts = [size if isinstance(size, str) else ctx.ints(size) for size in sizes]
     shape = parts[0] if len(parts) == 1 else ctx.op("Concat", *parts, axis=0)
     return ctx.op("Reshape", value, shape, allowzero=1)

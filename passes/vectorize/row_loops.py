@@ -26,7 +26,7 @@ def each_its_own(node: NodeProto, ctx: Vectorizer, form: LoopForm) -> None:
         Refused: `collected-while` where the rows would collect different counts, and
             `not-speculatable` or `ragged-rows` where done rows cannot be run on.
     """
-    form = _without_unused(form, ctx.author.opset)
+    form = _without_unused(form, ctx.opset)
     if form.collected:
         names = [collected.tensor for collected in form.collected]
         ctx.refuse("collected-while", f"the rows may collect different counts in {names}", *names)
@@ -47,15 +47,15 @@ def _limits(ctx: Vectorizer, form: LoopForm) -> str:
 
 def _running_at_first(ctx: Vectorizer, form: LoopForm, limits: str) -> str:
     """Return which rows run at all, bool [B]."""
-    conditions = [ctx.op("Less", ctx.author.int(0), limits)] if limits else []
+    conditions = [ctx.op("Less", ctx.int(0), limits)] if limits else []
     initial = form.condition.initial if form.condition is not None else ""
     if not initial and not limits:
-        initial = ctx.author.constant(np.array(True), "true")
+        initial = ctx.value(np.array(True), "true")
         ctx.note(initial, TensorProto.BOOL, (), carries=False)
     if initial:
         rank = ctx.rank(initial)
         conditions.append(flat(ctx, ctx.spread(initial), rank))
-    return spelling.both(ctx.author, conditions)
+    return spelling.both(ctx, conditions)
 
 
 def _any(author: Author, flags: str, rank: int) -> str:
@@ -74,19 +74,19 @@ def _write(ctx: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
     body = ctx.body(form.body, {carried.body_input for carried in form.carried}, must).graph
     going, *results = scoping.output_names(body)
     tail = ctx.inside(form.body.name, ())
-    before = tail.author.fresh("running")
+    before = tail.fresh("running")
     after = [before, *_conditions(ctx, tail, form, going, limits)]
     carried = [
         replace(
             carried,
             initial=ctx.spread(carried.initial),
             body_output=chosen(tail, before, result, carried.body_input, carried.body_input),
-            final=carried.final or ctx.author.fresh("unused"),
+            final=carried.final or ctx.fresh("unused"),
         )
         for carried, result in zip(form.carried, results, strict=True)
     ]
-    still = spelling.both(tail.author, after) if after[1:] else tail.op("Identity", before)
-    carried.append(Carried(running, before, still, ctx.author.fresh("unused")))
+    still = spelling.both(tail, after) if after[1:] else tail.op("Identity", before)
+    carried.append(Carried(running, before, still, ctx.fresh("unused")))
     given = form.condition.body_input
     starts, goes_on = (
         _any(author, flags, ctx.rank(given))
@@ -110,7 +110,7 @@ def _conditions(
     if not form.goes_on(ctx.constant):
         found.append(flat(tail, going, ctx.rank(form.condition.body_output)))
     if limits:
-        following = tail.op("Add", form.iteration, tail.author.int(1))
+        following = tail.op("Add", form.iteration, tail.int(1))
         found.append(tail.op("Less", following, limits))
     return found
 

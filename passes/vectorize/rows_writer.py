@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -17,6 +17,7 @@ from passes.types.value_types import Dim, Dims, dims_of, elem_type_of, tensor_ty
 from passes.vectorize.rows import Rows
 from passes.writing import spelling
 from passes.writing.author import Author
+from passes.writing.writer import Writer
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class NeedsRows(Exception):
 
 
 @dataclass(frozen=True)
-class RowsWriter:
+class RowsWriter(Writer):
     """What a rule sees and writes with. All names are unique, at every depth of the body.
 
     `carrying` are the names that carry the axis; it grows as nodes are written. A name keeps
@@ -63,7 +64,7 @@ class RowsWriter:
     # --- what is known ---
 
     def has_rows(self) -> bool:
-        """Whether the axis is never empty, for what would else be wrong, in any runtime.
+        """Return whether the axis is never empty, for what would else be wrong, in any runtime.
 
         Raises:
             NeedsRows: it may be, although it is not where onnxruntime is concerned.
@@ -75,7 +76,7 @@ class RowsWriter:
         return self.axis.nonempty
 
     def carries(self, name: str) -> bool:
-        """Whether a value has the new axis."""
+        """Return whether a value has the new axis."""
         return name in self.carrying
 
     def type_of(self, name: str) -> TypeProto | None:
@@ -138,9 +139,26 @@ class RowsWriter:
 
     # --- writing ---
 
-    def op(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """Write a new node; the name of its output."""
-        return self.author.op(op_type, *inputs, **attributes)
+    @property
+    def opset(self) -> int:
+        """The opset that the nodes are written in."""
+        return self.author.opset
+
+    def fresh(self, hint: str) -> str:
+        """A value name that occurs nowhere else."""
+        return self.author.fresh(hint)
+
+    def op(self, op_type: str, *inputs: str, outputs: Sequence[str] = (), **attributes: Any) -> str:
+        """Write a new node; the name of its first output."""
+        return self.author.op(op_type, *inputs, outputs=outputs, **attributes)
+
+    def value(self, array: npt.NDArray[Any], hint: str = "constant") -> str:
+        """The name of a fixed value; equal values are shared."""
+        return self.author.value(array, hint)
+
+    def once(self, key: Hashable, write: Callable[[], str]) -> str:
+        """The result of `write`, which is called for the first one of equal keys."""
+        return self.author.once(key, write)
 
     def again(
         self,
@@ -170,17 +188,17 @@ class RowsWriter:
         if not self.carries(name) or missing <= 0:
             return name
         axes = list(range(1, 1 + missing))
-        return spelling.unsqueeze_axes(self.author, name, axes)
+        return spelling.unsqueeze_axes(self, name, axes)
 
     def spread(self, name: str) -> str:
         """`name` with the new axis: itself, or the same value for every row."""
         if not name or self.carries(name):
             return name
-        row = spelling.unsqueeze(self.author, name, 0)
+        row = spelling.unsqueeze(self, name, 0)
         if self.axis.static == 0:  # an Expand to nothing is left out by onnxruntime
-            wide = spelling.part(self.author, row, 0, 0, 0)
+            wide = spelling.part(self, row, 0, 0, 0)
         else:
-            ones = self.author.constant(np.ones(self.rank(name), np.int64), "ones")
+            ones = self.value(np.ones(self.rank(name), np.int64), "ones")
             shape = self.op("Concat", self.axis.size, ones, axis=0)
             wide = self.op("Expand", row, shape)
         known = self.type_of(name)

@@ -165,7 +165,7 @@ def growth(body: GraphProto, tensors: Mapping[str, TensorProto]) -> float:
 
 
 def _keeps_size(old: ValueInfoProto, new: ValueInfoProto) -> bool:
-    """Whether a carried value is declared to have the same sizes after an iteration."""
+    """Return whether a carried value is declared to have the same sizes after an iteration."""
     dims = dims_of(old.type)
     return dims is not None and None not in dims and dims == dims_of(new.type)
 

@@ -7,43 +7,47 @@ opset are in `spelling.py`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import onnx_graphsurgeon as gs
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 from onnx_graphsurgeon.exporters.onnx_exporter import OnnxExporter
 
+from passes.analysis.integers.folding import MOST_ELEMENTS
 from passes.ir import scope as scoping
 from passes.ir.live import live
 from passes.ir.names import Names
 from passes.writing.draft import Draft
 from passes.writing.purposes import Extra, Purpose
+from passes.writing.writer import Array, Writer, content
 
-Array = npt.NDArray[Any]
 
-
-class Author:
-    """Writes a list of nodes, front to back. Values are known by their names."""
+class Author(Writer):
+    """Writes a list of nodes that a rewrite adds."""
 
     def __init__(self, opset: int, names: Names, prefix: str) -> None:
-        self.opset = opset
+        self._opset = opset
         self.names = names
         self.prefix = prefix
         self._written: list[gs.Node | NodeProto | Draft] = []
         self._fresh: set[str] = set()  # outputs of nodes that no caller named
         self._once: dict[Hashable, str] = {}
         self._shared: set[str] = set()  # values that `once` returns
-        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._values: dict[Hashable, str] = {}
         self._tensors: dict[str, TensorProto] = {}
         self._purpose: Purpose | None = None
         #: For the outputs of nodes that serve a purpose: the purpose, and their inputs.
         self._serving: dict[str, tuple[Purpose, tuple[str, ...]]] = {}
+
+    @property
+    def opset(self) -> int:
+        """The opset that the nodes are written in."""
+        return self._opset
 
     def inside(self, prefix: str) -> Author:
         """An author for a body: it shares the supply of names, and serves the same purpose."""
@@ -92,11 +96,7 @@ class Author:
     def op(
         self, op_type: str, *inputs: str, outputs: Sequence[str] = (), name: str = "", **attrs: Any
     ) -> str:
-        """Write a node; returns the name of its first output.
-
-        `outputs` are the names of its outputs; one fresh name where none is given. An input of
-        "" is omitted.
-        """
+        """Write a node, which may have a name of its own; returns the name of its first output."""
         written = list(outputs) or [self.fresh(op_type.lower())]
         if not outputs:
             self._fresh.update(written)
@@ -126,11 +126,7 @@ class Author:
         self.op("Identity", value, outputs=[output])
 
     def once(self, key: Hashable, write: Callable[[], str]) -> str:
-        """The result of `write`, which is called for the first one of equal keys.
-
-        For sizes and numbers: a value that a body returns needs a node of its
-        own.
-        """
+        """The result of `write`, which is called for the first one of equal keys."""
         if key not in self._once:
             self._once[key] = write()
             self._shared.add(self._once[key])
@@ -149,32 +145,18 @@ class Author:
         for tensor in constants:
             self._tensors[tensor.name] = tensor
 
-    def constant(self, value: Array, hint: str = "constant") -> str:
-        """The name of a constant; equal constants are shared."""
-        # by name: the small float and int types all have the str '<V1'
-        key = (value.dtype.name, value.shape, value.tobytes())
-        if key not in self._constants:
-            name = self._constants[key] = self.fresh(hint)
-            self._tensors[name] = numpy_helper.from_array(value, name)
-        return self._constants[key]
+    def value(self, array: Array, hint: str = "constant") -> str:
+        """The name of a fixed value; equal values are shared."""
+        key = content(array)
+        if key not in self._values:
+            name = self._values[key] = self.fresh(hint)
+            self._tensors[name] = numpy_helper.from_array(array, name)
+        return self._values[key]
 
-    def strings(self, items: Sequence[str], shape: tuple[int, ...], hint: str = "constant") -> str:
-        """The name of a constant of strings."""
-        key = ("strings", shape, repr(list(items)).encode())
-        if key not in self._constants:
-            name = self._constants[key] = self.fresh(hint)
-            self._tensors[name] = helper.make_tensor(
-                name, TensorProto.STRING, shape, np.array(items, object)
-            )
-        return self._constants[key]
-
-    def ints(self, *values: int) -> str:
-        """The name of a constant int64 vector."""
-        return self.constant(np.array(values, np.int64), "ints")
-
-    def int(self, value: int) -> str:
-        """The name of a constant int64 scalar."""
-        return self.constant(np.array(value, np.int64), "int")
+    def constant(self, name: str) -> Array | None:
+        """The small integers or bools of this name that were written here, else None."""
+        tensor = self._tensors.get(name)
+        return None if tensor is None else small(tensor)
 
     @property
     def nodes(self) -> list[NodeProto]:
@@ -197,10 +179,6 @@ class Author:
     def constants(self) -> list[TensorProto]:
         """The constants that the nodes need."""
         return list(self._tensors.values())
-
-    def tensor(self, name: str) -> TensorProto | None:
-        """The constant of this name; None where no such constant was written here."""
-        return self._tensors.get(name)
 
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
@@ -227,3 +205,12 @@ class Author:
 
 def _exported(node: gs.Node | NodeProto) -> NodeProto:
     return node if isinstance(node, NodeProto) else OnnxExporter.export_node(node)
+
+
+def small(tensor: TensorProto) -> Array | None:
+    """The value of a small tensor of integers or bools that is not external data."""
+    kinds = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
+    if tensor.data_type not in kinds or tensor.data_location == TensorProto.EXTERNAL:
+        return None
+    few = math.prod(tensor.dims) <= MOST_ELEMENTS
+    return numpy_helper.to_array(tensor) if few else None

@@ -18,7 +18,7 @@ BLOCKS, ONE_BY_ONE = "blocks", "one by one"
 
 
 def runs_in_blocks(node: NodeProto) -> bool:
-    """Whether a loop was written to run over blocks, or over what these leave to it."""
+    """Return whether a loop was written to run over blocks, or over what these leave to it."""
     return any(
         entry.key == ITERATION_KEY and entry.value in (BLOCKS, ONE_BY_ONE)
         for entry in node.metadata_props

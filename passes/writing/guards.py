@@ -220,7 +220,7 @@ class _Compares:
     constant: Constant
 
     def shapes(self, condition: str) -> bool:
-        """Whether it states that they have the same rank and the same sizes."""
+        """Return whether it states that they have the same rank and the same sizes."""
         parts = [node for node, _ in conjuncts(condition, self.producer) if node is not None]
         nodes = [node for node in parts if op_of(node) == "Equal"]
         return any(map(self._ranks, nodes)) and any(map(self._sizes, nodes))
@@ -235,7 +235,7 @@ class _Compares:
         return zero is not None and not zero.any() and self.counts(node.input[0])
 
     def counts(self, name: str) -> bool:
-        """Whether a number counts the sizes in which they differ."""
+        """Return whether a number counts the sizes in which they differ."""
         differ = self.producer(self._behind(name, ("ReduceSum", "Cast", "Not")))
         if differ is None or op_of(differ) != "Equal":
             return False

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
 from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, Array, folded
 from passes.analysis.safety.shapes_fit import Known, fits
@@ -18,7 +17,7 @@ from passes.ir.live import live
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.protos import copied
 from passes.types.value_types import dims_of
-from passes.writing.author import Author
+from passes.writing.author import Author, small
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.writing.finals import finals_renamed
 
@@ -69,7 +68,7 @@ class Tidy:
         return kept
 
     def _gone(self, draft: Draft) -> bool:
-        """Whether a node is no longer needed: it copies a value, or its value is known."""
+        """Return whether a node is no longer needed: it copies a value, or its value is known."""
         output = draft.output
         if len(output) != 1 or output[0] in self.keep:
             return False
@@ -84,7 +83,7 @@ class Tidy:
             value = folded(draft, self._value)
         if value is None:
             return False
-        name = self.author.constant(value)
+        name = self.author.value(value)
         self._values[name] = value
         self._same[output[0]] = name
         return True
@@ -134,7 +133,7 @@ class Tidy:
         return drafts_of(nodes)
 
     def _stays(self, draft: Draft) -> bool:
-        """Whether an unread node stays: it could fail or draw random numbers."""
+        """Return whether an unread node stays: it could fail or draw random numbers."""
         traits = traits_of(draft)
         harmless = traits.fails in (Fails.NEVER, Fails.STRINGS) and not traits.fixed
         if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
@@ -148,12 +147,3 @@ def _tag(draft: Draft) -> str | None:
     node = draft.pattern.rest
     known = (entry.value for entry in node.metadata_props if entry.key == ITERATION_KEY)
     return draft.tag or next(known, None)
-
-
-def small(tensor: TensorProto) -> Array | None:
-    """The value of a small tensor of integers or bools that is not external data."""
-    kinds = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
-    if tensor.data_type not in kinds or tensor.data_location == TensorProto.EXTERNAL:
-        return None
-    few = math.prod(tensor.dims) <= MOST_ELEMENTS
-    return numpy_helper.to_array(tensor) if few else None

@@ -13,6 +13,7 @@ from passes.converters.steps import Identical
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import is_onnx_domain
+from passes.ir.versions import OLDEST_OPSET
 
 #: The newest opset that onnxruntime loads, and the newest that onnx knows.
 TARGET, NEWEST = 26, onnx.defs.onnx_opset_version()
@@ -40,7 +41,7 @@ class Stamped:
 def at_own_opset(case: Case) -> Stamped | None:
     """A case as it is; None if it has no ops of the standard domain, or is older than 7."""
     own = Model(case.model).opset()
-    return _at(case, own) if own >= table.OLDEST_OPSET else None
+    return _at(case, own) if own >= OLDEST_OPSET else None
 
 
 def at_oldest_opset(case: Case) -> Stamped | None:
@@ -65,7 +66,7 @@ def _at(case: Case, opset: int) -> Stamped:
 def _oldest(model: ModelProto, own: int) -> int | None:
     """The oldest opset, older than its own, that the checker takes; None if there is none."""
     found = None
-    for opset in range(own - 1, table.OLDEST_OPSET - 1, -1):
+    for opset in range(own - 1, OLDEST_OPSET - 1, -1):
         if not all(_same_step(op, opset + 1) for op in ops_of(model)):
             break
         if _is_valid(_stamped(model, opset)):

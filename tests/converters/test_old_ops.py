@@ -11,7 +11,7 @@ from onnx import ModelProto, TypeProto
 from steps_taken import proved, recorded
 
 import passes
-from passes.converters.table import OLDEST_OPSET
+from passes.ir.versions import OLDEST_OPSET
 from passes.verify.compare.compare import compare
 from passes.verify.compare.tolerance import BITS, Tolerance
 from passes.verify.executor import CannotRun, Executor, Feeds, ModelFailed, Outcome

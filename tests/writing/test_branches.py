@@ -18,8 +18,8 @@ PAIR = tensor_type(TensorProto.FLOAT, (2,))
 
 def doubled(inner: Author) -> Results:
     inner.op("Exp", "x")
-    middle = inner.op("Add", "x", inner.constant(np.zeros(2, np.float32)))
-    given = inner.op("Mul", middle, inner.constant(np.array([2, 2], np.float32)))
+    middle = inner.op("Add", "x", inner.value(np.zeros(2, np.float32)))
+    given = inner.op("Mul", middle, inner.value(np.array([2, 2], np.float32)))
     known = [ValueInfoProto(name=one, type=PAIR) for one in (middle, given, "elsewhere")]
     return Results([given], known)
 

@@ -17,6 +17,7 @@ from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.scope import Scope
+from passes.ir.versions import FUNCTIONS_HAVE_TYPES
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Site, Slot
 from passes.types.value_types import Dims, dims_of, elem_type_of
@@ -35,9 +36,6 @@ def _moved(site: Site) -> dict[str, TypeProto]:
     """Types of values that rewrites of this round moved: types inferred before do not know
     where they are."""
     return site.memory.once(_MOVED_TYPES, dict)
-
-
-_FUNCTIONS_HAVE_TYPES = 10
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ class NestedGraph:
 
 def typed(site: Site) -> bool:
     """Return whether the graph around a site may declare types: functions may from IR 10 on."""
-    old = site.model.proto.ir_version < _FUNCTIONS_HAVE_TYPES
+    old = site.model.proto.ir_version < FUNCTIONS_HAVE_TYPES
     return not (old and isinstance(site.scope.owner, FunctionProto))
 
 

@@ -21,6 +21,7 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references, numbers
 from passes.ir.operator_traits import Shape, Work, traits_of
 from passes.ir.operators import op_of
+from passes.ir.versions import NEGATIVE_AXES, OLDEST_OPSET, SOFTMAX_OF_ONE_AXIS
 from passes.types.value_types import Dim, Dims, dims_of
 
 
@@ -79,7 +80,7 @@ class Known:
 
 
 def _axis(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
-    default = -1 if known.opset >= 13 and op_of(node) != "Flatten" else 1
+    default = -1 if known.opset >= SOFTMAX_OF_ONE_AXIS and op_of(node) != "Flatten" else 1
     rank = len(dims[0])
     return -rank <= attribute(node, "axis", default) < rank
 
@@ -124,7 +125,7 @@ def _gather(node: NodeProto, dims: Sequence[Dims], known: Known) -> bool:
     axis, index = attribute(node, "axis", 0), known.constant(node.input[1])
     if index is None or not -len(dims[0]) <= axis < len(dims[0]):
         return False
-    size, least = dims[0][axis], 0 if known.opset < 11 else -1
+    size, least = dims[0][axis], 0 if known.opset < NEGATIVE_AXES else -1
     if not isinstance(size, int):
         return False
     return bool(np.all(index >= least * size) and np.all(index < size))
@@ -197,7 +198,6 @@ _CHECKS: Mapping[str, Check] = {
 }
 
 _BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}
-_ALL_BROADCAST_SINCE = 7
 
 
 def fits(node: NodeProto, known: Known) -> bool:
@@ -211,10 +211,10 @@ def fits(node: NodeProto, known: Known) -> bool:
     if shape is Shape.BROADCAST and len(set(node.input)) == 1:
         return True
     dims = known.dims(node)
-    if dims is None or known.opset < _ALL_BROADCAST_SINCE:
+    if dims is None or known.opset < OLDEST_OPSET:
         return False
     if shape is Shape.BROADCAST:
-        since = _BROADCASTS_SINCE.get(op_of(node), _ALL_BROADCAST_SINCE)
+        since = _BROADCASTS_SINCE.get(op_of(node), OLDEST_OPSET)
         return known.opset >= since and known.broadcast(dims) is not None
     if shape is Shape.REDUCED:
         return _reduce(node, dims, known)

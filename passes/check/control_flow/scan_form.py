@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from passes.check.control_flow.site import Body, Site, body_of, check_fed, check_inputs_given
 from passes.check.wording import count
+from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
 
-#: The first opset at which an axis may count from the end.
-NEGATIVE_AXES = 11
 _NEW_LISTS = (
     "scan_input_axes",
     "scan_output_axes",
@@ -31,7 +30,7 @@ class ScanParts:
 
 def is_scan_8(site: Site) -> bool:
     """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
-    return site.opset < 9
+    return site.opset < SCAN_HAS_AXES
 
 
 def check_scan_form(site: Site) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from onnx import NodeProto
 
 from passes.ir.operators import called_key, function_key, op_of
+from passes.ir.versions import SLICE_HAS_INPUTS
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.attention.attention_form import ATTENTION, CONVOLUTION, AttentionForm
 from passes.rules.attention.written_conv import write_convolution
 from passes.rules.attention.written_scan import WrittenScan
 from passes.writing.author import Author
-
-_OLDEST = 10  # Slice has inputs
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -46,8 +45,10 @@ def expand_attention(site: Site) -> Edit:
     """
     if called_key(site.node) in map(function_key, site.model.proto.functions):
         raise NothingToDo
-    if site.opset < _OLDEST:
-        raise Refused("opset-too-old", f"the opset is {site.opset}, below {_OLDEST}", [site.path])
+    if site.opset < SLICE_HAS_INPUTS:
+        raise Refused(
+            "opset-too-old", f"the opset is {site.opset}, below {SLICE_HAS_INPUTS}", [site.path]
+        )
     author = Author(site.target, site.names, site.node.name or "attention")
     if op_of(site.node) in CONVOLUTION:
         write_convolution(site, author)

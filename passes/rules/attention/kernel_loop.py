@@ -211,7 +211,7 @@ class KernelNode:
         gone = len(self.kernel.heads) - len(heads)
         if gone:
             end = len(self._prefix)
-            row = self.author.op("Squeeze", row, self.author.ints(*range(end - gone, end)))
+            row = spelling.along(self.author, "Squeeze", row, range(end - gone, end))
         return self._packed(row, term, self.kernel.form.along, heads), self.kernel.size(*heads)
 
     def _packed(

@@ -39,7 +39,7 @@ class Logs:
         if constant is not None and bool(np.all(constant >= 0)):
             with np.errstate(divide="ignore"):
                 logs = np.log(constant.astype(np.float64)).astype(np.float32)
-            log = self.writer.moved(author.constant(logs, "log"), factor.at, order)
+            log = self.writer.moved(author.value(logs, "log"), factor.at, order)
             return author.op("Neg", log) if factor.inverse else log
         source = self._source(plain)
         node = self.notation.index.producers.get(source.name)

@@ -6,7 +6,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto
 
 from passes.bodies.time_body import TimeBody
 from passes.ir.imports import CONTRIB
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.attention.attention_form import check_floats
 from passes.rules.attention.kernel_form import KernelForm
@@ -24,7 +24,7 @@ _WIDEST = 96
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan of version 9 or later, or ONNX's LinearAttention."""
-    return op_of(node) == "LinearAttention" or (op_of(node) == "Scan" and opset >= 9)
+    return op_of(node) == "LinearAttention" or is_scan_9(node, opset)
 
 
 @register("recognize-attention", considers=considers, optional=True)

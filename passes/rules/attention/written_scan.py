@@ -91,7 +91,7 @@ class WrittenScan:
         read = author.op("Transpose", read, perm=[1, 0, 2, 3, 4])
         read = author.op("Reshape", read, author.ints(0, 0, form.outputs * form.columns))
         if form.scale != 1:
-            scale = author.constant(np.array(form.scale, np.float32), "scale")
+            scale = author.value(np.array(form.scale, np.float32), "scale")
             read = author.op("Mul", read, scale)
         return [read, last]
 

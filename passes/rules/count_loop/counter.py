@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto
 
 from passes.analysis.integers.affine import Affine
 from passes.analysis.trip_count.conditions import Conditions
@@ -197,8 +197,8 @@ class Counter:
 
     def _number(self, name: str) -> int | None:
         """The value of a constant that was written here."""
-        tensor = self.author.tensor(name)
-        return None if tensor is None else int(numpy_helper.to_array(tensor).item())
+        value = self.author.constant(name)
+        return None if value is None else int(value.item())
 
     def _least(self, numbers: Sequence[str]) -> str:
         fixed = [number for number in map(self._number, numbers) if number is not None]

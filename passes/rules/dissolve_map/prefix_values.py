@@ -9,7 +9,6 @@ from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
 from passes.bodies.recurrences import Kind, Recurrence, may_regroup
-from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
 from passes.types.value_types import FLOATS, Dim
 from passes.writing import spelling
@@ -187,13 +186,10 @@ class PrefixValues:
         odd = author.op("Cast", author.op("IsNaN", rows), to=TensorProto.INT32)
         is_odd = author.op("Cast", self._reduce("ReduceMax", odd), to=TensorProto.BOOL)
         dtype = helper.tensor_dtype_to_np_dtype(self.recurrence.elem_type)
-        return author.op("Where", is_odd, author.constant(np.array(np.nan, dtype), "nan"), reduced)
+        return author.op("Where", is_odd, author.value(np.array(np.nan, dtype), "nan"), reduced)
 
     def _reduce(self, reducer: str, rows: str) -> str:
-        author = self.author
-        if reducer == "ReduceSum" or author.opset >= REDUCED_AXES_ARE_INPUTS:
-            return author.op(reducer, rows, author.ints(0), keepdims=0)
-        return author.op(reducer, rows, axes=[0], keepdims=0)
+        return spelling.along(self.author, reducer, rows, [0], keepdims=0)
 
     def _is_static(self) -> bool:
         """Return whether all sizes are known, of the carried value and of what each iteration

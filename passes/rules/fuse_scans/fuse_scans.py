@@ -14,6 +14,7 @@ from passes.analysis.trip_count.trip_count import declared_size
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_HAS_AXES
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Site, register
 from passes.rules.fuse_scans.siblings import Siblings
@@ -21,7 +22,7 @@ from passes.rules.fuse_scans.siblings import Siblings
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan of version 9 or later, or an If."""
-    return op_of(node) in ("Scan", "If") and opset >= 9
+    return op_of(node) in ("Scan", "If") and opset >= SCAN_HAS_AXES
 
 
 @register("fuse-scans", considers=considers, optional=True)

@@ -82,7 +82,7 @@ class LoweredBody:
                 carried = form.carried[position]
                 result.name = guards.kept_state(inner, site, carried, value.name, states[position])
             elif self._empties(position, result, producers, listed):
-                true = inner.constant(np.array(True), "true")
+                true = inner.value(np.array(True), "true")
                 result.name = inner.op("Where", true, value.name, value.name)
             elif value.name not in producers or value.name in listed:
                 result.name = inner.op("Identity", value.name)

@@ -8,18 +8,17 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.bodies.few_iterations import expected, refuse_few
 from passes.ir.operators import op_of
+from passes.ir.versions import SCAN_HAS_AXES
 from passes.rule import Edit, Site, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
 from passes.rules.raise_loop.raising import Raising
 from passes.writing.author import Author
 
-_OLDEST = 9  # Scan-8 has a batch
-
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Loop, in an opset that has a Scan without a batch."""
     is_loop = op_of(node) == "Loop"
-    return is_loop and opset >= _OLDEST
+    return is_loop and opset >= SCAN_HAS_AXES
 
 
 @register("raise-loop", considers=considers, optional=True)

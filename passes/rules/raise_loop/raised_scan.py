@@ -12,7 +12,7 @@ from passes.analysis.sizes.made_up_sizes import without_made_up
 from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.operators import op_of
-from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
+from passes.ir.versions import HAS_RANGE, SHAPES_MAY_DIFFER, SLICE_HAS_INPUTS, ZERO_IS_A_SIZE
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused
@@ -26,8 +26,6 @@ from passes.writing import guards, spelling
 from passes.writing.author import Author
 from passes.writing.branches import Branch, Results, either
 from passes.writing.purposes import GUARD_READS, handles_no_trips
-
-_RANGE, _SLICE_HAS_INPUTS = 11, 10
 
 
 @dataclass
@@ -89,7 +87,7 @@ class ScanFeeds:
     def _numbers(self) -> str:
         """The iteration numbers."""
         author = self.author
-        if author.opset < _RANGE:
+        if author.opset < HAS_RANGE:
             return spelling.arange(author, self.vector())
         return author.op("Range", author.int(0), self.count(), author.int(1))
 
@@ -104,7 +102,7 @@ class ScanFeeds:
 
     def _cut(self, tensor: str, window: ReadRange) -> str:
         author, first = self.author, window.first
-        if author.opset < _SLICE_HAS_INPUTS:
+        if author.opset < SLICE_HAS_INPUTS:
             index = spelling.arange(author, self.vector())
             index = author.op("Add", index, author.int(first)) if first else index
             return author.op("Gather", tensor, index, axis=window.read.axis)

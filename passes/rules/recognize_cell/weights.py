@@ -16,7 +16,8 @@ from passes.rule import Refused
 from passes.rules.recognize_cell.forms import Cell
 from passes.rules.recognize_cell.gates import Bias, Matrix
 from passes.writing import spelling
-from passes.writing.author import Array, Author
+from passes.writing.author import Author
+from passes.writing.writer import Array
 
 
 class CellWeights:
@@ -51,7 +52,7 @@ class CellWeights:
             if array is not None
         ]
         if len(known) == len(parts):
-            return self.author.constant(np.concatenate(known)[np.newaxis], hint)
+            return self.author.value(np.concatenate(known)[np.newaxis], hint)
         rows = [self._turned(part) for part in _joined(parts)]
         whole = rows[0] if len(rows) == 1 else self.author.op("Concat", *rows, axis=0)
         return spelling.unsqueeze(self.author, whole, 0)
@@ -72,13 +73,13 @@ class CellWeights:
         found = [self._known_sum(biases, hidden) for biases in sums]
         known = [total for total in found if total is not None]
         if len(known) == len(found):
-            return self.author.constant(np.concatenate(known)[np.newaxis], "B")
+            return self.author.value(np.concatenate(known)[np.newaxis], "B")
         parts: list[str] = []
         for fixed, run in groupby(range(len(sums)), lambda position: found[position] is not None):
             places = list(run)
             if fixed:
                 rows = [total for total in map(found.__getitem__, places) if total is not None]
-                parts.append(self.author.constant(np.concatenate(rows), "B"))
+                parts.append(self.author.value(np.concatenate(rows), "B"))
             else:
                 parts += [
                     self._sum(biases) for biases in _runs([sums[position] for position in places])
@@ -129,7 +130,7 @@ class CellWeights:
         own = self._own(name)
         if own is None:
             return name
-        return self.author.constant(self.body.site.model.read(own), name)
+        return self.author.value(self.body.site.model.read(own), name)
 
     def _check(self, names: Sequence[str]) -> None:
         site, graph = self.body.site, self.body.rows.graph

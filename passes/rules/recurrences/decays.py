@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from passes.writing.author import Array, Author
+from passes.writing.author import Author
 from passes.writing.spelling import part, unsqueeze
+from passes.writing.writer import Array
 
 _NEVER = -1e4  # exp of it is 0
 
@@ -74,7 +75,7 @@ class Decay:
 
     def constant(self, value: Array, hint: str) -> str:
         """A constant of the type of the state."""
-        return self.author.constant(value.astype(self.dtype), hint)
+        return self.author.value(value.astype(self.dtype), hint)
 
 
 @dataclass(frozen=True)

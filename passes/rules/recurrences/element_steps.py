@@ -226,7 +226,7 @@ def prepared(
     author, states = writer.author, form.states
     dtype = np.dtype(helper.tensor_dtype_to_np_dtype(kind))
     ones = np.ones((1,) * (1 + len(form.orders[0])), dtype)
-    one = author.constant(ones, "one")
+    one = author.value(ones, "one")
     constant = not any(_varies(writer, terms) for terms in form.decays)
 
     def summed(terms: Sequence[Term], order: Sequence[int], *, same: bool) -> str:

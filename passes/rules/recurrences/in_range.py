@@ -48,4 +48,4 @@ def is_finite(
     """Return whether no number is NaN, infinite, or too large: the sum of all squares is less than
     `most`."""
     total = reduce(lambda one, other: author.op("Add", one, other), squares)
-    return author.op("Less", total, author.constant(np.array(most, dtype), "largest"))
+    return author.op("Less", total, author.value(np.array(most, dtype), "largest"))

@@ -74,9 +74,9 @@ class Writer:
             return name
         single = [axis for axis, index in enumerate(at) if index == ONE]
         if single:
-            name = author.op("Squeeze", name, author.ints(*single))
+            name = spelling.along(author, "Squeeze", name, single)
         wanted = [index for index in order if index in own]
         if wanted != own:
             name = author.op("Transpose", name, perm=[own.index(index) for index in wanted])
         missing = [axis for axis, index in enumerate(order) if index not in own]
-        return spelling.unsqueeze_axes(author, name, missing) if missing else name
+        return spelling.unsqueeze_axes(author, name, missing)

@@ -50,7 +50,7 @@ class Rows:
             return self.writer.placed(term, order)
         shape = [self.length if index == TIME else 1 for index in order]
         ones = np.full(shape, -1 if term.negative else 1, self.dtype)
-        signs = self.author.constant(ones, "signs")
+        signs = self.author.value(ones, "signs")
         if not term.factors:
             return signs
         return self.author.op(

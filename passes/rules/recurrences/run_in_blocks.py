@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
 from passes.ir.operators import is_scan_9, op_of
+from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
 from passes.rules.recurrences.block_length import block_length
@@ -15,7 +16,6 @@ from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
 from passes.types.value_types import FLOATS, dims_of, elem_type_of
-from passes.writing.spelling import ZERO_IS_A_SIZE
 
 
 @register("run-in-blocks", considers=is_scan_9, optional=True)

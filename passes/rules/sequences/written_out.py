@@ -17,14 +17,13 @@ from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
 from passes.ir.operators import op_of
+from passes.ir.versions import AXES_ARE_INPUTS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
 from passes.rules.sequences.elements import elements_of, with_numbers
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
-
-_SIZES_ARE_INPUTS = 13  # of Split
 
 
 def split_up(site: Site) -> Edit:
@@ -47,7 +46,7 @@ def split_up(site: Site) -> Edit:
     parts = [author.fresh(f"part{index}") for index in range(len(sizes))]
     if len(parts) == 1 and not given:
         parts = [node.input[0]]
-    elif site.target < _SIZES_ARE_INPUTS and parts:
+    elif site.target < AXES_ARE_INPUTS and parts:
         author.op("Split", node.input[0], outputs=parts, axis=axis, split=sizes)
     elif parts:
         author.op("Split", node.input[0], author.ints(*sizes), outputs=parts, axis=axis)

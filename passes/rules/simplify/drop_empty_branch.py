@@ -15,6 +15,7 @@ from passes.analysis.trip_count.guarded_by_if import exceeding
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
+from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined
@@ -22,7 +23,6 @@ from passes.types.value_types import elem_type_of
 
 #: Ops that only move data, of any size.
 _MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-_ONE_AXIS = 13  # the opset from which Softmax works on one axis instead of flattening
 
 
 def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
@@ -39,7 +39,7 @@ def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
     if op_of(node) in ("MatMul", "Gemm"):
         known = _multiplies(level, node)
     if op_of(node) in ("LogSoftmax", "Softmax"):
-        known = level.site.opset >= _ONE_AXIS
+        known = level.site.opset >= SOFTMAX_OF_ONE_AXIS
     return known and level.cannot_fail(node)
 
 

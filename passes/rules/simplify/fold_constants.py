@@ -18,6 +18,7 @@ from passes.ir.attributes import has_references
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.scope import Key
+from passes.ir.versions import CONSTANT_OF_ANY_TYPE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Refused, Site, Slot, register
 from passes.types.value_types import elem_type_of
@@ -25,8 +26,6 @@ from passes.writing.author import Author
 
 #: The bytes that the outputs of a node may take, if they are larger than its inputs.
 MOST_BYTES = 1 << 16
-#: From this version on a Constant holds tensors of any type, before it only of these.
-_HOLDS_ALL = 9
 _FLOATS = (np.float16, np.float32, np.float64)
 
 
@@ -84,7 +83,7 @@ def fold_constants(site: Site) -> Edit:
         outputs = [sizes]
     else:
         outputs = _computed(site, inputs)
-    if site.opset < _HOLDS_ALL and any(output.dtype not in _FLOATS for output in outputs):
+    if site.opset < CONSTANT_OF_ANY_TYPE and any(output.dtype not in _FLOATS for output in outputs):
         raise NothingToDo
     named = zip((name for name in site.node.output if name), outputs, strict=True)
     _all_computed(site).setdefault(site.scope.key, {}).update(named)
@@ -107,7 +106,7 @@ def _with_fixed_head(site: Site) -> Edit:
             continue
         found = decided(site, name)
         if found is not None and found[0].size == 1:
-            node.input[position] = author.constant(found[0], name)
+            node.input[position] = author.value(found[0], name)
             context = found[1]
     if node.input == site.node.input:
         raise NothingToDo

@@ -81,7 +81,7 @@ class Branched(Bounded):
             for collected, rows in zip(self.form.collected, self.collected, strict=True):
                 outputs.append(rows[-1] if rows else self._nothing(inner, collected))
             if self.ends:
-                outputs.append(self.author.constant(np.array(False), "false"))
+                outputs.append(self.author.value(np.array(False), "false"))
             return Results(outputs)
 
         return Branch(f"skip{index}", write, name=f"skip{index}")

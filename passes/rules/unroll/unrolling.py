@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
-from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import TensorAnnotation, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
@@ -24,7 +24,7 @@ from passes.writing.author import Author
 from passes.writing.branches import Cleaning
 from passes.writing.element_sizes import element_dims, shape_of_none, sizes_of
 from passes.writing.purposes import GUARD_SIZES
-from passes.writing.tidy import Tidy, small
+from passes.writing.tidy import Tidy
 
 
 def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected) -> str:
@@ -52,10 +52,8 @@ def empty_rows(author: Author, site: Site, form: LoopForm, collected: Collected)
         raise _too_old(author, site, collected, dims)
     shape = [dim if isinstance(dim, int) else 0 for dim in dims]
     shape.insert(collected.axis % (len(shape) + 1), 0)
-    if elem_type_of(known) == TensorProto.STRING:
-        return author.strings([], tuple(shape))
     dtype = helper.tensor_dtype_to_np_dtype(elem_type_of(known))
-    return author.constant(np.zeros(shape, dtype), "empty")
+    return author.value(np.zeros(shape, dtype), "empty")
 
 
 def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Dim]) -> Refused:
@@ -280,5 +278,5 @@ class Unrolling:
 
     def _known(self, name: str) -> Array | None:
         """A constant, from outside or written here, as seen from a branch."""
-        tensor = self.author.tensor(name)
-        return self.site.constant(name) if tensor is None else small(tensor)
+        value = self.author.constant(name)
+        return self.site.constant(name) if value is None else value

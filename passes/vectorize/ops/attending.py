@@ -20,7 +20,7 @@ def attention(node: NodeProto, ctx: Vectorizer) -> None:
         _mask(node, merging, name) if place == _MASK and name else merging.merged(name)
         for place, name in enumerate(node.input)
     ]
-    outputs = [ctx.author.fresh("attention") if name else "" for name in node.output]
+    outputs = [ctx.fresh("attention") if name else "" for name in node.output]
     ctx.again(node, inputs, outputs)
     for value, output in zip(outputs, node.output, strict=True):
         merging.split(value, output)
@@ -41,7 +41,7 @@ def _mask(node: NodeProto, merging: Merging, name: str) -> str:
     if len(dims) == _MASK_RANK:
         return merging.merged(name)
     missing = _MASK_RANK - 1 - len(dims)
-    return spelling.unsqueeze_axes(ctx.author, name, range(1, 1 + missing)) if missing else name
+    return spelling.unsqueeze_axes(ctx, name, range(1, 1 + missing))
 
 
 @batched("RotaryEmbedding")

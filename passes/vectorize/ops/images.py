@@ -64,27 +64,27 @@ def max_pool(node: NodeProto, ctx: Vectorizer) -> None:
         over_batch(node, ctx)
         return
     merging = Merging.like(ctx, node.input[0])
-    values, places = ctx.author.fresh("maxima"), ctx.author.fresh("places")
+    values, places = ctx.fresh("maxima"), ctx.fresh("places")
     ctx.again(node, [merging.merged(node.input[0])], [values, places])
     merging.split(values, node.output[0])
-    apart = ctx.author.fresh("places")
+    apart = ctx.fresh("places")
     merging.split(places, node.output[1], named=apart)
     before = ctx.op("Mul", _row_numbers(ctx), _row_size(ctx, node.input[0]))
     ones = range(1, 1 + ctx.rank(node.output[1]))
-    earlier = spelling.unsqueeze_axes(ctx.author, before, ones)
-    ctx.author.op("Sub", apart, earlier, outputs=[node.output[1]])
+    earlier = spelling.unsqueeze_axes(ctx, before, ones)
+    ctx.op("Sub", apart, earlier, outputs=[node.output[1]])
 
 
 def _row_numbers(ctx: Vectorizer) -> str:
     """0, 1, ... for the rows, int64 [B]."""
     if ctx.axis.static is not None:
-        return ctx.author.constant(np.arange(ctx.axis.static), "rows")
-    return spelling.arange(ctx.author, ctx.axis.size)
+        return ctx.value(np.arange(ctx.axis.static), "rows")
+    return spelling.arange(ctx, ctx.axis.size)
 
 
 def _row_size(ctx: Vectorizer, name: str) -> str:
     """Return the number of elements in one row of a carrying value, int64 scalar or [1]."""
     dims = ctx.dims(name)
     if all(isinstance(dim, int) for dim in dims):
-        return ctx.author.int(int(np.prod([int(dim or 0) for dim in dims])))
-    return ctx.op("ReduceProd", spelling.rest_of_shape(ctx.author, name, 1), keepdims=1)
+        return ctx.int(int(np.prod([int(dim or 0) for dim in dims])))
+    return ctx.op("ReduceProd", spelling.rest_of_shape(ctx, name, 1), keepdims=1)

@@ -29,7 +29,7 @@ def taken(ctx: Vectorizer, data: str, indices: str, axis: int) -> str:
     if not ctx.carries(data):
         found = ctx.op("Gather", data, indices, axis=axis)
         return _moved(ctx, found, axis, 0, rank + count)  # [before, B, indices, behind]
-    index = spelling.unsqueeze(ctx.author, _int64(ctx, indices), -1)
+    index = spelling.unsqueeze(ctx, _int64(ctx, indices), -1)
     places = _moved(ctx, data, axis + 1, 1, rank + 1)
     found = ctx.op("GatherND", places, index, batch_dims=1)  # [B, indices, before, behind]
     if not (axis and count):
@@ -92,10 +92,10 @@ def scatter_nd(node: NodeProto, ctx: Vectorizer) -> None:
 
 def _with_row(ctx: Vectorizer, indices: str, rank: int) -> str:
     """[B, ..., K] to [B, ..., 1 + K]: the row precedes each index; `rank` is that of a row."""
-    numbers = spelling.arange(ctx.author, ctx.axis.size)
-    numbers = spelling.unsqueeze_axes(ctx.author, numbers, range(1, rank + 1))
-    lead = ctx.op("Slice", ctx.op("Shape", indices), ctx.author.ints(0), ctx.author.ints(-1))
-    shape = ctx.op("Concat", lead, ctx.author.ints(1), axis=0)
+    numbers = spelling.arange(ctx, ctx.axis.size)
+    numbers = spelling.unsqueeze_axes(ctx, numbers, range(1, rank + 1))
+    lead = ctx.op("Slice", ctx.op("Shape", indices), ctx.ints(0), ctx.ints(-1))
+    shape = ctx.op("Concat", lead, ctx.ints(1), axis=0)
     return ctx.op("Concat", ctx.op("Expand", numbers, shape), indices, axis=-1)
 
 
@@ -110,7 +110,7 @@ def one_hot(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.again(node, axis=there)
         return
     inputs = [_int64(ctx, indices), _int64(ctx, depth)]
-    bits = ctx.author.constant(np.array([0, 1], np.int64), "bits")
+    bits = ctx.value(np.array([0, 1], np.int64), "bits")
     hot = ctx.op("OneHot", *inputs, bits, axis=there)
     dims = ctx.dims(node.output[0])
     ctx.note(hot, TensorProto.INT64, dims, carries=ctx.carries(indices))

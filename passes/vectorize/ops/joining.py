@@ -5,13 +5,12 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, text
+from passes.ir.versions import SOME_AXES
 from passes.vectorize.axes import all_axes, shifted, shifted_input
 from passes.vectorize.ops.indexing import taken
 from passes.vectorize.reshaping import exactly, row_shape, row_size
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
-
-_PAD_HAS_AXES = 18
 
 
 @batched("Concat")
@@ -36,10 +35,10 @@ def slice_(node: NodeProto, ctx: Vectorizer) -> None:
     if axes:
         moved = shifted_input(ctx, axes)
     elif isinstance(count := ctx.dims(starts)[0], int):
-        moved = ctx.author.ints(*all_axes(count))
+        moved = ctx.ints(*all_axes(count))
     else:
-        every = spelling.arange(ctx.author, ctx.op("Shape", starts))
-        moved = ctx.op("Add", every, ctx.author.ints(1))
+        every = spelling.arange(ctx, ctx.op("Shape", starts))
+        moved = ctx.op("Add", every, ctx.ints(1))
     if ctx.elem_type(starts) != TensorProto.INT64:  # all bounds are of one type
         moved = ctx.op("Cast", moved, to=ctx.elem_type(starts))
     ctx.again(node, [x, starts, ends, moved, *steps])
@@ -63,9 +62,9 @@ def pad(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
     if axes:
         axes = shifted_input(ctx, axes)
     elif known is not None:
-        pads = ctx.author.ints(0, *map(int, known[:rank]), 0, *map(int, known[rank:]))
-    elif ctx.author.opset >= _PAD_HAS_AXES:
-        axes = ctx.author.ints(*all_axes(rank))
+        pads = ctx.ints(0, *map(int, known[:rank]), 0, *map(int, known[rank:]))
+    elif ctx.opset >= SOME_AXES:
+        axes = ctx.ints(*all_axes(rank))
     else:
         pads = _unpadded_axis(ctx, pads, rank)
     ctx.again(node, _without_last([x, pads, value, axes]))
@@ -80,7 +79,7 @@ def _without_last(inputs: list[str]) -> list[str]:
 
 def _unpadded_axis(ctx: Vectorizer, pads: str, rank: int) -> str:
     """Return [begins, ends] with a 0 before both."""
-    none, middle, last = (ctx.author.ints(bound) for bound in (0, rank, 2 * rank))
+    none, middle, last = (ctx.ints(bound) for bound in (0, rank, 2 * rank))
     begins = ctx.op("Slice", pads, none, middle)
     return ctx.op("Concat", none, begins, none, ctx.op("Slice", pads, middle, last), axis=0)
 
@@ -93,16 +92,16 @@ def _pad_each(node: NodeProto, ctx: Vectorizer) -> None:
     x, pads, value, axes = [*node.input, ""][:4]
     rank = ctx.rank(x)
     elements = ctx.op("Flatten", ctx.spread(x), axis=1)
-    padding = ctx.op("Reshape", value, ctx.author.ints(0, 1))
+    padding = ctx.op("Reshape", value, ctx.ints(0, 1))
     row = row_shape(ctx, x)
-    count = spelling.size_of_axis(ctx.author, elements, 1)
-    places = spelling.arange(ctx.author, count)
+    count = spelling.size_of_axis(ctx, elements, 1)
+    places = spelling.arange(ctx, count)
     if all(isinstance(dim, int) and dim > 0 for dim in ctx.dims(x)):
         places = ctx.op("Reshape", places, row)
     else:
         places = exactly(ctx, places, [row_size(ctx, x, axis) for axis in range(rank)])
-    last = spelling.squeeze(ctx.author, count, 0)
-    found = ctx.author.fresh("places")
+    last = spelling.squeeze(ctx, count, 0)
+    found = ctx.fresh("places")
     ctx.again(node, _without_last([places, pads, last, axes]), [found])
     table = ctx.op("Concat", elements, padding, axis=1)
     ctx.note(table, ctx.elem_type(x), [None])

@@ -22,7 +22,7 @@ def loop(node: NodeProto, ctx: Vectorizer) -> set[str]:
     Which carried values have the axis is a fixpoint that starts from the initial ones: a value
     that becomes one of each row is spread from the start.
     """
-    form = LoopForm.from_node(node, ctx.author.opset)
+    form = LoopForm.from_node(node, ctx.opset)
     starts = form.condition.initial if form.condition is not None else ""
     by_row = ctx.carries(form.trip_count) or ctx.carries(starts)
     inside = _Inside.of(ctx, form)
@@ -66,7 +66,7 @@ class _Inside:
                 replace(
                     carried,
                     initial=ctx.spread(carried.initial) if wide else carried.initial,
-                    final=carried.final or ctx.author.fresh("unused"),
+                    final=carried.final or ctx.fresh("unused"),
                 )
                 for carried, wide in zip(form.carried, self.states, strict=True)
             ),
@@ -122,7 +122,7 @@ def _placed(ctx: Vectorizer, form: LoopForm, collected: Collected, wide: bool) -
     No output is omitted: onnxruntime has no loops without them.
     """
     drafted = not collected.tensor or (wide and form.kind is Kind.LOOP)
-    tensor = ctx.author.fresh("collected") if drafted else collected.tensor
+    tensor = ctx.fresh("collected") if drafted else collected.tensor
     axis = shifted(collected.axis) if wide and form.kind is Kind.SCAN else collected.axis
     return replace(collected, tensor=tensor, axis=axis)
 
@@ -137,7 +137,7 @@ def _to_front(ctx: Vectorizer, form: LoopForm, collected: Collected, draft: str)
     front = ctx.op("Transpose", draft, perm=[1, 0, *range(2, 1 + rank)])
     if ctx.axis.static is None and not _runs(ctx, form):
         first = np.eye(1, 1 + rank, dtype=np.int64)[0]  # a Concat onnxruntime would turn into a -1
-        shape = ctx.op("Mul", ctx.axis.size, ctx.author.constant(first, "first"))
+        shape = ctx.op("Mul", ctx.axis.size, ctx.value(first, "first"))
         front = ctx.op("Reshape", front, shape)
     ctx.name_as(front, collected.tensor)
 

@@ -33,10 +33,10 @@ def _apart(node: NodeProto, ctx: Vectorizer, axis: int) -> set[str]:
     ones = np.ones(
         tuple(int(dim or 0) for dim in inner), helper.tensor_dtype_to_np_dtype(elem_type)
     )
-    plain = ctx.author.fresh(f"{node.output[0]}/normalised")
+    plain = ctx.fresh(f"{node.output[0]}/normalised")
     ctx.again(
         node,
-        inputs=[x, ctx.author.constant(ones, "ones")],
+        inputs=[x, ctx.value(ones, "ones")],
         outputs=[plain, *node.output[1:]],
         axis=shifted(axis) if ctx.carries(x) else axis,
     )

@@ -30,9 +30,9 @@ def product(ctx: Vectorizer, a: str, b: str, times: Times | None = None) -> str:
     if rank_b == 1:
         if times is None and not ctx.carries(a) and rank_a == 2:
             return _matmul(ctx, b, _turned(ctx, a))  # one product for all rows
-        return spelling.squeeze(ctx.author, product(ctx, a, _matrix(ctx, b, -1), times), -1)
+        return spelling.squeeze(ctx, product(ctx, a, _matrix(ctx, b, -1), times), -1)
     if rank_a == 1 and (ctx.carries(b) or rank_b > 2):
-        return spelling.squeeze(ctx.author, product(ctx, _matrix(ctx, a, -2), b, times), -2)
+        return spelling.squeeze(ctx, product(ctx, _matrix(ctx, a, -2), b, times), -2)
     return _of_matrices(ctx, a, b, times)
 
 
@@ -57,7 +57,7 @@ def _matmul(ctx: Vectorizer, a: str, b: str) -> str:
 
 def _matrix(ctx: Vectorizer, vector: str, axis: int) -> str:
     """A vector as a matrix with a new axis of size 1."""
-    matrix = spelling.unsqueeze(ctx.author, vector, axis)
+    matrix = spelling.unsqueeze(ctx, vector, axis)
     (size,) = ctx.dims(vector)
     dims = (size, 1) if axis == -1 else (1, size)
     return ctx.note(matrix, ctx.elem_type(vector), dims, carries=ctx.carries(vector))
@@ -98,14 +98,14 @@ def _one_line_each(node: NodeProto, ctx: Vectorizer) -> bool:
     fits = not (ctx.carries(b) or ctx.carries(c) or attribute(node, "transA", 0))
     if not fits or ctx.dims(a)[0] != 1 or (c and ctx.rank(c) == 2 and ctx.dims(c)[0] != 1):
         return False
-    lines = spelling.squeeze(ctx.author, a, 1)
-    rows = ctx.author.fresh("gemm")
+    lines = spelling.squeeze(ctx, a, 1)
+    rows = ctx.fresh("gemm")
     ctx.again(
         node,
         [lines, *node.input[1:]],
         [rows],
     )
-    ctx.name_as(spelling.unsqueeze(ctx.author, rows, 1), node.output[0])
+    ctx.name_as(spelling.unsqueeze(ctx, rows, 1), node.output[0])
     return True
 
 
@@ -118,4 +118,4 @@ def _scaled(ctx: Vectorizer, value: str, node: NodeProto, attribute_name: str, l
     if dtype.kind in "iu" and factor != int(factor):
         sentence = f"Gemm of integers with {attribute_name} {factor} has no vectorisation rule"
         ctx.refuse("no-batching-rule", sentence, *node.output)
-    return ctx.op("Mul", value, ctx.author.constant(np.array(factor).astype(dtype), "factor"))
+    return ctx.op("Mul", value, ctx.value(np.array(factor).astype(dtype), "factor"))

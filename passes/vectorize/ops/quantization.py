@@ -36,7 +36,7 @@ def _is_one(ctx: Vectorizer, scale: str) -> bool:
 def _flat(ctx: Vectorizer, name: str) -> str:
     """One number per row, [B]."""
     wide = ctx.spread(name)
-    return spelling.squeeze(ctx.author, wide, 1) if ctx.rank(name) else wide
+    return spelling.squeeze(ctx, wide, 1) if ctx.rank(name) else wide
 
 
 @batched("DynamicQuantizeLinear")
@@ -44,7 +44,7 @@ def dynamic(node: NodeProto, ctx: Vectorizer) -> None:
     """Each row gets its own scale: what the op is defined as, with the range of each row."""
     x = node.input[0]
     rank = ctx.rank(x)
-    zero, most = (ctx.author.constant(np.array(bound, np.float32), "range") for bound in (0, 255))
+    zero, most = (ctx.value(np.array(bound, np.float32), "range") for bound in (0, 255))
     low = ctx.op("Min", _of_row(ctx, "ReduceMin", x, rank), zero)
     high = ctx.op("Max", _of_row(ctx, "ReduceMax", x, rank), zero)
     scale = _or_that_of_zeros(ctx, ctx.op("Sub", high, low), most)
@@ -60,18 +60,14 @@ def dynamic(node: NodeProto, ctx: Vectorizer) -> None:
 
 def _or_that_of_zeros(ctx: Vectorizer, width: str, most: str) -> str:
     """The scale of each row; undefined for a row of zeros, so the op itself computes that one."""
-    zeros = ctx.author.constant(np.zeros(1, np.float32), "zeros")
-    known = [ctx.author.fresh(hint) for hint in ("quantized", "scale", "point")]
+    zeros = ctx.value(np.zeros(1, np.float32), "zeros")
+    known = [ctx.fresh(hint) for hint in ("quantized", "scale", "point")]
     ctx.op("DynamicQuantizeLinear", zeros, outputs=known)
-    flat = ctx.op("Equal", width, ctx.author.constant(np.array(0, np.float32), "range"))
+    flat = ctx.op("Equal", width, ctx.value(np.array(0, np.float32), "range"))
     return ctx.op("Where", flat, known[1], ctx.op("Div", width, most))
 
 
 def _of_row(ctx: Vectorizer, op: str, x: str, rank: int) -> str:
     """The least or largest element of each row, [B]."""
-    axes = list(all_axes(rank))
-    if not axes:
-        return x
-    if ctx.author.opset < 18:
-        return ctx.op(op, x, axes=axes, keepdims=0)
-    return ctx.op(op, x, ctx.author.ints(*axes), keepdims=0)
+    axes = all_axes(rank)
+    return spelling.along(ctx, op, x, axes, keepdims=0) if axes else x

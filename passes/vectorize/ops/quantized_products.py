@@ -34,7 +34,7 @@ def matmul_integer(node: NodeProto, ctx: Vectorizer) -> None:
     if not (ctx.carries(zero_a) or ctx.carries(zero_b)) and _are_one(ctx, zero_a, zero_b):
         value = _times(ctx, a, b, zero_a, zero_b)
     elif shared_b and ctx.carries(a) and _are_one(ctx, zero_a):
-        sums = ctx.op("ReduceSum", _difference(ctx, b, zero_b), ctx.author.ints(0), keepdims=0)
+        sums = ctx.op("ReduceSum", _difference(ctx, b, zero_b), ctx.ints(0), keepdims=0)
         points = ctx.op("Mul", _whole(ctx, zero_a, ctx.rank(a)), sums)
         value = ctx.op("Sub", _times(ctx, a, b, "", zero_b), points)
     else:
@@ -72,7 +72,7 @@ def _difference(ctx: Vectorizer, x: str, zero: str, *, by_line: bool = False) ->
         return wide
     points = zero
     if by_line and ctx.rank(zero) == 1 and not _is_one(ctx, zero):
-        points = spelling.unsqueeze(ctx.author, zero, -1)
+        points = spelling.unsqueeze(ctx, zero, -1)
         dims = [*ctx.dims(zero), 1]
         ctx.note(points, ctx.elem_type(zero), dims, carries=ctx.carries(zero))
     value = ctx.op("Sub", wide, _whole(ctx, points, ctx.rank(x)))

@@ -8,8 +8,7 @@ from passes.ir.attributes import attribute, attributes, has
 from passes.ir.operators import op_of
 from passes.vectorize.axes import all_axes, reduced, shifted, shifted_input
 from passes.vectorize.vectorizer import Vectorizer, batched
-
-_AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18
+from passes.writing import spelling
 
 
 @batched(
@@ -18,7 +17,7 @@ _AXES_ARE_INPUTS = {"ReduceSum": 13}  # the other reducers follow at 18
 )
 def reduce(node: NodeProto, ctx: Vectorizer) -> None:
     """Axes move by one; where none are given, all axes of a row are meant."""
-    by_input = ctx.author.opset >= _AXES_ARE_INPUTS.get(op_of(node), 18)
+    by_input = spelling.takes_axes_as_input(op_of(node), ctx.opset)
     ctx.only_rows(node, 1)
     x = node.input[0]
     axes_input = node.input[1] if by_input and len(node.input) > 1 else ""
@@ -50,10 +49,10 @@ def _reduce_rows(node: NodeProto, ctx: Vectorizer, by_input: bool) -> None:
     rank = ctx.rank(x)
     keep = attribute(node, "keepdims", 1) if rank else 0
     if not rank:
-        x = ctx.op("Unsqueeze", x, ctx.author.ints(1))
+        x = spelling.unsqueeze(ctx, x, 1)
     axes = list(all_axes(max(rank, 1)))
     if by_input:
-        ctx.again(node, [x, ctx.author.ints(*axes)], keepdims=keep)
+        ctx.again(node, [x, ctx.ints(*axes)], keepdims=keep)
     else:
         ctx.again(node, [x], axes=axes, keepdims=keep)
 

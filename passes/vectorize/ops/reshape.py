@@ -25,7 +25,7 @@ def reshape(node: NodeProto, ctx: Vectorizer) -> None:
         _to_constant(node, ctx, fixed)
     elif ctx.has_rows():
         exact = attribute(node, "allowzero", 0)
-        lead = ctx.axis.size if exact else ctx.author.ints(0)
+        lead = ctx.axis.size if exact else ctx.ints(0)
         ctx.again(node, [x, ctx.op("Concat", lead, shape, axis=0)])
     else:
         _to_computed(node, ctx)
@@ -48,11 +48,11 @@ def _to_constant(node: NodeProto, ctx: Vectorizer, sizes: Sequence[int]) -> None
     """A 0 copies the dim at its place, so that it does for the new axis, too."""
     x = node.input[0]
     if attribute(node, "allowzero", 0) and 0 in sizes:
-        ctx.again(node, [x, ctx.op("Concat", ctx.axis.size, ctx.author.ints(*sizes), axis=0)])
-    elif ctx.author.opset < ZERO_IS_A_SIZE:
-        ctx.again(node, [x, ctx.author.ints(0, *sizes)])
+        ctx.again(node, [x, ctx.op("Concat", ctx.axis.size, ctx.ints(*sizes), axis=0)])
+    elif ctx.opset < ZERO_IS_A_SIZE:
+        ctx.again(node, [x, ctx.ints(0, *sizes)])
     else:
-        ctx.again(node, [x, ctx.author.ints(0, *sizes)], allowzero=None)
+        ctx.again(node, [x, ctx.ints(0, *sizes)], allowzero=None)
 
 
 def _to_computed(node: NodeProto, ctx: Vectorizer) -> None:
@@ -61,19 +61,19 @@ def _to_computed(node: NodeProto, ctx: Vectorizer) -> None:
     Where there are rows the -1 stays, and fails where it fails in a row.
     """
     x, shape = node.input
-    if ctx.author.opset < ZERO_IS_A_SIZE and not _has_elements(ctx, x):
+    if ctx.opset < ZERO_IS_A_SIZE and not _has_elements(ctx, x):
         ctx.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", x)
     row = row_shape(ctx, x)
     sizes = shape if attribute(node, "allowzero", 0) else _without_zeros(ctx, x, shape, row)
-    inferred = ctx.op("Equal", sizes, ctx.author.ints(_INFERRED))
-    others = ctx.op("Where", inferred, ctx.author.ints(1), sizes)
-    left = ctx.op("Div", _total(ctx, row), ctx.op("Max", _total(ctx, others), ctx.author.ints(1)))
-    empty = ctx.op("Equal", ctx.axis.size, ctx.author.ints(0))
+    inferred = ctx.op("Equal", sizes, ctx.ints(_INFERRED))
+    others = ctx.op("Where", inferred, ctx.ints(1), sizes)
+    left = ctx.op("Div", _total(ctx, row), ctx.op("Max", _total(ctx, others), ctx.ints(1)))
+    empty = ctx.op("Equal", ctx.axis.size, ctx.ints(0))
     resolved = ctx.op("Where", ctx.op("And", empty, inferred), left, sizes)
     inputs = [x, ctx.op("Concat", ctx.axis.size, resolved, axis=0)]
-    if ctx.author.opset < ZERO_IS_A_SIZE:
+    if ctx.opset < ZERO_IS_A_SIZE:
         # The axis itself may be 0 there: it is copied.
-        ctx.again(node, [x, ctx.op("Concat", ctx.author.ints(0), resolved, axis=0)])
+        ctx.again(node, [x, ctx.op("Concat", ctx.ints(0), resolved, axis=0)])
     else:
         ctx.again(node, inputs, allowzero=1)
 
@@ -89,14 +89,14 @@ def _without_zeros(ctx: Vectorizer, x: str, shape: str, row: str) -> str:
         ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is unknown", shape)
     missing = length - ctx.rank(x)
     if missing > 0:
-        ones = ctx.author.constant(np.ones(missing, np.int64), "ones")
+        ones = ctx.value(np.ones(missing, np.int64), "ones")
         row = ctx.op("Concat", row, ones, axis=0)
     elif missing < 0:
-        row = ctx.op("Slice", row, ctx.author.ints(0), ctx.author.ints(length))
-    return ctx.op("Where", ctx.op("Equal", shape, ctx.author.ints(0)), row, shape)
+        row = ctx.op("Slice", row, ctx.ints(0), ctx.ints(length))
+    return ctx.op("Where", ctx.op("Equal", shape, ctx.ints(0)), row, shape)
 
 
 def _total(ctx: Vectorizer, sizes: str) -> str:
     """The product of sizes, int64 [1]; 1 for none."""
-    one = ctx.author.ints(1)
+    one = ctx.ints(1)
     return ctx.op("ReduceProd", ctx.op("Concat", one, sizes, axis=0), keepdims=1)

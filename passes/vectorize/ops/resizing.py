@@ -9,11 +9,10 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.attributes import attributes, text
+from passes.ir.versions import SOME_AXES
 from passes.vectorize.merging import Merging
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
-
-_AXES = 18  # the opset that lets scales and sizes speak of some axes only
 
 
 @batched("Resize")
@@ -25,7 +24,7 @@ def resize(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.refuse("no-batching-rule", "Resize of a scalar has no N", x)
     if text(node, "coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize":
         roi = ""
-    axes = attributes(node, "axes") if ctx.author.opset >= _AXES else None
+    axes = attributes(node, "axes") if ctx.opset >= SOME_AXES else None
     if axes is not None:
         _need(ctx, node, all(axis % ctx.rank(x) for axis in axes), "it may resize N")
         _write(node, ctx, [x, roi, scales, sizes])
@@ -58,9 +57,9 @@ def _whole_n(ctx: Vectorizer, roi: str) -> bool:
 def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> None:
     """Write sizes of all axes: only of those after N, if that can be expressed."""
     x, roi, _, sizes = inputs
-    rest = ctx.op("Slice", sizes, ctx.author.ints(1), ctx.author.ints(np.iinfo(np.int64).max))
+    rest = ctx.op("Slice", sizes, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max))
     stretched = text(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
-    if ctx.author.opset >= _AXES and stretched and not roi:
+    if ctx.opset >= SOME_AXES and stretched and not roi:
         _write(node, ctx, [x, "", "", rest], axes=list(range(1, ctx.rank(x))))
         return
     if not ctx.has_rows():
@@ -69,7 +68,7 @@ def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> Non
         )
     merging = Merging.like(ctx, x)
     merged = merging.merged(x)
-    both = spelling.size_of_axis(ctx.author, merged, 0)
+    both = spelling.size_of_axis(ctx, merged, 0)
     _resize(node, merging, [merged, roi, "", ctx.op("Concat", both, rest, axis=0)])
 
 
@@ -80,6 +79,6 @@ def _write(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str], **attributes
 
 
 def _resize(node: NodeProto, merging: Merging, inputs: Sequence[str], **attributes: Any) -> None:
-    resized = merging.ctx.author.fresh("resized")
+    resized = merging.ctx.fresh("resized")
     merging.ctx.again(node, inputs, [resized], **attributes)
     merging.split(resized, node.output[0])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes
+from passes.ir.versions import SHAPE_HAS_BOUNDS
 from passes.vectorize.axes import shifted_input
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.reshaping import grouped, row_shape
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
-
-_SHAPE_HAS_BOUNDS = 15
 
 
 @batched("Transpose")
@@ -46,7 +45,7 @@ def squeeze(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is unknown", x)
     ones = [index + 1 for index, dim in enumerate(dims) if dim == 1]
     if ones:
-        ctx.again(node, [x, ctx.author.ints(*ones)])
+        ctx.again(node, [x, ctx.ints(*ones)])
     else:
         ctx.name_as(x, node.output[0])
 
@@ -80,9 +79,9 @@ def tile(node: NodeProto, ctx: Vectorizer) -> None:
     x, repeats = node.input
     known = ctx.constant(repeats)
     if known is not None:
-        once = ctx.author.ints(1, *map(int, known))
+        once = ctx.ints(1, *map(int, known))
     else:
-        once = ctx.op("Concat", ctx.author.ints(1), repeats, axis=0)
+        once = ctx.op("Concat", ctx.ints(1), repeats, axis=0)
     ctx.again(node, [x, once])
 
 
@@ -91,7 +90,7 @@ def shape(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """The shape of one row, the same for all."""
     x = node.input[0]
     start, end = attribute(node, "start", 0), attribute(node, "end", None)
-    if ctx.author.opset < _SHAPE_HAS_BOUNDS:
+    if ctx.opset < SHAPE_HAS_BOUNDS:
         ctx.name_as(row_shape(ctx, x), node.output[0])
     elif start >= 0 and (end is None or end >= 0):
         ctx.again(node, start=start + 1, end=None if end is None else end + 1)
@@ -107,7 +106,7 @@ def size(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """Compute the number of elements in one row."""
     x = node.input[0]
     if ctx.rank(x) == 0:
-        ctx.name_as(ctx.author.int(1), node.output[0])
+        ctx.name_as(ctx.int(1), node.output[0])
     else:
         ctx.op("ReduceProd", row_shape(ctx, x), outputs=list(node.output), keepdims=0)
     return set(node.output)
@@ -117,7 +116,7 @@ def size(node: NodeProto, ctx: Vectorizer) -> set[str]:
 def eye_like(node: NodeProto, ctx: Vectorizer) -> set[str]:
     """Only the shape of a row counts: ones on a diagonal, the same for all rows."""
     x = node.input[0]
-    like = spelling.filled(ctx.author, row_shape(ctx, x), TensorProto.FLOAT, 0)
+    like = spelling.filled(ctx, row_shape(ctx, x), TensorProto.FLOAT, 0)
     ctx.again(node, [like], dtype=attribute(node, "dtype", 0) or ctx.elem_type(x))
     return set(node.output)
 
@@ -153,7 +152,7 @@ def reverse_sequence(node: NodeProto, ctx: Vectorizer) -> None:
     the axis of the sequences.
     """
     x, lengths = node.input
-    result = ctx.author.fresh("reversed")
+    result = ctx.fresh("reversed")
     if ctx.carries(lengths):
         axis = attribute(node, "batch_axis", 1)
         merging = Merging.like(ctx, x, axis)
