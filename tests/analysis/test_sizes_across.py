@@ -1,5 +1,7 @@
-"""Sizes that are followed into bodies and out of them: where a loop runs as often as a row has
-elements, nothing guards what it reads, and nothing is cut off."""
+"""Sizes that are followed into bodies and out of them.
+
+Where a loop runs as often as a row has elements, its reads have no guard, and nothing is cut off.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ import pytest
 from raised_models import nodes
 
 from passes.testing import assert_refused, assert_rewrite
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
@@ -28,44 +31,41 @@ def guards(model: str, pipeline: str = "raise") -> list[str]:
     return [op for op in GUARDING if len(nodes(result.model, op)) > len(nodes(before, op))]
 
 
-def rows(
-    made: str,
-    trips: str = "inner = Squeeze (full, zero)",
-    inputs: str = "float[B,T,2,3] x",
-    around: str = "",
-) -> str:
-    """A loop over rows around one over the elements of x_b [steps, 2, 3], which `made` tells.
+#: A loop over rows, around one over the elements of the row `x_b` [steps, 2, 3].
+#:
+#: `full` is the size of axis 1 of x, `inner` the trip count of the inner loop.
+ROWS = """
+<ir_version: 8, opset_import: ["" : 18]>
+rows (float[B,T,2,3] x) => (float[K,2,3] y)
+<int64[1] zero = {0}, int64[1] ones = {1}, int64[1] twos = {2}, int64[1] threes = {3},
+ int64[1] many = {2147483647}, int64[4] as_is = {0,0,2,3}, int64[3] any = {-1,2,3},
+ int64 nought = {0}, int64 one = {1}, float half = {0.5}, float[2,3] h0 = {1,2,3,4,5,6}>
+{
+    first = Shape <start = 0, end = 1> (x)
+    count = Squeeze (first, zero)
+    full = Shape <start = 1, end = 2> (x)
+    inner = Squeeze (full, zero)
+    y = Loop (count, "") <body = each (int64 now, bool go) => (bool on, float[2,3] last) {
+        on = Identity (go)
+        nil = Constant <value_ints = [0]> ()
+        one_more = Constant <value_ints = [1]> ()
+        at_now = Unsqueeze (now, nil)
+        x_b = Gather (x, now)
+        last = Loop (inner, "", h0) <body = step (int64 at, bool go_, float[2,3] h)
+            => (bool on_, float[2,3] h_out) {
+            on_ = Identity (go_)
+            x_t = Gather (x_b, at)
+            h_out = Add (h, x_t)
+        }>
+    }>
+}
+"""
+ROW, TRIPS = "x_b = Gather (x, now)", "inner = Squeeze (full, zero)"
 
-    `full` is the size of axis 1 of x, `inner` what `trips` tells.
-    """
-    return f"""
-    <ir_version: 8, opset_import: ["" : 18]>
-    rows ({inputs}) => (float[K,2,3] y)
-    <int64[1] zero = {{0}}, int64[1] ones = {{1}}, int64[1] twos = {{2}},
-     float[2,3] h0 = {{1,2,3,4,5,6}},
-     int64[1] many = {{2147483647}}, int64 one = {{1}}, int64 nought = {{0}}, float half = {{0.5}},
-     int64[4] as_is = {{0,0,2,3}}, int64[1] threes = {{3}},
-     int64[3] any = {{-1,2,3}}>
-    {{
-        first = Shape <start = 0, end = 1> (x)
-        count = Squeeze (first, zero)
-        full = Shape <start = 1, end = 2> (x)
-        {trips}
-        {around}
-        y = Loop (count, "") <body = each (int64 now, bool go) => (bool on, float[2,3] last) {{
-            on = Identity (go)
-            nil = Constant <value_ints = [0]> ()  one_more = Constant <value_ints = [1]> ()
-            at_now = Unsqueeze (now, nil)
-            {made}
-            last = Loop (inner, "", h0) <body = step (int64 at, bool go_, float[2,3] h)
-                => (bool on_, float[2,3] h_out) {{
-                on_ = Identity (go_)
-                x_t = Gather (x_b, at)
-                h_out = Add (h, x_t)
-            }}>
-        }}>
-    }}
-    """
+
+def with_inputs(inputs: str) -> dict[str, str]:
+    """A change of `ROWS`: other inputs of the model."""
+    return {"float[B,T,2,3] x": inputs}
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def rows(
     ],
 )
 def test_a_row_is_as_long_as_all(made: str) -> None:
-    assert guards(rows(made)) == []
+    assert guards(changed(ROWS, {ROW: made})) == []
 
 
 @pytest.mark.parametrize(
@@ -102,138 +102,145 @@ def test_a_row_is_as_long_as_all(made: str) -> None:
     ],
 )  # fmt: skip
 def test_a_row_that_may_be_of_another_length_is_guarded(made: str, inputs: str) -> None:
-    assert "Where" in guards(rows(made, inputs=inputs))
+    assert "Where" in guards(changed(ROWS, {ROW: made} | with_inputs(inputs)))
 
 
 def test_the_index_must_be_a_scalar() -> None:
     """Else the first axis is that of the index, which has one element."""
     made = "g = Gather (x, at_now)  x_b = Squeeze (g, one_more)"
-    assert "Where" in guards(rows(made, inputs="float[B,1,2,3] x, int64 n", trips=_GIVEN))
-
-
-_GIVEN = "inner = Max (n, one)"
+    given = {TRIPS: "inner = Max (n, one)"} | with_inputs("float[B,1,2,3] x, int64 n")
+    assert "Where" in guards(changed(ROWS, {ROW: made} | given))
 
 
 @pytest.mark.parametrize("more", ["one", "two_more"])
-def test_one_iteration_more_reads_behind_the_end(more: str) -> None:
+def test_one_iteration_more_reads_after_the_end(more: str) -> None:
     trips = f"all = Squeeze (full, zero)  two_more = Add (one, one)  inner = Add (all, {more})"
-    assert_refused(rows("x_b = Gather (x, now)", trips), "out-of-range", pipeline="raise")
+    assert_refused(changed(ROWS, {TRIPS: trips}), "out-of-range", pipeline="raise")
 
 
 def test_a_longer_row_is_cut() -> None:
     made = "g = Gather (x, now)  x_b = Concat <axis = 0> (g, z)"
-    assert guards(rows(made, inputs="float[B,T,2,3] x, float[N,2,3] z")) == ["Slice"]
+    longer = {ROW: made} | with_inputs("float[B,T,2,3] x, float[N,2,3] z")
+    assert guards(changed(ROWS, longer)) == ["Slice"]
     trips = "all = Squeeze (full, zero)  inner = Sub (all, one)"
-    assert guards(rows("x_b = Gather (x, now)", trips)) == ["Slice"]
+    assert guards(changed(ROWS, {TRIPS: trips})) == ["Slice"]
 
 
-def hidden(inner: str, outer: str) -> str:
-    """Loops three deep; the one in the middle calls what it carries `inner`, which starts as `z`.
-
-    The innermost runs as often as axis 1 of the outermost x has elements, over a row of `outer`.
-    """
-    return f"""
-    <ir_version: 8, opset_import: ["" : 18]>
-    hidden (float[B,T,3] x, float[B,V,3] z) => (float[3] h)
-    <int64[1] zero = {{0}}, int64 nought = {{0}}, int64 two = {{2}}, float[3] h0 = {{1,2,3}}>
-    {{
-        full = Shape <start = 1, end = 2> (x)
-        many = Squeeze (full, zero)
-        zs, h = Loop (two, "", z, h0)
-            <body = middle (int64 now, bool go, float[B,U,3] {inner}, float[3] h_m)
-            => (bool on, float[B,U,3] z_out, float[3] h_out) {{
-            on = Identity (go)
-            z_out = Identity ({inner})
-            row = Gather ({outer}, nought)
-            h_out = Loop (many, "", h_m) <body = step (int64 at, bool go_, float[3] h_in)
-                => (bool on_, float[3] h_next) {{
-                on_ = Identity (go_)
-                x_t = Gather (row, at)
-                h_next = Add (h_in, x_t)
-            }}>
-        }}>
-    }}
-    """
+#: Loops three deep. The one in the middle carries `w`, which starts as `z`; the innermost runs as
+#: often as axis 1 of the outermost `x` has elements, over a row of `x`.
+HIDDEN = """
+<ir_version: 8, opset_import: ["" : 18]>
+hidden (float[B,T,3] x, float[B,V,3] z) => (float[3] h)
+<int64[1] zero = {0}, int64 nought = {0}, int64 two = {2}, float[3] h0 = {1,2,3}>
+{
+    full = Shape <start = 1, end = 2> (x)
+    many = Squeeze (full, zero)
+    zs, h = Loop (two, "", z, h0)
+        <body = middle (int64 now, bool go, float[B,U,3] w, float[3] h_m)
+        => (bool on, float[B,U,3] z_out, float[3] h_out) {
+        on = Identity (go)
+        z_out = Identity (w)
+        row = Gather (x, nought)
+        h_out = Loop (many, "", h_m) <body = step (int64 at, bool go_, float[3] h_in)
+            => (bool on_, float[3] h_next) {
+            on_ = Identity (go_)
+            x_t = Gather (row, at)
+            h_next = Add (h_in, x_t)
+        }>
+    }>
+}
+"""
 
 
 def test_a_name_that_hides_the_tensor_is_another_one() -> None:
-    assert "Where" in guards(hidden("x", "x"))
-    assert "Where" in guards(hidden("w", "w"))
-    assert guards(hidden("w", "x")) == []
+    assert guards(HIDDEN) == []
+    hiding = {"float[B,U,3] w": "float[B,U,3] x", "Identity (w)": "Identity (x)"}
+    assert "Where" in guards(changed(HIDDEN, hiding))
+    assert "Where" in guards(changed(HIDDEN, {"Gather (x, nought)": "Gather (w, nought)"}))
 
 
 SCAN = """
-    <ir_version: 8, opset_import: ["" : 18]>
-    scanned (float[A,B,C] x) => (float[K,3] y)
-    <int64[1] zero = {{0}}, int64[1] ones = {{1}}, float[3] h0 = {{1,2,3}}>
-    {{
-        z = Tanh (x)
-        size = Shape <start = {start}, end = {end}> (z)
-        many = Squeeze (size, zero)
-        y = Scan <num_scan_inputs = 1, scan_input_axes = [{axis}], scan_input_directions = [1],
-            body = each (float[N,3] row) => (float[3] last) {{
-            last = Loop (many, "", h0) <body = step (int64 at, bool go, float[3] h)
-                => (bool on, float[3] h_out) {{
-                on = Identity (go)
-                x_t = Gather (row, at)
-                h_out = Add (h, x_t)
-            }}>
-        }}> (x)
-    }}
-    """
+<ir_version: 8, opset_import: ["" : 18]>
+scanned (float[A,B,C] x) => (float[K,3] y)
+<int64[1] zero = {0}, int64[1] ones = {1}, float[3] h0 = {1,2,3}>
+{
+    z = Tanh (x)
+    size = Shape <start = 1, end = 2> (z)
+    many = Squeeze (size, zero)
+    y = Scan <num_scan_inputs = 1, scan_input_axes = [0], scan_input_directions = [1],
+        body = each (float[N,3] row) => (float[3] last) {
+        last = Loop (many, "", h0) <body = step (int64 at, bool go, float[3] h)
+            => (bool on, float[3] h_out) {
+            on = Identity (go)
+            x_t = Gather (row, at)
+            h_out = Add (h, x_t)
+        }>
+    }> (x)
+}
+"""
 
 
-@pytest.mark.parametrize(("start", "axis"), [(1, 0), (0, 1), (1, -3), (0, -2)])
-def test_what_a_scan_feeds_to_its_body_has_the_other_axes(start: int, axis: int) -> None:
-    assert guards(SCAN.format(start=start, end=start + 1, axis=axis)) == []
+def scanned(size_of: int, axis: int) -> str:
+    """The inner loop runs as often as this axis is long, over what is scanned on that one."""
+    size = f"start = {size_of}, end = {size_of + 1}"
+    axes = {"scan_input_axes = [0]": f"scan_input_axes = [{axis}]"}
+    return changed(SCAN, {"start = 1, end = 2": size} | axes)
 
 
-@pytest.mark.parametrize(("start", "axis"), [(0, 0), (1, 1), (0, -3), (2, 1)])
-def test_the_axis_that_is_scanned_is_not_among_them(start: int, axis: int) -> None:
-    assert "Where" in guards(SCAN.format(start=start, end=start + 1, axis=axis))
+@pytest.mark.parametrize(("size_of", "axis"), [(1, 0), (0, 1), (1, -3), (0, -2)])
+def test_the_elements_of_a_scan_have_the_other_axes(size_of: int, axis: int) -> None:
+    assert guards(scanned(size_of, axis)) == []
 
 
-def stacked(between: str, inputs: str = "", trips: str = "t", condition: str = "") -> str:
-    """A loop over what one before it collected, as `y`, and ended with, as `g` [N, 3].
+@pytest.mark.parametrize(("size_of", "axis"), [(0, 0), (1, 1), (0, -3), (2, 1)])
+def test_the_axis_that_is_scanned_is_not_among_them(size_of: int, axis: int) -> None:
+    assert "Where" in guards(scanned(size_of, axis))
 
-    Both run as often as x has rows, the first `trips`; `between` makes `w`, which the second reads.
-    """
-    goes_on = "p = ReduceSum <keepdims = 0> (h_in) on = Less (p, e)"
-    return f"""
-    <ir_version: 8, opset_import: ["" : 18]>
-    stacked (float[T,3] x{inputs}) => (float[3] h, float[K,3] z)
-    <int64[1] zero = {{0}}, int64[1] ones = {{1}}, int64 one = {{1}}, int64 nought = {{0}},
-     int64[1] many = {{2147483647}}, float[3] h0 = {{1,2,3}}, bool yes = {{1}},
-     float[0,3] nothing = {{}}>
-    {{
-        s = Shape <start = 0, end = 1> (x)
-        t = Squeeze (s, zero)
-        h, g, y = Loop ({trips}, {condition or '""'}, h0, x)
-            <body = first (int64 i, bool go, float[3] h_in, float[N,3] g_in)
-            => (bool on, float[3] h_out, float[N,3] g_out, float[3] y_t) {{
-            {goes_on if condition else "on = Identity (go)"}
-            x_t = Gather (x, i)
-            h_out = Add (h_in, x_t)
-            g_out = Identity (g_in)
-            y_t = Identity (h_out)
-        }}>
-        {between}
-        h_2, z = Loop (t, "", h0) <body = second (int64 k, bool go_2, float[3] h_2_in)
-            => (bool on_2, float[3] h_2_out, float[3] z_t) {{
-            on_2 = Identity (go_2)
-            w_t = Gather (w, k)
-            h_2_out = Sub (h_2_in, w_t)
-            z_t = Identity (h_2_out)
-        }}>
-    }}
-    """
+
+#: The second loop reads `w`, which the first one collected as `y` and ended with as `g` [N, 3].
+STACKED = """
+<ir_version: 8, opset_import: ["" : 18]>
+stacked (float[T,3] x) => (float[3] h, float[K,3] z)
+<int64[1] zero = {0}, int64[1] ones = {1}, int64 one = {1}, int64 nought = {0},
+ int64[1] many = {2147483647}, float[3] h0 = {1,2,3}, bool yes = {1}, float[0,3] nothing = {}>
+{
+    s = Shape <start = 0, end = 1> (x)
+    t = Squeeze (s, zero)
+    h, g, y = Loop (t, "", h0, x)
+        <body = first (int64 i, bool go, float[3] h_in, float[N,3] g_in)
+        => (bool on, float[3] h_out, float[N,3] g_out, float[3] y_t) {
+        on = Identity (go)
+        x_t = Gather (x, i)
+        h_out = Add (h_in, x_t)
+        g_out = Identity (g_in)
+        y_t = Identity (h_out)
+    }>
+    w = Tanh (y)
+    h_2, z = Loop (t, "", h0) <body = second (int64 k, bool go_2, float[3] h_2_in)
+        => (bool on_2, float[3] h_2_out, float[3] z_t) {
+        on_2 = Identity (go_2)
+        w_t = Gather (w, k)
+        h_2_out = Sub (h_2_in, w_t)
+        z_t = Identity (h_2_out)
+    }>
+}
+"""
+
+
+def stacked(between: str, inputs: str = "") -> str:
+    """`STACKED` with other nodes that make `w`, and more inputs."""
+    return changed(STACKED, {"w = Tanh (y)": between, "float[T,3] x)": f"float[T,3] x{inputs})"})
+
+
+CHOICE = """test = Identity (yes)
+    w = If (test) <
+        then_branch = a () => (float[P,3] p) { p = Tanh (SOME) },
+        else_branch = b () => (float[Q,3] q) { q = Abs (OTHERS) }>"""
 
 
 def chosen(test: str, some: str, others: str) -> str:
     """A choice between two values, as `w`."""
-    return f"""test = {test}
-        w = If (test) <then_branch = a () => (float[P,3] p) {{ p = Tanh ({some}) }},
-            else_branch = b () => (float[Q,3] q) {{ q = Abs ({others}) }}>"""
+    return changed(CHOICE, {"Identity (yes)": test, "SOME": some, "OTHERS": others})
 
 
 @pytest.mark.parametrize(
@@ -271,33 +278,50 @@ def test_a_loop_collects_as_often_as_it_runs(between: str) -> None:
             w = Concat <axis = 0> (v, u)""", ", float[U,T] u"),
     ],
 )  # fmt: skip
-def test_what_may_be_of_another_length_is_guarded(between: str, inputs: str) -> None:
+def test_a_value_that_may_be_of_another_length_is_guarded(between: str, inputs: str) -> None:
     assert "Where" in guards(stacked(between, inputs))
 
 
-def test_many_loops_one_behind_the_other_are_verified() -> None:
-    """What tells the sizes of the last one are all those in front of it."""
-    layer = """h{0}, y{0} = Loop (t, "", start) <body = layer{0}
-        (int64 i{0}, bool go{0}, float[3] h{0}_in)
-        => (bool on{0}, float[3] h{0}_out, float[3] out{0}) {{
-            on{0} = Identity (go{0})  x_t{0} = Gather ({1}, i{0})
-            h{0}_out = Add (h{0}_in, x_t{0})  out{0} = Identity (h{0}_out) }}>"""
-    layers = [layer.format(i, f"y{i - 1}" if i else "x") for i in range(12)]
-    model = f"""
+def test_many_loops_one_after_the_other_are_verified() -> None:
+    """The sizes of the last one follow from all those before it."""
+    layer = """
+    h_this, y_this = Loop (t, "", start) <body = layer_this
+        (int64 i_this, bool go_this, float[3] h_this_in)
+        => (bool on_this, float[3] h_this_out, float[3] out_this) {
+        on_this = Identity (go_this)
+        x_t_this = Gather (y_last, i_this)
+        h_this_out = Add (h_this_in, x_t_this)
+        out_this = Identity (h_this_out)
+    }>"""
+    layers = [changed(layer, {"_this": f"{i}", "_last": f"{i - 1}"}) for i in range(12)]
+    text = """
     <ir_version: 8, opset_import: ["" : 18]>
-    layers (float[T,3] x) => (float[K,3] y11)
-    <int64[1] zero = {{0}}, float[3] start = {{1,2,3}}>
-    {{ s = Shape <start = 0, end = 1> (x)  t = Squeeze (s, zero)  {" ".join(layers)} }}
+    layers (float[T,3] x) => (float[K,3] y11) <int64[1] zero = {0}, float[3] start = {1,2,3}>
+    {
+        s = Shape <start = 0, end = 1> (x)
+        t = Squeeze (s, zero)
+        LAYERS
+    }
     """
+    model = changed(text, {"LAYERS": changed("".join(layers), {"(y-1,": "(x,"})})
     assert guards(model) == []
 
 
-def test_of_what_runs_another_number_of_times_nothing_is_known() -> None:
-    assert "Where" in guards(stacked("w = Tanh (y)", ", int64 m", "m"))
+def test_a_loop_of_another_trip_count_collects_another_size() -> None:
+    other_trips = {
+        "float[T,3] x)": "float[T,3] x, int64 m)",
+        'Loop (t, "", h0, x)': 'Loop (m, "", h0, x)',
+    }
+    assert "Where" in guards(changed(STACKED, other_trips))
 
 
 def test_a_loop_that_ends_early_collects_less() -> None:
-    model = stacked("w = Tanh (y)", ", float e", condition="yes")
+    ends_early = {
+        "float[T,3] x)": "float[T,3] x, float e)",
+        'Loop (t, "", h0, x)': "Loop (t, yes, h0, x)",
+        "on = Identity (go)\n": "p = ReduceSum <keepdims = 0> (h_in)  on = Less (p, e)\n",
+    }
+    model = changed(STACKED, ends_early)
     result = assert_rewrite(model, pipeline="raise")
     assert "condition" in [refusal.code for refusal in result.report.refusals]
     assert nodes(result.model, "Where")

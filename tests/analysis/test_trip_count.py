@@ -12,8 +12,7 @@ from passes.ir.model import Model
 from passes.ir.names import Names
 from passes.loops.form import LoopForm
 from passes.rule import Site
-
-STEP = "step (float[2] s, float[2] e) => (float[2] t, float[2] o) { t = Add (s, e) o = Neg (t) }"
+from tests.written import changed
 
 
 def site_of(text: str, op: str = "Loop") -> tuple[Site, LoopForm]:
@@ -33,13 +32,26 @@ def site_in(proto: ModelProto, op: str = "Loop") -> tuple[Site, LoopForm]:
 # -- trip count -------------------------------------------------------------------------------
 
 
-def scan_over(dims: str, opset: int = 16, attributes: str = "num_scan_inputs = 1") -> TripCount:
-    text = f"""
-        <ir_version: 8, opset_import: ["" : {opset}]>
-        g (float[2] h, float{dims} x) => (float[2] y, float[A,B] z)
-        {{ y, z = Scan <{attributes}, body = {STEP}> (h, x) }}
-    """
-    return TripCount(*site_of(text, "Scan"))
+SCAN = """
+<ir_version: 8, opset_import: ["" : 16]>
+g (float[2] h, float[5,2] x) => (float[2] y, float[A,B] z) {
+  y, z = Scan <num_scan_inputs = 1,
+      body = step (float[2] s, float[2] e) => (float[2] t, float[2] o) {
+    t = Add (s, e)
+    o = Neg (t)
+  }> (h, x)
+}
+"""
+
+
+def scan_over(dims: str, text: str = SCAN) -> TripCount:
+    return TripCount(*site_of(changed(text, {"[5,2]": dims}), "Scan"))
+
+
+def along(axis: int) -> str:
+    """The Scan along another axis of `x`."""
+    scanned = f"num_scan_inputs = 1, scan_input_axes = [{axis}]"
+    return changed(SCAN, {"num_scan_inputs = 1": scanned})
 
 
 def test_a_scan_runs_as_often_as_its_axis_is_long() -> None:
@@ -50,10 +62,9 @@ def test_a_scan_runs_as_often_as_its_axis_is_long() -> None:
 
 
 def test_the_axis_counts_from_either_end() -> None:
-    scanned = "num_scan_inputs = 1, scan_input_axes = "
-    assert scan_over("[2,7]", attributes=scanned + "[1]").constant == 7
-    assert scan_over("[2,7]", attributes=scanned + "[-1]").constant == 7
-    assert scan_over("[7,2]", attributes=scanned + "[-2]").constant == 7
+    assert scan_over("[2,7]", along(1)).constant == 7
+    assert scan_over("[2,7]", along(-1)).constant == 7
+    assert scan_over("[7,2]", along(-2)).constant == 7
 
 
 def test_one_scanned_input_of_known_length_is_enough() -> None:
@@ -74,34 +85,46 @@ def test_one_scanned_input_of_known_length_is_enough() -> None:
 
 @pytest.mark.parametrize(("lengths", "at_most"), [('""', False), ("lens", True)])
 def test_the_lengths_of_a_scan_8_may_end_it_earlier(lengths: str, at_most: bool) -> None:
-    text = f"""
-        <ir_version: 3, opset_import: ["" : 8]>
-        g (int64[3] lens, float[3,2] h, float[3,T,2] x) => (float[3,2] y, float[3,T,2] z)
-        {{ y, z = Scan <num_scan_inputs = 1, body = {STEP}> ({lengths}, h, x) }}
+    text = """
+    <ir_version: 3, opset_import: ["" : 8]>
+    g (int64[3] lens, float[3,2] h, float[3,T,2] x) => (float[3,2] y, float[3,T,2] z) {
+      y, z = Scan <num_scan_inputs = 1,
+          body = step (float[2] s, float[2] e) => (float[2] t, float[2] o) {
+        t = Add (s, e)
+        o = Neg (t)
+      }> (lens, h, x)
+    }
     """
+    text = changed(text, {"(lens, h, x)": f"({lengths}, h, x)"})
     count = TripCount(*site_of(text, "Scan"))
     assert count.constant is None
     assert count.conditional == at_most
     assert str(count) == ("<= T" if at_most else "T")
 
 
-def loop_model(
-    *,
-    maximum: str = "int64 n = {5}",
-    start: str = "bool c = {1}",
-    body: str = "on = Identity (go)",
-    inputs: str = "n, c",
-    more: str = "",
-    condition: str = "on",
-) -> str:
-    """A Loop over `maximum` with the condition `body` computes as `on`."""
-    return f"""
-        <ir_version: 8, opset_import: ["" : 16]>
-        g (float[2] h, bool any, int64 many{more}) => (float[2] y) <{maximum}, {start}> {{
-          y = Loop <body = b (int64 i, bool go, float[2] s) => (bool {condition}, float[2] t)
-            {{ {body} t = Neg (s) }}> ({inputs}, h)
-        }}
-    """
+LOOP = """
+<ir_version: 8, opset_import: ["" : 16]>
+g (float[2] h, bool any, int64 many) => (float[2] y) <int64 n = {5}, bool c = {1}> {
+  y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+    on = Identity (go)
+    t = Neg (s)
+  }> (n, c, h)
+}
+"""
+
+
+def going_on(nodes: str, constants: str = "bool c = {1}") -> str:
+    """`LOOP` whose body computes its condition by other nodes."""
+    return changed(LOOP, {"on = Identity (go)": nodes, "bool c = {1}": constants})
+
+
+def fed(inputs: str) -> dict[str, str]:
+    """A change of `LOOP`: another trip count and initial condition."""
+    return {"(n, c, h)": f"({inputs}, h)"}
+
+
+def of_trips(constant: str) -> str:
+    return changed(LOOP, {"int64 n = {5}": constant})
 
 
 def trips(text: str) -> str:
@@ -109,30 +132,30 @@ def trips(text: str) -> str:
 
 
 def test_a_loop_with_a_constant_trip_count() -> None:
-    assert TripCount(*site_of(loop_model())).constant == 5
-    assert trips(loop_model(maximum="int64[1] n = {5}")) == "5"
-    assert trips(loop_model(maximum="int64 n = {-3}")) == "0", "M <= 0 runs none"
-    assert trips(loop_model(maximum="int64 n = {9223372036854775807}")) == str((1 << 63) - 1)
+    assert TripCount(*site_of(LOOP)).constant == 5
+    assert trips(of_trips("int64[1] n = {5}")) == "5"
+    assert trips(of_trips("int64 n = {-3}")) == "0", "M <= 0 runs none"
+    assert trips(of_trips("int64 n = {9223372036854775807}")) == str((1 << 63) - 1)
 
 
 def test_a_loop_with_a_computed_trip_count() -> None:
-    assert trips(loop_model(inputs="many, c")) == "dynamic"
-    assert trips(loop_model(inputs='"", c')) == "dynamic", "for ever"
+    assert trips(changed(LOOP, fed("many, c"))) == "dynamic"
+    assert trips(changed(LOOP, fed('"", c'))) == "dynamic", "for ever"
 
 
 def test_a_default_that_a_caller_may_override_is_no_constant() -> None:
-    model = onnx.parser.parse_model(loop_model(more=", int64 n"))
+    model = onnx.parser.parse_model(changed(LOOP, {"int64 many)": "int64 many, int64 n)"}))
     assert str(TripCount(*site_in(model))) == "dynamic"
     model.ir_version = 3
     assert str(TripCount(*site_in(model))) == "5", "up to IR 3 it cannot be overridden"
 
 
 def test_a_condition_may_end_a_loop_earlier() -> None:
-    computed = loop_model(body="on = Not (go)")
+    computed = going_on("on = Not (go)")
     assert trips(computed) == "<= 5"
     assert TripCount(*site_of(computed)).constant is None
-    assert trips(loop_model(inputs="n, any")) == "<= 5", "it may be false at first"
-    assert trips(loop_model(start="bool c = {0}")) == "<= 5"
+    assert trips(changed(LOOP, fed("n, any"))) == "<= 5", "it may be false at first"
+    assert trips(changed(LOOP, {"bool c = {1}": "bool c = {0}"})) == "<= 5"
 
 
 # -- condition --------------------------------------------------------------------------------
@@ -143,46 +166,45 @@ def always(text: str) -> bool:
 
 
 def test_a_condition_that_is_passed_through() -> None:
-    assert always(loop_model())
-    assert always(loop_model(body="a = Identity (go) on = Identity (a)"))
-    assert always(loop_model(body="", condition="go"))
+    assert always(LOOP)
+    assert always(going_on("a = Identity (go) on = Identity (a)"))
+    assert always(changed(LOOP, {"on = Identity (go)": "", "(bool on,": "(bool go,"}))
 
 
 def test_a_condition_that_is_made_of_true_ones() -> None:
     assert always(
-        loop_model(
-            body="yes = Constant <value_int = 1> () y = Cast <to = 9> (yes)"
+        going_on(
+            "yes = Constant <value_int = 1> () y = Cast <to = 9> (yes)"
             " a = And (go, y) b = Cast <to = 9> (a) on = And (b, go)"
         )
     )
-    assert not always(loop_model(body="no = Not (go) on = And (go, no)"))
+    assert not always(going_on("no = Not (go) on = And (go, no)"))
 
 
 def test_a_condition_that_is_omitted() -> None:
-    assert always(loop_model(inputs='n, ""'))
-    assert not always(loop_model(inputs='n, ""', body="on = Not (go)")), "the body ends the loop"
+    assert always(changed(LOOP, fed('n, ""')))
+    assert not always(changed(going_on("on = Not (go)"), fed('n, ""'))), "the body ends the loop"
 
 
 def test_a_condition_that_is_the_constant_true() -> None:
-    assert always(loop_model(body="on = Constant <value = bool {1}> ()"))
-    assert not always(loop_model(body="on = Constant <value = bool {0}> ()"))
-    assert always(loop_model(body="on = Identity (c)")), "c is captured"
-    assert always(loop_model(start="bool c = {1}, bool d = {1}", body="on = Identity (d)"))
-    assert not always(loop_model(start="bool c = {1}, bool d = {0}", body="on = Identity (d)"))
+    assert always(going_on("on = Constant <value = bool {1}> ()"))
+    assert not always(going_on("on = Constant <value = bool {0}> ()"))
+    assert always(going_on("on = Identity (c)")), "c is captured"
+    assert always(going_on("on = Identity (d)", "bool c = {1}, bool d = {1}"))
+    assert not always(going_on("on = Identity (d)", "bool c = {1}, bool d = {0}"))
 
 
 def test_a_condition_that_is_an_initializer_of_the_body() -> None:
-    def model(value: int) -> str:
-        return f"""
-            <ir_version: 8, opset_import: ["" : 16]>
-            g (float[2] h, int64 n) => (float[2] y) <bool c = {{1}}> {{
-              y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t)
-                <bool on = {{{value}}}> {{ t = Neg (s) }}> (n, c, h)
-            }}
-        """
-
-    assert always(model(1))
-    assert not always(model(0))
+    text = """
+    <ir_version: 8, opset_import: ["" : 16]>
+    g (float[2] h, int64 n) => (float[2] y) <bool c = {1}> {
+      y = Loop <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t) <bool on = {1}> {
+        t = Neg (s)
+      }> (n, c, h)
+    }
+    """
+    assert always(text)
+    assert not always(changed(text, {"bool on = {1}": "bool on = {0}"}))
 
 
 def test_a_body_input_that_is_called_like_the_initial_condition_is_another_value() -> None:

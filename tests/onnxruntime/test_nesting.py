@@ -17,6 +17,7 @@ from passes.ir.model import Model
 from passes.onnxruntime.nesting import MOST, depth_below
 from passes.session import Session
 from passes.testing import options_of
+from tests.written import changed
 
 _DEEPEST = 31
 
@@ -126,14 +127,17 @@ def test_copies_of_copies_are_limited(pipeline: str, options: dict[str, object])
 
 
 def test_counting_the_nodes_of_nested_scans_looks_at_each_once() -> None:
-    """What starts once and what starts in every iteration, of 30 Scans in one another."""
-    body = "t30 = Add (s30, e30)"
-    for level in reversed(range(30)):
-        body = f"""t{level} = Scan <num_scan_inputs = 1,
-            body = b (float s{level + 1}, float e{level + 1}) => (float t{level + 1}) {{ {body} }}
-        > (s{level}, x)"""
-    text = f"""<ir_version: 8, opset_import: ["" : 17]>
-        g (float s0, float[T] x) => (float t0) {{ {body} }}"""
+    """Nodes that start once and nodes that start in every iteration, of 30 nested Scans."""
+    scan = """t_this = Scan <num_scan_inputs = 1,
+        body = b (float s_next, float e_next) => (float t_next) { BODY }> (s_this, x)"""
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    g (float s0, float[T] x) => (float t0) { BODY }
+    """
+    for level in range(30):
+        names = {"_this": f"{level}", "_next": f"{level + 1}"}
+        text = changed(text, {"BODY": changed(scan, names)})
+    text = changed(text, {"BODY": "t30 = Add (s30, e30)"})
     model = onnx.parser.parse_model(text)
     deepest = 3**30
     assert starts(model.graph.node, 3) == 3 * sum(3**level for level in range(30)) + deepest

@@ -6,35 +6,30 @@ import numpy as np
 import pytest
 from looping import prove, refused
 
+from tests.written import changed
+
 pytestmark = pytest.mark.sampled
 
 
-def body(
-    then: str,
-    otherwise: str,
-    *,
-    kind: str = "float",
-    dims: str = "[2,3]",
-    cond: str = "",
-    w: str = "",
-    t: str = "",
-    e: str = "",
-) -> str:
-    """A graph with an If of one output `y` over x, w and c; all of `dims` but what has others."""
-    return f"""
-    g (bool{cond} c, {kind}{dims} x, {kind}{w or dims} w) => ({kind}[] y) {{
-      y = If (c) <then_branch = then () => ({kind}{t or dims} t) {{ {then} }},
-                  else_branch = else () => ({kind}{e or dims} e) {{ {otherwise} }}>
-    }}
-    """
+IF = """
+g (bool c, float[2,3] x, float[2,3] w) => (float[] y) {
+    y = If (c) <
+        then_branch = then () => (float[2,3] t) { t = Add (x, w) },
+        else_branch = else () => (float[2,3] e) { e = Neg (w) }>
+}
+"""
+
+
+def choice(then: str, otherwise: str = "e = Neg (w)") -> str:
+    """`IF` with other nodes in its branches."""
+    return changed(IF, {"t = Add (x, w)": then, "e = Neg (w)": otherwise})
 
 
 @pytest.mark.parametrize("opset", [13, 18, 21])
 @pytest.mark.parametrize("carrying", [["x"], ["w"], ["x", "w"]])
 @pytest.mark.parametrize("flag", [True, False])
 def test_all_rows_take_one_branch(flag: bool, carrying: list[str], opset: int, both: list) -> None:
-    text = body("t = Add (x, w)", "e = Neg (w)")
-    made = prove(text, carrying, {"c": np.array(flag)}, opset=opset, executors=both)
+    made = prove(IF, carrying, {"c": np.array(flag)}, opset=opset, executors=both)
     assert "If" in [node.op_type for node in made.graph.node]
 
 
@@ -43,10 +38,10 @@ def test_all_rows_take_one_branch(flag: bool, carrying: list[str], opset: int, b
 def test_an_output_that_has_the_axis_in_one_branch_only_is_spread_in_the_other(
     flag: bool, then: str, both: list
 ) -> None:
-    prove(body(then, "e = Exp (w)"), ["x"], {"c": np.array(flag)}, executors=both)
+    prove(choice(then, "e = Exp (w)"), ["x"], {"c": np.array(flag)}, executors=both)
 
 
-def test_outputs_that_no_row_touches_stay_as_they_are(both: list) -> None:
+def test_outputs_that_do_not_depend_on_the_row_stay_as_they_are(both: list) -> None:
     text = (
         "g (bool c, float[2] x, float[2] w) => (float[2] y, float[2] z) {"
         "a, b = If (c) <then_branch = t () => (float[2] p, float[2] q) { p = Neg (x) q = Abs (w) },"
@@ -64,8 +59,7 @@ def test_outputs_that_no_row_touches_stay_as_they_are(both: list) -> None:
 def test_each_row_takes_its_own_branch(
     dims: str, carrying: list[str], cond: str, opset: int, both: list
 ) -> None:
-    dims = "" if dims == "[]" else dims
-    text = body("t = Add (x, w)", "e = Neg (w)", dims=dims, cond=cond)
+    text = changed(IF, {"[2,3]": "" if dims == "[]" else dims, "bool c": f"bool{cond} c"})
     made = prove(text, carrying, sizes=(0, 1, 3, 8), nonempty=False, opset=opset, executors=both)
     assert "If" not in [node.op_type for node in made.graph.node]
 
@@ -76,7 +70,7 @@ KINDS += ["int32", "uint32", "int64", "uint64", "bfloat16"]
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_choose_values_of_every_type(kind: str, both: list) -> None:
-    text = body("t = Identity (x)", "e = Identity (w)", kind=kind)
+    text = changed(choice("t = Identity (x)", "e = Identity (w)"), {"float": kind})
     # What Where has no kernel for is cast once an Edit is spliced, of which this sees nothing.
     lacked = ("bfloat16", "int16", "uint16", "uint64")
     executors = both[:1] if kind in lacked else both
@@ -85,58 +79,62 @@ def test_rows_choose_values_of_every_type(kind: str, both: list) -> None:
 
 def test_nan_inf_and_the_sign_of_zero_stay_in_their_row() -> None:
     odd = np.array([[np.nan, np.inf, -0.0], [-np.inf, 1.0, 0.0]], np.float32)
-    text = body("t = Mul (x, w)", "e = Identity (w)")
+    text = choice("t = Mul (x, w)", "e = Identity (w)")
     prove(text, ["c", "x", "w"], {"x": odd, "w": odd}, sizes=(8,))
 
 
 def test_branches_with_weights_of_their_own_and_branches_inside(both: list) -> None:
-    inner = (
-        "t = If (d) <then_branch = tt () => (float[3] a) <float[3] k = {1.0, 2.0, 3.0}> "
-        "{ a = Mul (x, k) }, else_branch = te () => (float[3] b) { b = Neg (x) }>"
-    )
-    text = (
-        "g (bool c, bool d, float[3] x) => (float[3] y) "
-        f"{{ y = If (c) <then_branch = t () => (float[3] t) {{ {inner} }}, "
-        "else_branch = e () => (float[3] e) { e = Abs (x) }> }"
-    )
+    text = """
+    g (bool c, bool d, float[3] x) => (float[3] y) {
+        y = If (c) <
+            then_branch = t () => (float[3] t) {
+                t = If (d) <
+                    then_branch = tt () => (float[3] a) <float[3] k = {1.0, 2.0, 3.0}> {
+                        a = Mul (x, k)
+                    },
+                    else_branch = te () => (float[3] b) { b = Neg (x) }>
+            },
+            else_branch = e () => (float[3] e) { e = Abs (x) }>
+    }
+    """
     for carrying in (["x"], ["c", "x"], ["d", "x"], ["c", "d", "x"], ["d"]):
         prove(text, carrying, sizes=(1, 8), executors=both)
 
 
-def test_floats_may_be_divided_where_no_row_goes(both: list) -> None:
-    prove(body("t = Div (x, w)", "e = Neg (w)"), ["c", "x"], sizes=(8,))
+def test_floats_may_be_divided_in_a_branch_that_no_row_takes(both: list) -> None:
+    prove(choice("t = Div (x, w)"), ["c", "x"], sizes=(8,))
 
 
 REFUSED = [
-    ("not-speculatable", body("t = Div (x, w)", "e = Neg (w)", kind="int64"), ["c", "x"]),
+    ("not-speculatable", changed(choice("t = Div (x, w)"), {"float": "int64"}), ["c", "x"]),
     (
         "not-speculatable",
-        body("i = Cast <to = 7> (x) t = Gather (w, i)", "e = Neg (w)", dims="[3]"),
+        changed(choice("i = Cast <to = 7> (x) t = Gather (w, i)"), {"[2,3]": "[3]"}),
         ["c", "x"],
     ),
     (
         "ragged-rows",
-        body("t = Concat <axis = 0> (x, w)", "e = Neg (w)", t="[4,3]"),
+        changed(choice("t = Concat <axis = 0> (x, w)"), {"[2,3] t": "[4,3] t"}),
         ["c", "x"],
     ),
     (
         "ragged-rows",
-        body("t = Neg (x)", "e = Neg (w)", w="[N,3]", e="[N,3]"),
+        changed(choice("t = Neg (x)"), {"[2,3] w": "[N,3] w", "[2,3] e": "[N,3] e"}),
         ["c", "x"],
     ),
-    ("random", body("t = RandomNormal <shape = [2, 3]> ()", "e = Neg (w)"), ["x", "w"]),
+    ("random", choice("t = RandomNormal <shape = [2, 3]> ()"), ["x", "w"]),
 ]
 
 
 @pytest.mark.parametrize(("code", "text", "carrying"), REFUSED)
-def test_what_may_fail_or_differ_by_row_is_refused(
+def test_a_branch_that_may_fail_or_differ_by_row_is_refused(
     code: str, text: str, carrying: list[str]
 ) -> None:
     assert refused(text, carrying) == code
 
 
 def test_a_random_branch_may_not_run_for_all_rows() -> None:
-    text = body("t = RandomNormal <shape = [2, 3]> ()", "e = Neg (w)")
+    text = choice("t = RandomNormal <shape = [2, 3]> ()")
     assert refused(text, ["c"]) == "not-speculatable"
 
 

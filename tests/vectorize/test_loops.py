@@ -1,4 +1,4 @@
-"""Scan and Loop inside of a body that is vectorised."""
+"""Scan and Loop in a body that is vectorised."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 from looping import parsed, prove, refused, subsets, vectorized
 
+from tests.written import changed
+
 pytestmark = pytest.mark.sampled
 
 
-def summing(time: str = "4") -> str:
-    return f"""
-g (float[2] s, float[{time}, 2] x, float[2] w)
-    => (float[2] last, float[{time}, 2] all, float[{time}] sums) {{
+SUMMING = """
+g (float[2] s, float[4,2] x, float[2] w) => (float[2] last, float[4,2] all, float[4] sums) {
   last, all, sums = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e)
-      => (float[2] n, float[2] out, float[] sum) {{
-    m = Mul (e, w) n = Add (a, m) out = Sub (n, w) sum = ReduceSum <keepdims = 0> (m)
-  }}> (s, x)
-}}
+      => (float[2] n, float[2] out, float[] sum) {
+    m = Mul (e, w)
+    n = Add (a, m)
+    out = Sub (n, w)
+    sum = ReduceSum <keepdims = 0> (m)
+  }> (s, x)
+}
 """
 
 
@@ -26,13 +29,13 @@ g (float[2] s, float[{time}, 2] x, float[2] w)
 def test_what_is_carried_scanned_or_captured_may_have_the_axis(
     carrying: list[str], opset: int, both: list
 ) -> None:
-    prove(summing(), carrying, opset=opset, executors=both)
-    prove(summing(), carrying, opset=opset, static=True, executors=both)
+    prove(SUMMING, carrying, opset=opset, executors=both)
+    prove(SUMMING, carrying, opset=opset, static=True, executors=both)
 
 
 @pytest.mark.parametrize("carrying", subsets(["s", "x", "w"]))
 def test_no_rows_give_no_rows(carrying: list[str]) -> None:
-    prove(summing(), carrying, sizes=(2, 0), nonempty=False)
+    prove(SUMMING, carrying, sizes=(2, 0), nonempty=False)
 
 
 @pytest.mark.parametrize("carrying", subsets(["x", "z"]))
@@ -46,20 +49,28 @@ def test_no_rows_give_no_rows(carrying: list[str]) -> None:
 def test_axes_and_directions_are_those_of_a_row(
     axis: int, shape: str, out_axis: int, dims: str, backwards: int, carrying: list[str], both: list
 ) -> None:
-    text = f"""
-    g (float[{shape}] x, float[3] z) => (float[{dims}] y) {{
-      y = Scan <num_scan_inputs = 2, scan_input_axes = [{axis}, 0],
-                scan_input_directions = [{backwards}, 0], scan_output_axes = [{out_axis}],
-                scan_output_directions = [{1 - backwards}],
-                body = b (float[2,4] e, float f) => (float[2,4] o) {{ o = Mul (e, f) }}> (x, z)
-    }}
+    text = """
+    g (float[3,2,4] x, float[3] z) => (float[3,2,4] y) {
+      y = Scan <num_scan_inputs = 2, scan_input_axes = [0, 0], scan_input_directions = [0, 0],
+          scan_output_axes = [0], scan_output_directions = [1],
+          body = b (float[2,4] e, float f) => (float[2,4] o) { o = Mul (e, f) }> (x, z)
+    }
     """
+    changes = {
+        "[3,2,4] x": f"[{shape}] x",
+        "[3,2,4] y": f"[{dims}] y",
+        "scan_input_axes = [0, 0]": f"scan_input_axes = [{axis}, 0]",
+        "scan_output_axes = [0]": f"scan_output_axes = [{out_axis}]",
+        "scan_input_directions = [0, 0]": f"scan_input_directions = [{backwards}, 0]",
+        "scan_output_directions = [1]": f"scan_output_directions = [{1 - backwards}]",
+    }
+    text = changed(text, changes)
     prove(text, carrying, executors=both if carrying == ["x"] else None)
 
 
 @pytest.mark.parametrize("carrying", subsets(["s", "x", "w"]))
 def test_scanning_nothing_collects_nothing(carrying: list[str]) -> None:
-    prove(summing("T"), carrying, {"x": np.zeros((0, 2), np.float32)})
+    prove(changed(SUMMING, {"[4": "[T"}), carrying, {"x": np.zeros((0, 2), np.float32)})
 
 
 def test_names_inside_may_shadow_outer_ones(both: list) -> None:
@@ -108,24 +119,19 @@ def test_states_that_pass_through_and_values_collected_twice(both: list) -> None
     assert {name for node in body.node for name in node.output} >= set(outputs)
 
 
-def loop(
-    trips: str = "m", cond: str = "c", going: str = "Identity (ci)", collect: bool = True
-) -> str:
-    """A graph with a Loop over a state `s` and a captured `w`; collected values on demand."""
-    outputs = ", float[N, 2] y" if collect else ""
-    results = ", float[2] o" if collect else ""
-    return f"""
-    g (int64 m, bool c, float[2] s, float[2] w) => (float[2] l{outputs}) {{
-      l{", y" if collect else ""} = Loop ({trips}, {cond}, s)
-          <body = b (int64 i, bool ci, float[2] a) => (bool co, float[2] n{results}) {{
-        co = {going}
-        f = Cast <to = 1> (i)
-        t = Mul (w, f)
-        n = Add (a, t)
-        {"o = Sub (n, w)" if collect else ""}
-      }}>
-    }}
-    """
+#: A Loop over a state `s`, with a captured `w`.
+LOOP = """
+g (int64 m, bool c, float[2] s, float[2] w) => (float[2] l, float[N,2] y) {
+  l, y = Loop (m, c, s) <body = b (int64 i, bool ci, float[2] a)
+      => (bool co, float[2] n, float[2] o) {
+    co = Identity (ci)
+    f = Cast <to = 1> (i)
+    t = Mul (w, f)
+    n = Add (a, t)
+    o = Sub (n, w)
+  }>
+}
+"""
 
 
 COUNTED = {"m": np.array(3), "c": np.array(True)}
@@ -134,25 +140,25 @@ COUNTED = {"m": np.array(3), "c": np.array(True)}
 @pytest.mark.parametrize("opset", [13, 18, 21])
 @pytest.mark.parametrize("carrying", subsets(["s", "w"]))
 @pytest.mark.parametrize("trips", [0, 1, 3])
-def test_loops_collect_behind_the_axis(
+def test_loops_collect_after_the_axis_of_rows(
     trips: int, carrying: list[str], opset: int, both: list
 ) -> None:
     feeds = {**COUNTED, "m": np.array(trips)}
-    prove(loop(), carrying, feeds, opset=opset, executors=both)
-    prove(loop(), carrying, feeds, opset=opset, static=True, executors=both)
+    prove(LOOP, carrying, feeds, opset=opset, executors=both)
+    prove(LOOP, carrying, feeds, opset=opset, static=True, executors=both)
 
 
 @pytest.mark.parametrize("trips", [0, 3])
 def test_loops_of_no_rows(trips: int) -> None:
     feeds = {**COUNTED, "m": np.array(trips)}
-    prove(loop(), ["s"], feeds, sizes=(2, 0), nonempty=False)
+    prove(LOOP, ["s"], feeds, sizes=(2, 0), nonempty=False)
 
 
 def test_a_condition_for_all_rows_ends_the_loop_for_all(both: list) -> None:
-    text = loop(going="Less (i, m)", trips="")
+    text = changed(LOOP, {"Identity (ci)": "Less (i, m)", "Loop (m, c, s)": "Loop (, c, s)"})
     prove(text, ["s"], COUNTED, executors=both)
     prove(text, ["s"], {**COUNTED, "c": np.array(False)}, executors=both)
-    prove(loop(cond=""), ["w"], COUNTED, executors=both)
+    prove(changed(LOOP, {"Loop (m, c, s)": "Loop (m, , s)"}), ["w"], COUNTED, executors=both)
 
 
 GROW = {"w": np.array([0.5, 0.25], np.float32), "k": np.array(6.0, np.float32)}
@@ -264,8 +270,8 @@ g (int64 m, bool c, float[2] s, float[2] w, float k)
     assert refused(text, ["s"]) == "collected-while"
 
 
-def test_what_nobody_collects_does_not_refuse() -> None:
-    model = parsed(loop())
+def test_an_unread_collected_value_does_not_refuse() -> None:
+    model = parsed(LOOP)
     del model.graph.output[1:]
     model.graph.node[0].output[1] = ""
     made = vectorized(model, ["m", "s"], None)
@@ -300,8 +306,8 @@ def test_bodies_inside_of_bodies(carrying: list[str], both: list) -> None:
 
 
 REFUSED = [
-    ("collected-while", loop(), ["m", "s"]),
-    ("collected-while", loop(), ["c", "s"]),
+    ("collected-while", LOOP, ["m", "s"]),
+    ("collected-while", LOOP, ["c", "s"]),
     (
         "not-speculatable",
         growing("m", "c", "j = Gather (v, i) next = Add (a, j)"),

@@ -1,4 +1,4 @@
-"""Where roundings alone decide what a model gives: that proves nothing, everything else does."""
+"""Error bounds: a difference that roundings explain proves nothing, any other one is a mismatch."""
 
 from __future__ import annotations
 
@@ -13,23 +13,39 @@ from passes.verify.compare.trial import OutOfTime
 from passes.verify.executor import Executor, Feeds
 from passes.verify.inputs.draw import Case
 from tests.verification import verify
+from tests.written import changed
 
-#: A recurrence that doubles an error in every step, summed up in two orders.
-_STEPS = 100
+#: A recurrence that doubles an error in every step, over many steps: tanh of a sum of which `R`,
+#: with large weights, is inserted. `y` collects all of its states.
+ALL = """
+(float[4] h, float[100,4] x) => (float[4] hT, float[100,4] y)
+<float[4,4] R = {WEIGHTS}, float[4] bias = {0.3, -0.2, 0.7, 0.1}> {
+    hT, y = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x_t)
+        => (float[4] h_out, float[4] y_t) {
+        r = MatMul (h_in, R)
+        p = Add (r, x_t)  s = Add (p, bias)
+        h_out = Tanh (s)
+        y_t = Identity (h_out)
+    }> (h, x)
+}
+"""
+LAST = """
+(float[4] h, float[100,4] x) => (float[4] hT)
+<float[4,4] R = {WEIGHTS}, float[4] bias = {0.3, -0.2, 0.7, 0.1}> {
+    hT = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x_t)
+        => (float[4] h_out) {
+        r = MatMul (h_in, R)
+        p = Add (r, x_t)  s = Add (p, bias)
+        h_out = Tanh (s)
+    }> (h, x)
+}
+"""
 
 
-def chaotic(step: str, outputs: str = "float[K] hT, float[T,K] y") -> str:
-    """h' = tanh of a sum with large weights, over many steps."""
+def chaotic(text: str, step: str) -> str:
+    """The recurrence with another sum."""
     weights = np.random.default_rng(0).normal(0, 1.5, (4, 4)).astype(np.float32)
-    items = ", ".join(map(str, weights.ravel()))
-    names = ", ".join(one.split()[1] for one in outputs.split(", "))
-    collected = ", float[4] y_t" if "y" in names else ""
-    return f"""(float[4] h, float[{_STEPS},4] x) => ({outputs.replace("K", "4")})
-        <float[4,4] R = {{{items}}}, float[4] bias = {{0.3, -0.2, 0.7, 0.1}}> {{
-        {names} = Scan <num_scan_inputs = 1, body = step (float[4] h_in, float[4] x_t)
-            => (float[4] h_out{collected}) {{
-            r = MatMul (h_in, R)  {step}  h_out = Tanh (s)
-            {"y_t = Identity (h_out)" if collected else ""} }}> (h, x) }}"""
+    return changed(text, {"WEIGHTS": ", ".join(map(str, weights.ravel())), BEFORE: step})
 
 
 BEFORE = "p = Add (r, x_t)  s = Add (p, bias)"
@@ -37,31 +53,28 @@ REGROUPED = "p = Add (x_t, bias)  s = Add (r, p)"
 WRONG = "p = Sub (x_t, bias)  s = Add (r, p)"
 
 
-def near(before: str, after: str, *executors: Executor, outputs: str) -> Any:
+def near(text: str, step: str, *executors: Executor) -> Any:
+    """How the recurrence compares with itself with another sum."""
     return check(
-        chaotic(before, outputs),
-        chaotic(after, outputs),
+        chaotic(text, BEFORE),
+        chaotic(text, step),
         executors=[REFERENCE, *executors],
         exact=False,
         reduction=6,
     )
 
 
-ALL = f"float[K] hT, float[{_STEPS},K] y"
-LAST = "float[K] hT"
-
-
 def test_a_regrouped_sum_is_verified_however_far_its_roundings_grow(
     onnxruntime: Executor,
 ) -> None:
-    found = near(BEFORE, REGROUPED, onnxruntime, outputs=ALL)
+    found = near(ALL, REGROUPED, onnxruntime)
     assert found.verdict == "verified", found.reason
     assert found.errors.ulp > 100  # far more than any operator rounds
 
 
-@pytest.mark.parametrize("outputs", [ALL, LAST])
-def test_a_wrong_term_is_a_mismatch_in_the_same_recurrence(outputs: str) -> None:
-    assert near(BEFORE, WRONG, outputs=outputs).verdict == "mismatch"
+@pytest.mark.parametrize("text", [ALL, LAST], ids=["all", "last"])
+def test_a_wrong_term_is_a_mismatch_in_the_same_recurrence(text: str) -> None:
+    assert near(text, WRONG).verdict == "mismatch"
 
 
 def test_a_model_that_is_exact_is_not_excused(onnxruntime: Executor) -> None:
@@ -172,7 +185,7 @@ def test_a_steady_column_beside_a_chaotic_one_is_compared() -> None:
 
 def test_a_case_beyond_the_budget_is_measured_as_long_as_it_may_take() -> None:
     """Where no case was compared within the budget, one may take longer."""
-    one, other = (model(chaotic(step, ALL.replace("K", "4"))) for step in (BEFORE, REGROUPED))
+    one, other = (model(chaotic(ALL, step)) for step in (BEFORE, REGROUPED))
     options: dict[str, Any] = {"executors": [REFERENCE], "exact": False, "budget": 0.0}
     assert verify(one, other, **options).verdict == "not-compared"
     assert verify(one, other, **options, patience=20.0).verdict == "verified"
@@ -187,7 +200,7 @@ def test_time_that_ends_while_roundings_are_measured_cuts_the_case(
         raise OutOfTime
 
     monkeypatch.setattr(ErrorBounds, "settled", late)
-    found = check(chaotic(BEFORE), chaotic(REGROUPED), executors=[REFERENCE], exact=False)
+    found = check(chaotic(ALL, BEFORE), chaotic(ALL, REGROUPED), executors=[REFERENCE], exact=False)
     assert (found.verdict, found.cut[0]) == ("not-compared", "exact values")
 
 
@@ -196,7 +209,7 @@ def test_what_takes_too_long_to_measure_shows_nothing(monkeypatch: pytest.Monkey
         raise NotMeasured("took longer than 40 s")
 
     monkeypatch.setattr(ErrorBounds, "settled", slow)
-    found = check(chaotic(BEFORE), chaotic(REGROUPED), executors=[REFERENCE], exact=False)
+    found = check(chaotic(ALL, BEFORE), chaotic(ALL, REGROUPED), executors=[REFERENCE], exact=False)
     assert found.verdict == "verified"  # by cases in which roundings are nothing
     said = "reference: how far roundings go could not be measured: took longer than 40 s"
     assert found.reasons[said] > 3

@@ -12,6 +12,7 @@ from ort_process import OrtProcess, OrtRefused, difference, ort_process
 
 from passes.verify.executor import CannotRun, ModelFailed
 from passes.verify.reference import ReferenceExecutor
+from tests.written import changed
 
 RUN = ReferenceExecutor().run
 
@@ -25,21 +26,27 @@ def ort() -> Iterator[OrtProcess]:
 I64 = np.int64
 
 
+#: Counts `a0` up to 5; collects `a` and the number of the iteration.
+COUNTING = """
+<ir_version: 8, opset_import: ["": 16]>
+g (int64 m, bool c, int64 a0) => (int64 last, int64[K] before, int64[K] numbers) {
+  five = Constant <value_int = 5> ()
+  last, before, numbers = Loop <body = body (int64 i, bool going, int64 a)
+    => (bool next, int64 b, int64 x, int64 n) {
+      one = Constant <value_int = 1> ()
+      b = Add (a, one)
+      next = Less (b, five)
+      x = Identity (a)
+      n = Identity (i)
+  }> (m, c, a0)
+}
+"""
+
+
 def loop(operands: str, cond: str = "Less (b, five)", opset: int = 16) -> ModelProto:
-    """Counts `a` up; the body's condition is `cond`; collects `a` and the iteration number."""
-    return parser.parse_model(f"""
-    <ir_version: 8, opset_import: ["": {opset}]>
-    g (int64 m, bool c, int64 a0) => (int64 last, int64[K] before, int64[K] numbers) {{
-      five = Constant <value_int = 5> ()
-      last, before, numbers = Loop <body = body (int64 i, bool going, int64 a)
-        => (bool next, int64 b, int64 x, int64 n) {{
-          one = Constant <value_int = 1> ()
-          b = Add (a, one)
-          next = {cond}
-          x = Identity (a)
-          n = Identity (i)
-      }}> ({operands}, a0)
-    }}""")
+    """The Loop with this trip count and condition, and another condition of the body."""
+    changes = {"(m, c, a0)": f"({operands}, a0)", "Less (b, five)": cond, '"": 16': f'"": {opset}'}
+    return parser.parse_model(changed(COUNTING, changes))
 
 
 def feeds(m: int = 10, c: bool = True, a: int = 0) -> dict[str, Any]:
@@ -106,14 +113,20 @@ def test_the_body_gets_number_and_condition_in_the_rank_that_it_declares(
     ort: OrtProcess, operands: str, declared: tuple[str, str], trips: int
 ) -> None:
     number, flag = declared
-    model = parser.parse_model(f"""
+    text = """
     <ir_version: 8, opset_import: ["": 17]>
-    g (int64 m, bool{flag} c) => (numbers, flags) {{
-      last, numbers, flags = Loop <body = body (int64{number} i, bool{flag} going, int64 a)
-        => (bool{flag} next, int64 b, int64{number} n, bool{flag} f) {{
-          next = Identity (going) b = Identity (a) n = Identity (i) f = Identity (going)
-      }}> ({operands}, m)
-    }}""")
+    g (int64 m, bool c) => (numbers, flags) {
+      last, numbers, flags = Loop <body = body (int64 i, bool going, int64 a)
+        => (bool next, int64 b, int64 n, bool f) {
+          next = Identity (going)
+          b = Identity (a)
+          n = Identity (i)
+          f = Identity (going)
+      }> (m, c, m)
+    }"""
+    changes = {"int64 i": f"int64{number} i", "int64 n": f"int64{number} n"}
+    changes |= {f"bool {name}": f"bool{flag} {name}" for name in ("c", "going", "next", "f")}
+    model = parser.parse_model(changed(text, changes | {"(m, c, m)": f"({operands}, m)"}))
     values = {"m": np.array(trips), "c": np.ones((1,) if flag else (), np.bool_)}
     answer = ort.run(model, values)
     assert not isinstance(answer, OrtRefused), answer

@@ -1,4 +1,4 @@
-"""Linear attention in plain operators gives what onnxruntime's kernel gives."""
+"""expand-attention: linear attention in plain operators agrees with onnxruntime's kernel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from passes.testing import assert_rewrite
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
@@ -18,21 +19,37 @@ RULES = ["linear", "gated", "delta", "gated_delta"]
 @pytest.mark.parametrize(("rule", "heads"), itertools.product(RULES, HEADS))
 def test_heads_and_rules(rule: str, heads: tuple[int, int, int]) -> None:
     """Decays by row where keys are shared, a rate for all states where queries are."""
+    text = """
+    <ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>
+    attention (float[B,T,QUERIES] q, float[B,T,KEYS] k, float[B,T,VALUES] v,
+               float[B,HEADS,3,2] S0, float[B,T,GATES] g, float[B,T,RATES] b)
+        => (float[B,T,RESULTS] y, float[B,HEADS,3,2] S) {
+        y, S = com.microsoft.LinearAttention <
+            q_num_heads = Q_HEADS, kv_num_heads = KV_HEADS, update_rule = "gated_delta"
+        > (q, k, v, S0, g, b)
+    }
+    """
     queries, keys, states = heads
-    gates = states * 3 if keys < states else states
-    rates = 1 if queries < states else states
-    decay, rate = "g" if "gated" in rule else '""', "b" if "delta" in rule else '""'
-    result = assert_rewrite(
-        f"""<ir_version: 8, opset_import: ["" : 18, "com.microsoft" : 1]>
-        attention (float[B,T,{queries * 3}] q, float[B,T,{keys * 3}] k, float[B,T,{states * 2}] v,
-                   float[B,{states},3,2] S0, float[B,T,{gates}] g, float[B,T,{rates}] b)
-               => (float[B,T,{max(queries, states) * 2}] y, float[B,{states},3,2] S) {{
-            y, S = com.microsoft.LinearAttention <
-                q_num_heads = {queries}, kv_num_heads = {states}, update_rule = "{rule}"
-            > (q, k, v, S0, {decay}, {rate})
-        }}""",
-        pipeline="expand-attention",
-    )
+    sizes = {
+        "QUERIES": queries * 3,
+        "KEYS": keys * 3,
+        "VALUES": states * 2,
+        "HEADS,": f"{states},",
+        "GATES": states * 3 if keys < states else states,
+        "RATES": 1 if queries < states else states,
+        "RESULTS": max(queries, states) * 2,
+        "Q_HEADS": queries,
+        "KV_HEADS": states,
+    }
+    inputs = {
+        "linear": '(q, k, v, S0, "", "")',
+        "gated": '(q, k, v, S0, g, "")',
+        "delta": '(q, k, v, S0, "", b)',
+        "gated_delta": "(q, k, v, S0, g, b)",
+    }
+    ruled = {'"gated_delta"': f'"{rule}"', "(q, k, v, S0, g, b)": inputs[rule]}
+    text = changed(text, {name: str(size) for name, size in sizes.items()} | ruled)
+    result = assert_rewrite(text, pipeline="expand-attention")
     assert "LinearAttention" not in str(result.model)
 
 

@@ -27,7 +27,7 @@ def flattened(model: str | onnx.ModelProto, **options: object) -> onnx.ModelProt
 
 
 def scans(model: onnx.ModelProto) -> list[str]:
-    """Where Scans stand."""
+    """The paths of the graphs that hold the Scans, one for each Scan."""
     return [one.scope.path for one in scoping.walk_model(model) if one.node.op_type == "Scan"]
 
 

@@ -1,4 +1,4 @@
-"""fuse-scans: random bodies, names, many Scans, branches; what stays apart."""
+"""fuse-scans: random bodies, names, many Scans, branches, and Scans that stay apart."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from random_scans import random_scan
 import passes
 from passes.ir import scope as scoping
 from passes.testing import as_model, assert_rewrite
+from tests.written import changed
 
 PIPELINE = "fuse-scans"
-HEAD = '<ir_version: 8, opset_import: ["" : 18]>'
-STEP = """<num_scan_inputs = 1, body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
-    n = Add (h, e)  y = Tanh (n) }>"""
 
 
 def scans(model: ModelProto) -> list[str]:
-    """Where Scans stand."""
+    """The paths of the graphs that hold the Scans, one for each Scan."""
     return [one.scope.path for one in scoping.walk_model(model) if one.node.op_type == "Scan"]
 
 
@@ -52,11 +50,21 @@ def test_random_bodies(seed: int) -> None:
 
 
 def test_many_become_one_in_one_round() -> None:
-    """A chain of heads, each read in front of the next."""
-    nodes = "\n".join(
-        f"s{n}, y{n} = Scan {STEP} (h, x)  z{n + 1} = Add (z{n}, s{n})" for n in range(40)
-    )
-    text = f"{HEAD} g (float[2] h, float[T,2] x, float[2] z0) => (float[2] z40) {{ {nodes} }}"
+    """A chain of heads, each read before the next."""
+    head = """
+        s_this, y_this = Scan <num_scan_inputs = 1,
+            body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+            n = Add (h, e)
+            y = Tanh (n)
+        }> (h, x)
+        z_next = Add (z_this, s_this)
+    """
+    heads = [changed(head, {"_this": f"{n}", "_next": f"{n + 1}"}) for n in range(40)]
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[2] h, float[T,2] x, float[2] z0) => (float[2] z40) { HEADS }
+    """
+    text = changed(text, {"HEADS": "".join(heads)})
     result = assert_rewrite(text, pipeline=PIPELINE)
     assert scans(result.model) == ["main"]
     assert [record.note for record in result.report.records] == ["40 Scans in one"]
@@ -64,20 +72,58 @@ def test_many_become_one_in_one_round() -> None:
 
 def test_a_branch_and_a_function_have_scans_of_their_own() -> None:
     """Scans of one graph become one, those of a branch apart from those around it."""
-    two = f"s, ys = Scan {STEP} (h, x)  t, zs = Scan {STEP} (h, x)"
-    text = f"""{HEAD} g (bool c, float[2] h, float[T,2] x) => (float[2] s, float[2] t, float[2] r)
-        {{ {two}
-        r = If (c) <then_branch = yes () => (float[2] u) {{
-            a, as = Scan {STEP} (h, x)  b, bs = Scan {STEP} (h, x)  u = Add (a, b) }},
-            else_branch = no () => (float[2] v) {{ v = Identity (h) }}>
-    }}"""
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (bool c, float[2] h, float[T,2] x) => (float[2] s, float[2] t, float[2] r)
+    {
+        s, ys = Scan <num_scan_inputs = 1,
+            body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+            n = Add (h, e)
+            y = Tanh (n)
+        }> (h, x)
+        t, zs = Scan <num_scan_inputs = 1,
+            body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+            n = Add (h, e)
+            y = Tanh (n)
+        }> (h, x)
+        r = If (c) <
+            then_branch = yes () => (float[2] u) {
+                a, as = Scan <num_scan_inputs = 1,
+                    body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+                    n = Add (h, e)
+                    y = Tanh (n)
+                }> (h, x)
+                b, bs = Scan <num_scan_inputs = 1,
+                    body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+                    n = Add (h, e)
+                    y = Tanh (n)
+                }> (h, x)
+                u = Add (a, b)
+            },
+            else_branch = no () => (float[2] v) { v = Identity (h) }>
+    }
+    """
     assert scans(assert_rewrite(text, pipeline=PIPELINE).model) == ["main", "main/if_1.then_branch"]
 
 
 def test_one_after_the_other() -> None:
-    """A Scan that reads what another one returns stays, and nothing is said of it."""
-    text = f"""{HEAD} g (float[2] h, float[T,2] x) => (float[2] t) {{
-        s, ys = Scan {STEP} (h, x)  t, zs = Scan {STEP} (s, x) }}"""
+    """A Scan that reads a result of another one stays, without a refusal."""
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[2] h, float[T,2] x) => (float[2] t)
+    {
+        s, ys = Scan <num_scan_inputs = 1,
+            body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+            n = Add (h, e)
+            y = Tanh (n)
+        }> (h, x)
+        t, zs = Scan <num_scan_inputs = 1,
+            body = step (float[2] h, float[2] e) => (float[2] n, float[2] y) {
+            n = Add (h, e)
+            y = Tanh (n)
+        }> (s, x)
+    }
+    """
     result = passes.simplify(as_model(text), rules=[PIPELINE])
     assert scans(result.model) == ["main", "main"]
     assert not result.report.refusals
@@ -87,6 +133,6 @@ def test_one_after_the_other() -> None:
 def test_conditions_that_a_caller_may_change(inputs: str, count: int) -> None:
     """Ifs whose conditions are equal by default become one only if no caller overrides that."""
     golden = Path(__file__).parents[3] / "golden_models" / PIPELINE / "branches.before.onnxtxt"
-    text = golden.read_text().replace("float[T,2] x)", f"float[T,2] x{inputs})")
+    text = changed(golden.read_text(), {"float[T,2] x)": f"float[T,2] x{inputs})"})
     made = passes.simplify(as_model(text), rules=[PIPELINE]).model
     assert [node.op_type for node in made.graph.node].count("If") == count

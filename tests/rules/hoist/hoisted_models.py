@@ -1,4 +1,4 @@
-"""Models for the tests of hoist-invariants, and what became of them."""
+"""Models for the tests of hoist-invariants, and their outcomes."""
 
 from __future__ import annotations
 
@@ -22,21 +22,18 @@ g (float[2,2] a, float[2] h, float[{trips},2] x) => (float[2] y) {{
 """)
 
 
-def looking_up(
-    kind: str = "float", opset: int = 21, trips: str = "int64", state: str = "Identity (s)"
-) -> str:
-    """A Loop that reads the same row of a table in each of its n iterations."""
-    return f"""
-<ir_version: 10, opset_import: ["" : {opset}]>
-g ({trips} n, {kind}[4,2] table, int64 row, {kind}[2] h) => ({kind}[2] y, {kind}[T,2] z) {{
-   y, z = Loop <body = step (int64 i, bool go, {kind}[2] s)
-      => (bool on, {kind}[2] t, {kind}[2] o) {{
+#: A Loop that reads the same row of a table in each of its n iterations.
+LOOKING_UP = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (int64 n, float[4,2] table, int64 row, float[2] h) => (float[2] y, float[T,2] z) {
+   y, z = Loop <body = step (int64 i, bool go, float[2] s)
+      => (bool on, float[2] t, float[2] o) {
       on = Identity (go)
       r = Gather (table, row)
       o = Identity (r)
-      t = {state}
-   }}> (n, "", h)
-}}
+      t = Identity (s)
+   }> (n, "", h)
+}
 """
 
 

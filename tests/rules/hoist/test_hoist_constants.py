@@ -1,4 +1,4 @@
-"""Constants leave bodies, and equal ones are one: what ONNX text cannot say, and at scale."""
+"""hoist-constants: constants that ONNX text cannot express, and many of them."""
 
 from __future__ import annotations
 
@@ -14,21 +14,25 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
+from tests.written import changed
 
 CONSTANTS = {"rules": ("hoist-constants",)}
 
 
-def scan_of(nodes: str, body: str = "", main: str = "", front: str = "") -> ModelProto:
-    """A Scan with these nodes and constants in its body, and others in the main graph."""
-    return as_model(f"""
+SCAN = """
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float[3,2] x) => (float[2] y) {main} {{
-   {front}
-   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {body} {{
-      {nodes}
-   }}> (h, x)
-}}
-""")
+g (float[2] h, float[3,2] x) => (float[2] y) {
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {
+      t = Add (s, n)
+   }> (h, x)
+}
+"""
+
+
+def scan_of(nodes: str, constants: str = "") -> ModelProto:
+    """A Scan with these nodes and constants in its body."""
+    changes = {"t = Add (s, n)": nodes, "=> (float[2] t) {": f"=> (float[2] t) {constants} {{"}
+    return as_model(changed(SCAN, changes))
 
 
 def body_of(model: ModelProto) -> GraphProto:
@@ -86,12 +90,12 @@ def test_equal_bytes_are_one_however_they_are_stored() -> None:
         ("float[2] w = {1, 2}", "float[2] v = {1, 3}"),
     ],
 )
-def test_what_differs_in_a_bit_or_a_dim_stays_two(one: str, other: str) -> None:
+def test_constants_that_differ_in_a_bit_or_a_dim_stay_two(one: str, other: str) -> None:
     model = scan_of("m = Mul (n, w) k = Add (m, v) t = Add (s, k)", f"<{one}, {other}>")
     assert len(hoisted(model).graph.initializer) == 2
 
 
-def test_a_sparse_constant_stands_once_in_front() -> None:
+def test_a_sparse_constant_is_once_before_the_loop() -> None:
     model = scan_of("m = Mul (n, w) k = Mul (m, v) t = Add (s, k)")
     for name in ("w", "v"):
         values = helper.make_tensor(name, TensorProto.FLOAT, [1], [2.0])
@@ -107,13 +111,19 @@ def annotated(graph: GraphProto, name: str, scale: str) -> None:
     graph.quantization_annotation.add(tensor_name=name, quant_parameter_tensor_names=[entry])
 
 
-def test_what_is_quantized_keeps_its_scale_and_its_tensor() -> None:
-    model = scan_of(
-        "m = Mul (n, w) t = Add (s, m)",
-        "<float[2] w = {2, 3}, float scale = {0.5}>",
-        "<float[2] same = {2, 3}>",
-        "k = Mul (h, same) l = Mul (k, k)",
-    )
+def test_a_quantized_value_keeps_its_scale_and_its_tensor() -> None:
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x) => (float[2] y) <float[2] same = {2, 3}> {
+       k = Mul (h, same)
+       l = Mul (k, k)
+       y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t)
+          <float[2] w = {2, 3}, float scale = {0.5}> {
+          m = Mul (n, w)
+          t = Add (s, m)
+       }> (h, x)
+    }
+    """)
     annotated(body_of(model), "w", "scale")
     annotated(body_of(model), "m", "scale")
     after = hoisted(model)
@@ -126,29 +136,53 @@ def test_what_is_quantized_keeps_its_scale_and_its_tensor() -> None:
 
 
 def test_a_scale_that_only_an_annotation_names_is_no_unread_constant() -> None:
-    model = scan_of(
-        "m = Mul (n, w) t = Add (s, m)",
-        main="<float[2] w = {2, 3}, float[2] v = {2, 3}, float scale = {0.5}, float half = {0.5}>",
-        front="k = Mul (h, v) l = Mul (k, scale) o = Mul (l, half)",
-    )
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x) => (float[2] y)
+    <float[2] w = {2, 3}, float[2] v = {2, 3}, float scale = {0.5}, float half = {0.5}> {
+       k = Mul (h, v)
+       l = Mul (k, scale)
+       o = Mul (l, half)
+       y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {
+          m = Mul (n, w)
+          t = Add (s, m)
+       }> (h, x)
+    }
+    """)
     annotated(model.graph, "k", "half")
     after = hoisted(model)
     assert names(after) == ["w", "scale", "half"]
 
 
-def test_what_is_trained_is_not_shared() -> None:
-    model = scan_of("m = Mul (n, w) k = Mul (m, v) t = Add (s, k)", "", "<float[2] w = {2, 3}>")
+def test_trained_weights_are_not_shared() -> None:
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x) => (float[2] y) <float[2] w = {2, 3}> {
+       y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {
+          m = Mul (n, w)
+          k = Mul (m, v)
+          t = Add (s, k)
+       }> (h, x)
+    }
+    """)
     model.graph.initializer.append(numpy_helper.from_array(np.array([2, 3], np.float32), "v"))
     model.training_info.add().algorithm.name = "training"
     assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
 
 
 def test_graphs_of_unknown_operators_keep_what_they_hold() -> None:
-    model = scan_of(
-        "t = Add (s, n)",
-        front="k = com.acme.Search <decoder = d () => (float[2] o) "
-        "{ c = Constant <value_floats = [1.0, 2.0]> () o = Neg (c) }> (h)",
-    )
+    model = as_model("""
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x) => (float[2] y) {
+       k = com.acme.Search <decoder = d () => (float[2] o) {
+          c = Constant <value_floats = [1.0, 2.0]> ()
+          o = Neg (c)
+       }> (h)
+       y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {
+          t = Add (s, n)
+       }> (h, x)
+    }
+    """)
     model.opset_import.add(domain="com.acme", version=1)
     assert Session(SCHEDULES["hoist"], None, options_of(CONSTANTS), None).run(model).model is model
 
@@ -174,28 +208,37 @@ def test_external_data_is_compared_by_its_place_and_not_read(tmp_path: Path) -> 
     assert names(again.model) == ["scan/w", "scan/u"]
 
 
+#: A part of a model that holds the same weight in four places: as an initializer `w`, a Constant
+#: node, an initializer of a branch and a Constant node of a branch in that one.
+PART = """
+   a_this = Mul (x_this, w_this)
+   c_this = Constant <value = float[2] {2, 3}> ()
+   b_this = Add (a_this, c_this)
+   x_next = If (yes) <
+      then_branch = t () => (float[2] p) <float[2] v_this = {2, 3}> {
+         q = Add (b_this, v_this)
+         p = If (yes) <
+            then_branch = u () => (float[2] r) {
+               k = Constant <value_floats = [2.0, 3.0]> ()
+               r = Sub (q, k)
+            },
+            else_branch = f () => (float[2] r) { r = Abs (q) }>
+      },
+      else_branch = e () => (float[2] o) { o = Neg (b_this) }>
+"""
+PARTS = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (bool yes, float[2] x0) => (float[2] x_last) <WEIGHTS> { PARTS }
+"""
+
+
 def many_weights(count: int) -> ModelProto:
-    """The same weight, `count` times: in the main graph as initializers and Constant nodes, in
-    branches, and in bodies in branches."""
-    weight = "float[2] w{0} = {{2, 3}}"
-    inner = "float[2] v{0} = {{2, 3}}"
-    nodes, initializers = [], []
-    for i in range(0, count, 4):
-        initializers.append(weight.format(i))
-        nodes.append(f"a{i} = Mul (x{i}, w{i})")
-        nodes.append(f"c{i} = Constant <value = float[2] {{2, 3}}> () b{i} = Add (a{i}, c{i})")
-        nodes.append(
-            f"x{i + 4} = If (yes) <then_branch = t () => (float[2] p) <{inner.format(i)}> {{"
-            f" q = Add (b{i}, v{i}) p = If (yes) <then_branch = u () => (float[2] r) {{"
-            "    k = Constant <value_floats = [2.0, 3.0]> () r = Sub (q, k) },"
-            " else_branch = f () => (float[2] r) { r = Abs (q) }> },"
-            f" else_branch = e () => (float[2] o) {{ o = Neg (b{i}) }}>"
-        )
-    return as_model(
-        '<ir_version: 10, opset_import: ["" : 21]>'
-        f" g (bool yes, float[2] x0) => (float[2] x{count})"
-        f" <{', '.join(initializers)}> {{ {' '.join(nodes)} }}"
-    )
+    """The same weight, `count` times."""
+    places = range(0, count, 4)
+    parts = [changed(PART, {"_this": f"{i}", "_next": f"{i + 4}"}) for i in places]
+    weights = [changed("float[2] w_this = {2, 3}", {"_this": f"{i}"}) for i in places]
+    names = {"WEIGHTS": ", ".join(weights), "PARTS": "".join(parts), "x_last": f"x{count}"}
+    return as_model(changed(PARTS, names))
 
 
 def test_a_thousand_equal_weights_end_as_one() -> None:

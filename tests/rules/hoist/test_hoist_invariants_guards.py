@@ -1,16 +1,17 @@
-"""hoist-invariants: work that may fail, in front of loops that may not run."""
+"""hoist-invariants: work that may fail, before loops that may not run."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hoisted_models import count, hoisted, looking_up, ops, run
+from hoisted_models import LOOKING_UP, count, hoisted, ops, run
 
 from passes.testing import as_model, assert_refused, assert_rewrite
+from tests.written import changed
 
 
-def test_what_fails_fails_only_where_the_loop_runs() -> None:
-    after = hoisted(looking_up())
+def test_a_node_fails_only_where_the_loop_runs() -> None:
+    after = hoisted(LOOKING_UP)
     feeds = {"table": np.ones((4, 2), np.float32), "h": np.ones(2, np.float32)}
     final, rows = run(after, n=0, row=99, **feeds)
     assert final.tolist() == [1, 1]
@@ -34,11 +35,11 @@ def test_what_fails_fails_only_where_the_loop_runs() -> None:
         "int64",
     ],
 )
-def test_every_type_can_stand_behind_a_guard(kind: str) -> None:
-    assert count(hoisted(looking_up(kind)), "If") == 1
+def test_every_type_is_guarded(kind: str) -> None:
+    assert count(hoisted(changed(LOOKING_UP, {"float": kind})), "If") == 1
 
 
-def test_strings_can_stand_behind_a_guard() -> None:
+def test_strings_are_guarded() -> None:
     """A Loop that collects some keeps them."""
     after = hoisted("""
 <ir_version: 10, opset_import: ["" : 21]>
@@ -56,18 +57,20 @@ g (int64 n, string[4,2] table, int64 row, string[2] h) => (string[2] y, int64[T]
 
 @pytest.mark.parametrize("opset", [9, 10, 11, 13, 16, 18, 26])
 def test_every_opset_is_spelled(opset: int) -> None:
-    state = "Add (s, r)" if opset < 11 else "Identity (s)"
-    assert count(hoisted(looking_up(opset=opset, state=state)), "If") == 1
+    text = changed(LOOKING_UP, {'"" : 21': f'"" : {opset}'})
+    if opset < 11:
+        text = changed(text, {"t = Identity (s)": "t = Add (s, r)"})
+    assert count(hoisted(text), "If") == 1
 
 
 def test_before_opset_9_nothing_asks_for_the_trip_count() -> None:
-    text = looking_up(opset=8, state="Add (s, r)")
+    text = changed(LOOKING_UP, {'"" : 21': '"" : 8', "t = Identity (s)": "t = Add (s, r)"})
     (sentence,) = assert_refused(text, "may-fail", pipeline="hoist-invariants")
     assert "Gather may fail" in sentence
 
 
 def test_a_trip_count_may_be_a_vector_of_one() -> None:
-    after = hoisted(looking_up(trips="int64[1]"))
+    after = hoisted(changed(LOOKING_UP, {"int64 n": "int64[1] n"}))
     feeds = {"table": np.ones((4, 2), np.float32), "h": np.ones(2, np.float32)}
     assert run(after, n=[0], row=99, **feeds)[1].shape[0] == 0
     assert run(after, n=[3], row=3, **feeds)[1].shape == (3, 2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hoisted_models import body_of, count, hoisted, looking_up, loop_in, ops, scan_of
+from hoisted_models import LOOKING_UP, body_of, count, hoisted, loop_in, ops, scan_of
 
 from passes.testing import as_model, assert_refused, assert_rewrite
 
@@ -86,8 +86,8 @@ g (float[2] a, float[2] h, int64 n) => (float[2] y, seq(float[2]) q) <int64 firs
     assert count(after, "If") == 1
 
 
-def test_what_nobody_reads_stays() -> None:
-    model = as_model(looking_up())
+def test_unread_nodes_stay() -> None:
+    model = as_model(LOOKING_UP)
     body = body_of(model.graph.node[0])
     body.node[2].input[0] = "s"
     body.node[3].op_type = "Neg"

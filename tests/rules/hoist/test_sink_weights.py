@@ -1,4 +1,4 @@
-"""Large weights stand where onnxruntime finds them: in or right around the body that reads them."""
+"""sink-weights: large weights move into the body that reads them, or right around it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Session
 from passes.testing import as_model, assert_rewrite, options_of
+from tests.written import changed
 
 WIDE = 40  # so that its square takes more than 4 KB
 SINK = {"rules": ("sink-weights",)}
@@ -25,26 +26,25 @@ def with_weights(text: str, **shapes: tuple[int, ...]) -> ModelProto:
     return model
 
 
-def nested(
-    front: str = "", otherwise: str = "same = Identity (h0)", size: int = WIDE
-) -> ModelProto:
-    """A recurrence in a branch."""
-    text = f"""
+#: A recurrence in a branch.
+NESTED = """
 <ir_version: 8, opset_import: ["" : 18]>
-rnn (float[1,{size}] h0, float[T,1,{size}] x, bool some) => (float[1,{size}] h) {{
-   {front}
+rnn (float[1,40] h0, float[T,1,40] x, bool some) => (float[1,40] h) {
    h = If (some) <
-      then_branch = run () => (float[1,{size}] hT) {{
-         hT = Scan <num_scan_inputs = 1, body = step (float[1,{size}] h_in, float[1,{size}] x_t)
-            => (float[1,{size}] h_out) {{
+      then_branch = run () => (float[1,40] hT) {
+         hT = Scan <num_scan_inputs = 1, body = step (float[1,40] h_in, float[1,40] x_t)
+            => (float[1,40] h_out) {
             a = MatMul (h_in, W)
             h_out = Add (a, x_t)
-         }}> (h0, x)
-      }},
-      else_branch = stay () => (float[1,{size}] same) {{ {otherwise} }}>
-}}
+         }> (h0, x)
+      },
+      else_branch = stay () => (float[1,40] same) { same = Identity (h0) }>
+}
 """
-    return with_weights(text, W=(size, size))
+
+
+def nested() -> ModelProto:
+    return with_weights(NESTED, W=(WIDE, WIDE))
 
 
 def sunk(model: ModelProto) -> ModelProto:
@@ -68,15 +68,16 @@ def test_a_weight_read_two_levels_below_moves_into_the_branch() -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("text", "size"),
     [
-        nested(size=32),  # 4096 bytes
-        nested(front="other = MatMul (h0, W)"),
-        nested(otherwise="same = MatMul (h0, W)"),
+        (changed(NESTED, {",40]": ",32]"}), 32),  # 4096 bytes
+        (changed(NESTED, {"h = If": "other = MatMul (h0, W)  h = If"}), WIDE),
+        (changed(NESTED, {"same = Identity (h0)": "same = MatMul (h0, W)"}), WIDE),
     ],
-    ids=["small", "read in front", "read in the other branch"],
+    ids=["small", "read outside of the If", "read in the other branch"],
 )
-def test_other_weights_stay(model: ModelProto) -> None:
+def test_other_weights_stay(text: str, size: int) -> None:
+    model = with_weights(text, W=(size, size))
     assert sunk(model) is model
 
 

@@ -1,4 +1,4 @@
-"""Loops for the tests of raise-loop, and what became of them."""
+"""Loops for the tests of raise-loop, and their outcomes."""
 
 from __future__ import annotations
 
@@ -8,63 +8,64 @@ from passes.ir import scope as scoping
 from passes.session import Result
 from passes.testing import assert_rewrite
 
-
-def loop(
-    inputs: str,
-    outputs: str,
-    body: str,
-    *,
-    carried: str = "",
-    fed: str = "",
-    collected: str = "",
-    before: str = "",
-    after: str = "",
-    trips: str = "m",
-    start: str = '""',
-    going: str = "go_out = Identity (go)",
-    results: str = "y",
-    constants: str = "",
-    opset: int = 17,
-    ir_version: int = 8,
-) -> str:
-    """A model with one Loop: `before`, the Loop with its body, `after`; `going` says whether it
-    goes on."""
-    declared = ", ".join(filter(None, ["int64 i", "bool go", carried]))
-    returned = ", ".join(filter(None, ["bool go_out", collected]))
-    given = ", ".join(filter(None, [trips, start, fed]))
-    fixed = ", ".join(
-        filter(
-            None,
-            [
-                "int64[1] zeros = {0}, int64[1] ones = {1}, int64 zero = {0}, int64 one = {1}",
-                "int64[1] twos = {2}",
-                constants,
-            ],
-        )
-    )
-    return f"""
-    <ir_version: {ir_version}, opset_import: ["" : {opset}]>
-    loops ({inputs}) => ({outputs})
-    <{fixed}>
-    {{
-        {before}
-        {results} = Loop ({given}) <body = step ({declared}) => ({returned}) {{
-            {going}
-            {body}
-        }}>
-        {after}
-    }}
-    """
+#: A running sum of the rows of `x`, collected by way of Tanh.
+SUMMING = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[T,3] x, float[3] h0) => (float[3] h_end, float[N,3] y_all)
+<int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] twos = {2}, int64 zero = {0}, int64 one = {1}>
+{
+    shape = Shape (x)
+    m_1 = Gather (shape, zeros)
+    m = Squeeze (m_1, zeros)
+    h_end, y_all = Loop (m, "", h0) <body = step (int64 i, bool go, float[3] h)
+        => (bool go_out, float[3] h_out, float[3] y) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        h_out = Add (h, x_t)
+        y = Tanh (h_out)
+    }>
+}
+"""
+#: The same of the first `m` rows.
+SUMMING_M = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[T,3] x, int64 m, float[3] h0) => (float[3] h_end, float[N,3] y_all)
+<int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] twos = {2}, int64 zero = {0}, int64 one = {1}>
+{
+    h_end, y_all = Loop (m, "", h0) <body = step (int64 i, bool go, float[3] h)
+        => (bool go_out, float[3] h_out, float[3] y) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        h_out = Add (h, x_t)
+        y = Tanh (h_out)
+    }>
+}
+"""
 
 
-def trips_of(tensor: str, axis: int = 0, *, name: str = "m") -> str:
-    """The size of an axis as `m`."""
-    picked = {0: "zeros", 1: "ones", 2: "twos"}[axis]
-    return f"""
-        shape = Shape ({tensor})
-        m_1 = Gather (shape, {picked})
-        {name} = Squeeze (m_1, zeros)
-    """
+def read(nodes: str) -> dict[str, str]:
+    """A change: other nodes that compute `x_t`."""
+    return {"x_t = Gather (x, i)": nodes}
+
+
+def with_inputs(inputs: str) -> dict[str, str]:
+    """A change: more inputs of the model."""
+    return {"float[T,3] x": f"float[T,3] x, {inputs}"}
+
+
+def with_constants(constants: str) -> dict[str, str]:
+    """A change: more initializers."""
+    return {"int64 one = {1}": f"int64 one = {{1}}, {constants}"}
+
+
+def with_trips(nodes: str) -> dict[str, str]:
+    """A change of `SUMMING`: nodes that compute `m` of `size`, the number of rows."""
+    return {"m = Squeeze (m_1, zeros)": f"size = Squeeze (m_1, zeros)\n    {nodes}"}
+
+
+def with_fixed_trips(m: int, rows: str = "5") -> dict[str, str]:
+    """A change of `SUMMING_M`: a fixed trip count, and another number of rows."""
+    return {"float[T,3] x, int64 m": f"float[{rows},3] x"} | with_constants(f"int64 m = {{{m}}}")
 
 
 def raised(model: str, **options: str) -> Result:
@@ -95,19 +96,3 @@ def ints(node: NodeProto, name: str) -> list[int]:
     return next(
         (list(attribute.ints) for attribute in node.attribute if attribute.name == name), [0]
     )
-
-
-SUM = "h_out = Add (h, x_t)\n y = Tanh (h_out)"
-CARRIES = {
-    "carried": "float[3] h",
-    "fed": "h0",
-    "collected": "float[3] h_out, float[3] y",
-    "results": "h_end, y_all",
-}
-
-
-def summing(body: str, inputs: str = "float[T,3] x", **more: str) -> str:
-    """A running sum of what the body calls x_t."""
-    parts = {"before": trips_of("x"), **CARRIES, **more}
-    ends = "float[3] h_end, float[N,3] y_all"
-    return loop(f"{inputs}, float[3] h0", ends, f"{body}\n{SUM}", **parts)

@@ -1,15 +1,33 @@
-"""The rule raise-loop: what is collected, and tensors that grow or are filled meanwhile."""
+"""raise-loop: collected values, and tensors that grow or are filled in the loop."""
 
 from __future__ import annotations
 
 import pytest
-from raised_models import ints, loop, nodes, raised, scan_of, trips_of
+from raised_models import ints, nodes, raised, scan_of
 
 from passes.testing import assert_refused
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
-ROWS = {"before": trips_of("x"), "results": "z_1", "collected": "float[3] y"}
+#: A Loop that collects a row in each iteration.
+ROWS = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[T,3] x) => (float[N,3] z)
+<int64[1] zeros = {0}, int64[1] ones = {1}, int64[1] last = {-1},
+ int64[1] far = {-9223372036854775807}>
+{
+    shape = Shape (x)
+    m_1 = Gather (shape, zeros)
+    m = Squeeze (m_1, zeros)
+    z_1 = Loop (m, "") <body = step (int64 i, bool go) => (bool go_out, float[3] y) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        y = Neg (x_t)
+    }>
+    z = Identity (z_1)
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -21,11 +39,11 @@ ROWS = {"before": trips_of("x"), "results": "z_1", "collected": "float[3] y"}
         ("z_2 = Transpose <perm = [1, 0]> (z_1)\n z = Slice (z_2, last, far, ones, last)", 1, 1),
     ],
 )
-def test_what_moves_an_output_becomes_part_of_the_scan(after: str, axis: int, back: int) -> None:
-    fixed = "int64[1] last = {-1}, int64[1] far = {-9223372036854775807}"
+def test_a_transpose_or_a_reversal_of_an_output_becomes_part_of_the_scan(
+    after: str, axis: int, back: int
+) -> None:
     dims = "N,3" if axis == 0 else "3,N"
-    body = "x_t = Gather (x, i)\n y = Neg (x_t)"
-    model = loop("float[T,3] x", f"float[{dims}] z", body, after=after, constants=fixed, **ROWS)
+    model = changed(ROWS, {"z = Identity (z_1)": after, "float[N,3] z": f"float[{dims}] z"})
     result = raised(model, assume="non-empty")
     assert [node.op_type for node in result.model.graph.node] == ["Scan"]
     assert ints(scan_of(result), "scan_output_axes") == [axis]
@@ -34,204 +52,280 @@ def test_what_moves_an_output_becomes_part_of_the_scan(after: str, axis: int, ba
 
 
 def test_an_output_that_others_read_stays_as_it_is() -> None:
-    after = "z = Transpose <perm = [1, 0]> (z_1)\n w = Neg (z_1)"
-    body = "x_t = Gather (x, i)\n y = Neg (x_t)"
-    model = loop("float[T,3] x", "float[3,N] z, float[N,3] w", body, after=after, **ROWS)
+    model = changed(
+        ROWS,
+        {
+            "z = Identity (z_1)": "z = Transpose <perm = [1, 0]> (z_1)  w = Neg (z_1)",
+            "float[N,3] z": "float[3,N] z, float[N,3] w",
+        },
+    )
     assert nodes(raised(model).model, "Transpose")
 
 
-ACCUMULATES = {"before": trips_of("x"), "fed": "a0", "results": "a_end"}
+#: A tensor that gets a row in each iteration.
+GROWING = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[T,3] x, float[0,3] a0) => (float[N,3] a_end) <int64[1] zeros = {0}>
+{
+    shape = Shape (x)
+    m_1 = Gather (shape, zeros)
+    m = Squeeze (m_1, zeros)
+    a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[A,3] acc)
+        => (bool go_out, float[B,3] acc_out) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        y = Unsqueeze (x_t, zeros)
+        acc_out = Concat <axis = 0> (acc, y)
+    }>
+}
+"""
 
 
 @pytest.mark.parametrize("first", [0, 2])
 @pytest.mark.parametrize("order", ["acc, y", "y, acc"])
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_tensor_that_grows_by_concat_is_collected(first: int, order: str, width: int) -> None:
-    body = "x_t = Gather (x, i)\n"
-    row = "y = Unsqueeze (x_t, zeros)\n"
+    row = "y = Unsqueeze (x_t, zeros)"
     if width == 2:
-        row = "y_1 = Unsqueeze (x_t, zeros)\n y = Concat <axis = 0> (y_1, y_1)\n"
-    model = loop(
-        f"float[T,3] x, float[{first},3] a0",
-        "float[N,3] a_end",
-        f"{body}{row} acc_out = Concat <axis = 0> ({order})",
-        carried="float[A,3] acc",
-        collected="float[B,3] acc_out",
-        **ACCUMULATES,
-    )
+        row = "y_1 = Unsqueeze (x_t, zeros)  y = Concat <axis = 0> (y_1, y_1)"
+    changes = {"y = Unsqueeze (x_t, zeros)": row, "(acc, y)": f"({order})"}
+    model = changed(GROWING, changes | {"[0,3] a0": f"[{first},3] a0"})
     result = raised(model)
     assert len(scan_of(result).input) == 1
     assert bool(nodes(result.model, "Reshape")) == (width == 2)
 
 
 def test_a_tensor_that_grows_and_is_read_is_refused() -> None:
-    model = loop(
-        "float[T,3] x, float[0,3] a0",
-        "float[N,3] a_end, float[T,3] z",
-        "x_t = Gather (x, i)\n y = Unsqueeze (x_t, zeros)\n z_t = ReduceSum <keepdims = 0> "
-        "(acc, zeros)\n acc_out = Concat <axis = 0> (acc, y)",
-        carried="float[A,3] acc",
-        collected="float[B,3] acc_out, float[3] z_t",
-        before=trips_of("x"),
-        fed="a0",
-        results="a_end, z",
-    )
+    model = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    loops (float[T,3] x, float[0,3] a0) => (float[N,3] a_end, float[T,3] z) <int64[1] zeros = {0}>
+    {
+        shape = Shape (x)
+        m_1 = Gather (shape, zeros)
+        m = Squeeze (m_1, zeros)
+        a_end, z = Loop (m, "", a0) <body = step (int64 i, bool go, float[A,3] acc)
+            => (bool go_out, float[B,3] acc_out, float[3] z_t) {
+            go_out = Identity (go)
+            x_t = Gather (x, i)
+            y = Unsqueeze (x_t, zeros)
+            z_t = ReduceSum <keepdims = 0> (acc, zeros)
+            acc_out = Concat <axis = 0> (acc, y)
+        }>
+    }
+    """
     assert_refused(model, "accumulator-read", pipeline="raise")
 
 
 def test_a_tensor_that_grows_unevenly_is_refused() -> None:
-    model = loop(
-        "float[T,3] x, float[0] a0",
-        "float[N] a_end",
-        "x_t = Gather (x, i)\n more = NonZero (x_t)\n flat = Squeeze (more, zeros)\n"
-        "y = Cast <to = 1> (flat)\n acc_out = Concat <axis = 0> (acc, y)",
-        carried="float[A] acc",
-        collected="float[B] acc_out",
-        **ACCUMULATES,
-    )
+    model = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    loops (float[T,3] x, float[0] a0) => (float[N] a_end) <int64[1] zeros = {0}>
+    {
+        shape = Shape (x)
+        m_1 = Gather (shape, zeros)
+        m = Squeeze (m_1, zeros)
+        a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[A] acc)
+            => (bool go_out, float[B] acc_out) {
+            go_out = Identity (go)
+            x_t = Gather (x, i)
+            more = NonZero (x_t)
+            flat = Squeeze (more, zeros)
+            y = Cast <to = 1> (flat)
+            acc_out = Concat <axis = 0> (acc, y)
+        }>
+    }
+    """
     assert_refused(model, "element-shape", pipeline="raise")
 
 
-def inserting(
-    inputs: str,
-    outputs: str,
-    after: str,
-    *,
-    element: str = "float[3]",
-    row: str = "x_t = Gather (x, i)\n y = Neg (x_t)",
-    first: str = "a0 = SequenceEmpty <dtype = 1> ()",
-) -> str:
-    """The sequence a0 gets a y of each iteration; `after` reads it as a_end."""
-    return loop(
-        inputs,
-        outputs,
-        f"{row}\n acc_out = SequenceInsert (acc, y)",
-        carried=f"seq({element}) acc",
-        collected=f"seq({element}) acc_out",
-        **{**ACCUMULATES, "before": trips_of("x") + first},
-        after=after,
-    )
+#: A sequence that gets a row in each iteration.
+INSERTING = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[T,3] x) => (float[N,3] z) <int64[1] zeros = {0}, int64[1] ones = {1}, int64 one = {1}>
+{
+    shape = Shape (x)
+    m_1 = Gather (shape, zeros)
+    m = Squeeze (m_1, zeros)
+    a0 = SequenceEmpty <dtype = 1> ()
+    a_end = Loop (m, "", a0) <body = step (int64 i, bool go, seq(float[3]) acc)
+        => (bool go_out, seq(float[3]) acc_out) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        y = Neg (x_t)
+        acc_out = SequenceInsert (acc, y)
+    }>
+    z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)
+}
+"""
+EMPTY = "a0 = SequenceEmpty <dtype = 1> ()"
+JOINED = "z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)"
 
 
 @pytest.mark.parametrize(("axis", "new"), [(0, 1), (1, 1), (-1, 1), (0, 0), (1, 0), (-1, 0)])
 def test_a_sequence_that_is_joined_is_collected(axis: int, new: int) -> None:
-    rank = "float[A,B,C] z" if new else "float[A,B] z"
-    after = f"z = ConcatFromSequence <axis = {axis}, new_axis = {new}> (a_end)"
-    result = raised(inserting("float[T,2,3] x", rank, after, element="float[2,3]"))
+    joined = {
+        "float[T,3] x": "float[T,2,3] x",
+        "float[N,3] z": "float[A,B,C] z" if new else "float[A,B] z",
+        "seq(float[3])": "seq(float[2,3])",
+        "axis = 0, new_axis = 1": f"axis = {axis}, new_axis = {new}",
+    }
+    result = raised(changed(INSERTING, joined))
     assert len(scan_of(result).input) == 1
 
 
 def test_a_sequence_may_hold_something_at_first() -> None:
-    joined = "z = ConcatFromSequence <axis = 0, new_axis = 1> (a_end)"
-    made = "a0 = SequenceConstruct (first)"
-    raised(inserting("float[T,3] x, float[3] first", "float[N,3] z", joined, first=made))
-    given = inserting("float[T,3] x, seq(float[3]) a0", "float[N,3] z", joined, first="")
-    assert_refused(given, "sequence-initial", pipeline="raise")
+    one = {"[T,3] x": "[T,3] x, float[3] first", EMPTY: "a0 = SequenceConstruct (first)"}
+    raised(changed(INSERTING, one))
+    given = {"[T,3] x": "[T,3] x, seq(float[3]) a0", EMPTY: ""}
+    assert_refused(changed(INSERTING, given), "sequence-initial", pipeline="raise")
 
 
 def test_a_sequence_that_stays_one_is_refused() -> None:
-    model = inserting("float[T,3] x", "int64 z", "z = SequenceLength (a_end)")
+    model = changed(INSERTING, {"float[N,3] z": "int64 z", JOINED: "z = SequenceLength (a_end)"})
     assert_refused(model, "sequence-read", pipeline="raise")
 
 
-SCATTERS = {
-    "nd": "at = Unsqueeze (where, zeros)\n y = Neg (x_t)\n acc_out = ScatterND (acc, at, y)",
-    "nd of a slice": (
-        "at_1 = Unsqueeze (where, zeros)\n at = Unsqueeze (at_1, zeros)\n y_1 = Neg (x_t)\n"
-        "y = Unsqueeze (y_1, zeros)\n acc_out = ScatterND (acc, at, y)"
-    ),
+#: A buffer of which each iteration writes a row.
+FILLING = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[5,3] x, float[5,3] a0) => (float[5,3] a_end)
+<int64[1] zeros = {0}, int64 one = {1}>
+{
+    shape = Shape (x)
+    m_1 = Gather (shape, zeros)
+    m = Squeeze (m_1, zeros)
+    a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[5,3] acc)
+        => (bool go_out, float[5,3] acc_out) {
+        go_out = Identity (go)
+        where = Identity (i)
+        x_t = Gather (x, where)
+        at = Unsqueeze (where, zeros)
+        y = Neg (x_t)
+        acc_out = ScatterND (acc, at, y)
+    }>
+}
+"""
+BACKWARDS = {"where = Identity (i)": "last = Sub (m, one)  where = Sub (last, i)"}
+#: A buffer as long as `x`, whose length is unknown.
+AS_LONG = {
+    ", float[5,3] a0": "",
+    "[5,3]": "[T,3]",
+    "a_end = Loop": """three = Constant <value_ints = [3]> ()
+    dims = Concat <axis = 0> (m_1, three)
+    a0 = ConstantOfShape (dims)
+    a_end = Loop""",
+}
+#: Writes a slice of one row.
+OF_A_SLICE = {
+    "at = Unsqueeze (where, zeros)": """at_1 = Unsqueeze (where, zeros)
+        at = Unsqueeze (at_1, zeros)""",
+    "y = Neg (x_t)": "y_1 = Neg (x_t)  y = Unsqueeze (y_1, zeros)",
 }
 
 
-@pytest.mark.parametrize("scatter", list(SCATTERS))
+@pytest.mark.parametrize("scatter", [{}, OF_A_SLICE], ids=["nd", "nd of a slice"])
 @pytest.mark.parametrize("back", [False, True])
-@pytest.mark.parametrize("size", ["T", "5"])
-def test_a_buffer_that_is_filled_is_collected(scatter: str, back: bool, size: str) -> None:
-    at = "last = Sub (m, one)\n where = Sub (last, i)" if back else "where = Identity (i)"
-    made = "three = Constant <value_ints = [3]> ()\n dims = Concat <axis = 0> (m_1, three)\n"
-    made += "a0 = ConstantOfShape (dims)"
-    buffer = "" if size == "T" else f", float[{size},3] a0"
-    model = loop(
-        f"float[{size},3] x{buffer}",
-        f"float[{size},3] a_end",
-        f"{at}\n x_t = Gather (x, where)\n {SCATTERS[scatter]}",
-        carried=f"float[{size},3] acc",
-        collected=f"float[{size},3] acc_out",
-        **{**ACCUMULATES, "before": trips_of("x") + ("" if buffer else made)},
-    )
-    scan = scan_of(raised(model))
+@pytest.mark.parametrize("size", [AS_LONG, {}], ids=["T", "5"])
+def test_a_buffer_that_is_filled_is_collected(
+    scatter: dict[str, str], back: bool, size: dict[str, str]
+) -> None:
+    text = changed(FILLING, scatter | size | (BACKWARDS if back else {}))
+    scan = scan_of(raised(text))
     assert len(scan.input) == 1
     assert ints(scan, "scan_output_directions") == [int(back)]
 
 
 def test_a_vector_that_is_filled_by_elements_is_collected() -> None:
-    def filling(size: str) -> str:
-        return loop(
-            f"float[T] x, float[{size}] a0",
-            "float[T] a_end",
-            "at = Unsqueeze (i, zeros)\n y_1 = Gather (x, at)\n y = Neg (y_1)\n"
-            "acc_out = ScatterElements (acc, at, y)",
-            carried="float[T] acc",
-            collected="float[T] acc_out",
-            **ACCUMULATES,
-        )
-
-    assert len(scan_of(raised(filling("T"))).input) == 1
-    assert_refused(filling("S"), "not-filled", pipeline="raise")
+    text = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    loops (float[T] x, float[T] a0) => (float[T] a_end) <int64[1] zeros = {0}>
+    {
+        shape = Shape (x)
+        m_1 = Gather (shape, zeros)
+        m = Squeeze (m_1, zeros)
+        a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[T] acc)
+            => (bool go_out, float[T] acc_out) {
+            go_out = Identity (go)
+            at = Unsqueeze (i, zeros)
+            y_1 = Gather (x, at)
+            y = Neg (y_1)
+            acc_out = ScatterElements (acc, at, y)
+        }>
+    }
+    """
+    assert len(scan_of(raised(text)).input) == 1
+    another_size = changed(text, {"float[T] a0": "float[S] a0"})
+    assert_refused(another_size, "not-filled", pipeline="raise")
 
 
 def test_a_buffer_that_is_filled_by_where_is_collected() -> None:
-    model = loop(
-        "float[4,3] x, float[4,3] a0",
-        "float[4,3] a_end",
-        "x_t = Gather (x, i)\n y = Neg (x_t)\n hit = Equal (rows, i)\n"
-        "acc_out = Where (hit, y, acc)",
-        carried="float[4,3] acc",
-        collected="float[4,3] acc_out",
-        constants="int64[4,1] rows = {0, 1, 2, 3}",
-        **ACCUMULATES,
-    )
+    model = """
+    <ir_version: 8, opset_import: ["" : 17]>
+    loops (float[4,3] x, float[4,3] a0) => (float[4,3] a_end)
+    <int64[1] zeros = {0}, int64[4,1] rows = {0, 1, 2, 3}>
+    {
+        shape = Shape (x)
+        m_1 = Gather (shape, zeros)
+        m = Squeeze (m_1, zeros)
+        a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[4,3] acc)
+            => (bool go_out, float[4,3] acc_out) {
+            go_out = Identity (go)
+            x_t = Gather (x, i)
+            y = Neg (x_t)
+            hit = Equal (rows, i)
+            acc_out = Where (hit, y, acc)
+        }>
+    }
+    """
     assert len(scan_of(raised(model)).input) == 1
 
 
-def filling(rows: int = 5, trips: int = 5, index: str = "at = Unsqueeze (i, zeros)") -> str:
-    """A buffer of so many rows, of which each iteration writes one."""
-    return loop(
-        f"float[5,3] x, float[{rows},3] a0",
-        f"float[{rows},3] a_end",
-        f"x_t = Gather (x, i)\n {index}\n y = Neg (x_t)\n acc_out = ScatterND (acc, at, y)",
-        carried=f"float[{rows},3] acc",
-        collected=f"float[{rows},3] acc_out",
-        constants=f"int64 m = {{{trips}}}",
-        fed="a0",
-        results="a_end",
-    )
+#: The same with a fixed trip count.
+FILLING_5 = """
+<ir_version: 8, opset_import: ["" : 17]>
+loops (float[5,3] x, float[5,3] a0) => (float[5,3] a_end)
+<int64[1] zeros = {0}, int64 one = {1}, int64 m = {5}>
+{
+    a_end = Loop (m, "", a0) <body = step (int64 i, bool go, float[5,3] acc)
+        => (bool go_out, float[5,3] acc_out) {
+        go_out = Identity (go)
+        x_t = Gather (x, i)
+        at = Unsqueeze (i, zeros)
+        y = Neg (x_t)
+        acc_out = ScatterND (acc, at, y)
+    }>
+}
+"""
+OFFSET = {"at = Unsqueeze (i, zeros)": "j = Add (i, one)  at = Unsqueeze (j, zeros)"}
 
 
 def test_a_buffer_of_fixed_size_that_is_filled_is_collected() -> None:
-    raised(filling())
+    raised(FILLING_5)
 
 
 @pytest.mark.parametrize(
-    "model",
+    "changes",
     [
-        filling(trips=4),
-        filling(trips=4, index="j = Add (i, one)\n at = Unsqueeze (j, zeros)"),
-        filling(rows=6),
+        {"m = {5}": "m = {4}"},
+        {"m = {5}": "m = {4}"} | OFFSET,
+        {"float[5,3] a": "float[6,3] a"},
     ],
     ids=["one row less", "an offset", "another size"],
 )
-def test_a_buffer_that_is_not_filled_is_refused(model: str) -> None:
-    assert_refused(model, "not-filled", pipeline="raise")
+def test_a_buffer_that_is_not_filled_is_refused(changes: dict[str, str]) -> None:
+    assert_refused(changed(FILLING_5, changes), "not-filled", pipeline="raise")
 
 
 def test_a_slice_that_keeps_its_axis_has_a_known_size() -> None:
-    model = inserting(
-        "float[T,3] x",
-        "float[A,B] z",
-        "z = ConcatFromSequence <axis = 0> (a_end)",
-        element="float[A,B]",
-        row="from = Unsqueeze (i, zeros)\n next = Add (i, one)\n to = Unsqueeze (next, zeros)\n"
-        "part = Slice (x, from, to, zeros, ones)\n y = Neg (part)",
-    )
+    sliced = {
+        "float[N,3] z": "float[A,B] z",
+        "axis = 0, new_axis = 1": "axis = 0",
+        "seq(float[3])": "seq(float[A,B])",
+        "x_t = Gather (x, i)": """from = Unsqueeze (i, zeros)
+        next = Add (i, one)
+        to = Unsqueeze (next, zeros)
+        part = Slice (x, from, to, zeros, ones)""",
+        "y = Neg (x_t)": "y = Neg (part)",
+    }
+    model = changed(INSERTING, sliced)
     assert list(scan_of(raised(model)).input) == ["x"]

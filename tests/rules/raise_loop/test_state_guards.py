@@ -1,4 +1,4 @@
-"""Guards that lowering writes for states, and masks for rows of strings, are seen through."""
+"""raise-loop: guards that lowering writes for states, and masks for rows of strings."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
+from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "raise"
 
 
-def checked_state(was: str = "", becomes: str = "") -> str:
-    """A lowered Scan whose state has a guard, one line of it another."""
-    text = (GOLDEN / "checked_state.before.onnxtxt").read_text()
-    assert was in text
-    return text.replace(was, becomes) if was else text
+def golden(name: str) -> str:
+    return (GOLDEN / f"{name}.before.onnxtxt").read_text()
 
 
 def test_a_state_with_a_guard_is_carried_by_a_scan() -> None:
-    result = assert_rewrite(checked_state(), pipeline="raise")
+    result = assert_rewrite(golden("checked_state"), pipeline="raise")
     assert result.report.refusals == []
 
 
@@ -44,27 +42,21 @@ OTHER_GUARDS = {
 }
 
 
-@pytest.mark.parametrize(("was", "becomes"), OTHER_GUARDS.values(), ids=OTHER_GUARDS)
-def test_another_guard_proves_nothing(was: str, becomes: str) -> None:
-    assert_refused(checked_state(was, becomes), "shape-unknown", pipeline="raise")
-
-
-def string_rows(was: str, becomes: str) -> str:
-    text = (GOLDEN / "string_rows.before.onnxtxt").read_text()
-    assert was in text
-    return text.replace(was, becomes) if was else text
+@pytest.mark.parametrize(("old", "new"), OTHER_GUARDS.values(), ids=OTHER_GUARDS)
+def test_another_guard_proves_nothing(old: str, new: str) -> None:
+    model = changed(golden("checked_state"), {old: new})
+    assert_refused(model, "shape-unknown", pipeline="raise")
 
 
 def test_a_mask_that_counts_nothing_is_no_read() -> None:
-    model = string_rows("int64[1] value {1}", "int64[1] value {0}")
+    model = changed(golden("string_rows"), {"int64[1] value {1}": "int64[1] value {0}"})
     result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(as_model(model))
     assert "Compress" in onnx.printer.to_text(result.model)
 
 
 def test_a_mask_that_counts_the_rows_is_a_read() -> None:
-    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(
-        as_model(string_rows("", ""))
-    )
+    model = as_model(golden("string_rows"))
+    result = Session(SCHEDULES["raise"], None, RuleOptions(), None).run(model)
     assert "Compress" not in onnx.printer.to_text(result.model)
 
 
@@ -75,10 +67,12 @@ OTHER_SIZES = {
 }
 
 
-@pytest.mark.parametrize(("was", "becomes"), OTHER_SIZES.values(), ids=OTHER_SIZES)
-def test_another_count_proves_nothing(was: str, becomes: str) -> None:
-    text = (GOLDEN / "checked_sizes.before.onnxtxt").read_text()
-    text = text.replace("int64[1] axis =", 'int64 "loop/step/one" = {0}, int64[1] axis =')
-    text = text.replace("float[4,N] a", "float[4,M] a")  # one symbol would be a proof
-    assert was in text
-    assert_refused(text.replace(was, becomes), "shape-unknown", pipeline="raise")
+@pytest.mark.parametrize(("old", "new"), OTHER_SIZES.values(), ids=OTHER_SIZES)
+def test_another_count_proves_nothing(old: str, new: str) -> None:
+    changes = {
+        "int64[1] axis =": 'int64 "loop/step/one" = {0}, int64[1] axis =',
+        "float[4,N] a": "float[4,M] a",  # one symbol would be a proof
+        old: new,
+    }
+    model = changed(golden("checked_sizes"), changes)
+    assert_refused(model, "shape-unknown", pipeline="raise")

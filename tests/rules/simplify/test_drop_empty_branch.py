@@ -1,4 +1,4 @@
-"""Ifs whose second branch is for no rows, and gives nothing, as the first one would."""
+"""drop-empty-branch: Ifs whose second branch returns no rows where the first would, too."""
 
 from __future__ import annotations
 
@@ -7,30 +7,35 @@ import pytest
 from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
+from tests.written import changed
 
 ALONE = {"rules": ("drop-empty-branch",)}
 NO_ROWS = "<int64[2] none = {0, 3}> { q = ConstantOfShape (none) }"
+#: A branch for some rows of `x`, and one for no rows.
+BRANCHES = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[T,3] x, float[T,3] other, float w, float[1,3] row) => (float[N,M] y)
+   <int64 zero = {0}, int64 one = {1}, int64[1] first = {0}, int64[1] two = {2},
+    float[3,3] matrix = {1, 2, 3, 4, 5, 6, 7, 8, 9}> {
+   shape = Shape (x)
+   count = Gather <axis = 0> (shape, zero)
+   some = Greater (count, zero)
+   y = If (some) <
+      then_branch = run () => (float[P,Q] p) { p = Neg (x) },
+      else_branch = idle () => (float[R,S] q)
+         <int64[2] none = {0, 3}> { q = ConstantOfShape (none) }>
+}
+"""
 
 
-def either(
-    nodes: str = "p = Neg (x)",
-    idle: str = NO_ROWS,
-    test: str = "some = Greater (count, zero)",
-    kind: str = "float[T,3]",
-) -> str:
-    return f"""
-    <ir_version: 10, opset_import: ["" : 21]>
-    g ({kind} x, {kind} other, float w, float[1,3] row) => (float[N,M] y)
-       <int64 zero = {{0}}, int64 one = {{1}}, int64[1] first = {{0}}, int64[1] two = {{2}},
-        float[3,3] matrix = {{1, 2, 3, 4, 5, 6, 7, 8, 9}}> {{
-       shape = Shape (x)
-       count = Gather <axis = 0> (shape, zero)
-       {test}
-       y = If (some) <
-          then_branch = run () => (float[P,Q] p) {{ {nodes} }},
-          else_branch = idle () => (float[R,S] q) {idle}>
-    }}
-    """
+def some_rows(nodes: str) -> dict[str, str]:
+    """A change of `BRANCHES`: other nodes in the branch for some rows."""
+    return {"p = Neg (x)": nodes}
+
+
+def no_rows(branch: str) -> dict[str, str]:
+    """Another branch for no rows, with its initializers."""
+    return {NO_ROWS: branch}
 
 
 def left(text: str) -> bool:
@@ -57,7 +62,8 @@ def left(text: str) -> bool:
     ],
 )
 def test_the_branch_for_some_rows_is_written(nodes: str) -> None:
-    result = assert_rewrite(either(nodes), pipeline="simplify", options=ALONE, budget=20)
+    text = changed(BRANCHES, some_rows(nodes))
+    result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
     assert "If" not in {node.op_type for node in result.model.graph.node}
 
 
@@ -71,15 +77,15 @@ def test_the_branch_for_some_rows_is_written(nodes: str) -> None:
         "{ q = MatMul (x, matrix) }",
     ],
 )
-def test_the_other_branch_may_give_nothing_in_any_way(idle: str) -> None:
-    result = assert_rewrite(either(idle=idle), pipeline="simplify", options=ALONE, budget=20)
+def test_the_other_branch_may_compute_no_rows_in_any_way(idle: str) -> None:
+    text = changed(BRANCHES, no_rows(idle))
+    result = assert_rewrite(text, pipeline="simplify", options=ALONE, budget=20)
     assert [node.op_type for node in result.model.graph.node] == ["Neg"]
 
 
-def test_what_only_fed_the_if_goes() -> None:
-    zeros = either(idle="{ q = Identity (zeros) }").replace(
-        "some = Greater", "zeros = ConstantOfShape (shape) some = Greater"
-    )
+def test_nodes_that_only_the_if_read_are_removed() -> None:
+    computed = {"some = Greater": "zeros = ConstantOfShape (shape) some = Greater"}
+    zeros = changed(BRANCHES, computed | no_rows("{ q = Identity (zeros) }"))
     result = assert_rewrite(zeros, pipeline="simplify", options=ALONE, budget=20)
     assert [node.op_type for node in result.model.graph.node] == ["Neg"]
 
@@ -95,8 +101,8 @@ def test_what_only_fed_the_if_goes() -> None:
         "a = Cast <to = 1> (count) b = Cast <to = 1> (zero) some = Greater (a, b)",
     ],
 )
-def test_a_condition_that_does_not_tell_of_no_rows_is_left_alone(test: str) -> None:
-    assert left(either(test=test))
+def test_a_condition_that_is_true_for_no_rows_too_is_left_alone(test: str) -> None:
+    assert left(changed(BRANCHES, {"some = Greater (count, zero)": test}))
 
 
 @pytest.mark.parametrize(
@@ -108,8 +114,8 @@ def test_a_condition_that_does_not_tell_of_no_rows_is_left_alone(test: str) -> N
         ("p = Concat <axis = 0> (x, row)", NO_ROWS),
     ],
 )
-def test_what_may_differ_is_refused(nodes: str, idle: str) -> None:
-    text = either(nodes, idle)
+def test_branches_that_may_differ_are_refused(nodes: str, idle: str) -> None:
+    text = changed(BRANCHES, some_rows(nodes) | no_rows(idle))
     assert_refused(text, "may-differ", pipeline="simplify", options=ALONE)
     assert left(text)
 
@@ -124,8 +130,8 @@ def test_what_may_differ_is_refused(nodes: str, idle: str) -> None:
         "t = Transpose (x) a = MatMul (t, x) b = MatMul (x, a) p = Identity (b)",  # sums of nothing
     ],
 )
-def test_what_may_fail_or_be_something_else_is_refused(nodes: str) -> None:
-    text = either(nodes)
+def test_a_branch_that_may_fail_or_differ_for_no_rows_is_refused(nodes: str) -> None:
+    text = changed(BRANCHES, some_rows(nodes))
     report = (
         Session(SCHEDULES["simplify"], None, options_of(ALONE), None).run(as_model(text)).report
     )
@@ -141,32 +147,46 @@ def test_what_may_fail_or_be_something_else_is_refused(nodes: str) -> None:
     ],
 )
 def test_sizes_that_inputs_declare_by_one_symbol_are_equal(nodes: str, idle: str) -> None:
-    assert not left(either(nodes, idle))
+    assert not left(changed(BRANCHES, some_rows(nodes) | no_rows(idle)))
 
 
-def test_what_fails_for_no_rows_goes_on_failing() -> None:
+def test_a_branch_that_fails_for_no_rows_stays() -> None:
     idle = "{ a = Gather <axis = 0> (x, zero) q = Identity (x) }"
-    assert_refused(either(idle=idle), "may-fail", pipeline="simplify", options=ALONE)
+    assert_refused(changed(BRANCHES, no_rows(idle)), "may-fail", pipeline="simplify", options=ALONE)
 
 
-def test_it_may_stand_in_the_body_of_a_scan_but_not_of_a_loop() -> None:
-    body = """
-       shape = Shape (s)
-       count = Gather <axis = 0> (shape, zero)
-       some = Greater (count, zero)
-       t = If (some) <then_branch = a () => (float[K,3] p) { p = Neg (s) },
-                      else_branch = b () => (float[0,3] q) <int64[2] none = {0, 3}>
-                      { q = ConstantOfShape (none) }>
+def test_an_if_in_a_scan_is_dropped_and_one_in_a_loop_stays() -> None:
+    scan = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[B,3] h, float[T] x) => (float[B,3] y) <int64 zero = {0}> {
+       y = Scan <num_scan_inputs = 1, body = step (float[B,3] s, float n) => (float[B,3] t) {
+          shape = Shape (s)
+          count = Gather <axis = 0> (shape, zero)
+          some = Greater (count, zero)
+          t = If (some) <
+             then_branch = a () => (float[K,3] p) { p = Neg (s) },
+             else_branch = b () => (float[0,3] q) <int64[2] none = {0, 3}> {
+                q = ConstantOfShape (none)
+             }>
+       }> (h, x)
+    }
     """
-    head = (
-        '<ir_version: 10, opset_import: ["" : 21]> g (float[B,3] h, float[T] x) => (float[B,3] y)'
-    )
-    scan = f"""{head} <int64 zero = {{0}}> {{
-       y = Scan <num_scan_inputs = 1, body = step (float[B,3] s, float n) => (float[B,3] t) {{
-          {body} }}> (h, x) }}"""
-    loop = f"""{head} <int64 zero = {{0}}, int64 three = {{3}}> {{
-       y = Loop <body = step (int64 i, bool go, float[B,3] s) => (bool on, float[B,3] t) {{
-          on = Identity (go) {body} }}> (three, "", h) }}"""
+    loop = """
+    <ir_version: 10, opset_import: ["" : 21]>
+    g (float[B,3] h, float[T] x) => (float[B,3] y) <int64 zero = {0}, int64 three = {3}> {
+       y = Loop <body = step (int64 i, bool go, float[B,3] s) => (bool on, float[B,3] t) {
+          on = Identity (go)
+          shape = Shape (s)
+          count = Gather <axis = 0> (shape, zero)
+          some = Greater (count, zero)
+          t = If (some) <
+             then_branch = a () => (float[K,3] p) { p = Neg (s) },
+             else_branch = b () => (float[0,3] q) <int64[2] none = {0, 3}> {
+                q = ConstantOfShape (none)
+             }>
+       }> (three, "", h)
+    }
+    """
     result = assert_rewrite(scan, pipeline="simplify", options=ALONE, budget=20)
     assert "If" not in str(result.model)
     assert (
@@ -181,7 +201,7 @@ def test_a_branch_with_a_body_is_left_alone() -> None:
         o = Neg (n) }> (x)"""
     report = (
         Session(SCHEDULES["simplify"], None, options_of(ALONE), None)
-        .run(as_model(either(nodes)))
+        .run(as_model(changed(BRANCHES, some_rows(nodes))))
         .report
     )
     assert not report.records

@@ -1,4 +1,4 @@
-"""What loops do in vain or twice, where a golden model would say it less well."""
+"""prune-loop: states and collected values that are not read, or equal to others."""
 
 from __future__ import annotations
 
@@ -9,30 +9,11 @@ from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite, options_of
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
 PRUNING = {"rules": ("prune-loop",)}
-
-
-def loop_of(
-    states: str, nodes: str, outputs: str, *, opset: int = 21, inputs: str = "", more: str = ""
-) -> str:
-    """A Loop of n iterations over `states` (name: initial value), all float[2]."""
-    pairs = [state.split(":") for state in states.split()]
-    fed = ", ".join(initial for _, initial in pairs)
-    taken = ", ".join(f"float[2] {name}" for name, _ in pairs)
-    given = ", ".join(f"float[2] {name}_out" for name, _ in pairs)
-    finals = ", ".join(f"{name}_end" for name, _ in pairs)
-    shown = ", ".join(f"float[2] {name}" for name in outputs.split())
-    return f"""
-    <ir_version: 8, opset_import: ["" : {opset}]>
-    g (int64 n, float[2] h, float[2] x{inputs}) => ({shown}) {{
-       {finals} = Loop <body = step (int64 i, bool go, {taken}) => (bool on, {given}) {{
-          on = Identity (go) {nodes} }}> (n, "", {fed})
-       {more}
-    }}
-    """
 
 
 def pruned(model: str | ModelProto, **options: object) -> NodeProto:
@@ -47,42 +28,96 @@ def states_of(node: NodeProto) -> list[str]:
     return [value.name for value in body.input][2:]
 
 
-@pytest.mark.parametrize(
-    ("states", "nodes", "outputs", "left"),
-    [
-        # two states that are swapped start alike, and so stay alike
-        ("a:h b:h", "a_out = Neg (b) b_out = Neg (a)", "a_end b_end", ["a"]),
-        # started otherwise, they are two
-        ("a:h b:x", "a_out = Neg (b) b_out = Neg (a)", "a_end b_end", ["a", "b"]),
-        # only the third is updated otherwise; the others differ because of it, one after the other
-        (
-            "a:h b:h c:h d:h",
-            "a_out = Neg (b) b_out = Neg (c) c_out = Exp (c) d_out = Neg (b)",
-            "a_end b_end d_end",
-            ["a", "b", "c"],
-        ),
-        # a recurrence of two that nothing reads
-        ("a:h b:x c:x", "a_out = Neg (a) b_out = Sin (c) c_out = Cos (b)", "a_end", ["a"]),
-        # the second is read by the first in the next iteration
-        ("a:h b:x", "a_out = Neg (b) b_out = Sin (b)", "a_end", ["a", "b"]),
-        # unchanged, and what is computed of it
-        ("a:h k:x", "a_out = Mul (a, k) k_out = Identity (k)", "a_end k_end", ["a"]),
-    ],
-)
-def test_which_carried_values_are_left(
-    states: str, nodes: str, outputs: str, left: list[str]
-) -> None:
-    model = as_model(loop_of(states, nodes, outputs))
-    if len(left) == len(states.split()):
-        assert (
-            Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
-            is model
-        )
-    else:
-        assert states_of(pruned(model)) == left
+TWO_STATES = """
+<ir_version: 8, opset_import: ["" : 21]>
+g (int64 n, float[2] h, float[2] x) => (float[2] a_end, float[2] b_end) {
+   a_end, b_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] b)
+      => (bool on, float[2] a_out, float[2] b_out) {
+      on = Identity (go)
+      a_out = Neg (b)
+      b_out = Neg (a)
+   }> (n, "", h, h)
+}
+"""
 
 
-def test_what_the_condition_is_made_of_stays() -> None:
+def test_exchanged_states_that_start_alike_stay_alike() -> None:
+    assert states_of(pruned(TWO_STATES)) == ["a"]
+
+
+def test_exchanged_states_that_start_differently_are_two() -> None:
+    assert_all_states_stay(changed(TWO_STATES, {"h, h)": "h, x)"}))
+
+
+def test_states_that_differ_because_of_another_one_are_told_apart() -> None:
+    """Only c has another update; a and b differ because of it, one after the other."""
+    assert states_of(pruned("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h) => (float[2] a_end, float[2] b_end, float[2] d_end) {
+       a_end, b_end, c_end, d_end = Loop <
+          body = step (int64 i, bool go, float[2] a, float[2] b, float[2] c, float[2] d)
+          => (bool on, float[2] a_out, float[2] b_out, float[2] c_out, float[2] d_out) {
+          on = Identity (go)
+          a_out = Neg (b)
+          b_out = Neg (c)
+          c_out = Exp (c)
+          d_out = Neg (b)
+       }> (n, "", h, h, h, h)
+    }
+    """)) == ["a", "b", "c"]  # fmt: skip
+
+
+def test_a_recurrence_of_two_states_that_is_not_read_is_removed() -> None:
+    assert states_of(pruned("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h, float[2] x) => (float[2] a_end) {
+       a_end, b_end, c_end = Loop <
+          body = step (int64 i, bool go, float[2] a, float[2] b, float[2] c)
+          => (bool on, float[2] a_out, float[2] b_out, float[2] c_out) {
+          on = Identity (go)
+          a_out = Neg (a)
+          b_out = Sin (c)
+          c_out = Cos (b)
+       }> (n, "", h, x, x)
+    }
+    """)) == ["a"]  # fmt: skip
+
+
+def test_a_state_that_the_next_iteration_reads_stays() -> None:
+    assert_all_states_stay("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h, float[2] x) => (float[2] a_end) {
+       a_end, b_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] b)
+          => (bool on, float[2] a_out, float[2] b_out) {
+          on = Identity (go)
+          a_out = Neg (b)
+          b_out = Sin (b)
+       }> (n, "", h, x)
+    }
+    """)
+
+
+def test_an_unchanged_state_is_captured() -> None:
+    assert states_of(pruned("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h, float[2] x) => (float[2] a_end, float[2] k_end) {
+       a_end, k_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] k)
+          => (bool on, float[2] a_out, float[2] k_out) {
+          on = Identity (go)
+          a_out = Mul (a, k)
+          k_out = Identity (k)
+       }> (n, "", h, x)
+    }
+    """)) == ["a"]  # fmt: skip
+
+
+def assert_all_states_stay(text: str) -> None:
+    model = as_model(text)
+    after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
+    assert after is model
+
+
+def test_a_state_that_the_condition_reads_stays() -> None:
     node = pruned("""
     <ir_version: 8, opset_import: ["" : 21]>
     g (float[2] h, bool c) => (float[2] y) <float one = {1}, float five = {5}, float zero = {0}> {
@@ -97,12 +132,20 @@ def test_what_the_condition_is_made_of_stays() -> None:
     assert all(node.output)
 
 
-def test_a_state_whose_update_may_fail_stays_and_the_code_says_so() -> None:
-    text = loop_of(
-        "a:h b:x",
-        "a_out = Neg (a) at = Cast <to = 7> (b) c = Gather (b, at) b_out = Add (b, c)",
-        "a_end",
-    )
+def test_a_state_whose_update_may_fail_stays() -> None:
+    text = """
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h, float[2] x) => (float[2] a_end) {
+       a_end, b_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] b)
+          => (bool on, float[2] a_out, float[2] b_out) {
+          on = Identity (go)
+          a_out = Neg (a)
+          at = Cast <to = 7> (b)
+          c = Gather (b, at)
+          b_out = Add (b, c)
+       }> (n, "", h, x)
+    }
+    """
     (sentence,) = assert_refused(text, "may-fail", pipeline="simplify", options=PRUNING)
     assert sentence == "'c' is unused, but might fail"
     assert states_of(pruned(text, assume="valid-inputs")) == ["a"]
@@ -117,34 +160,38 @@ def test_a_sum_cannot_fail_where_the_signature_says_that_its_sizes_are_one() -> 
     }
     """
     pruned(text)
-    other = text.replace("float[N] w", "float[M] w")
+    other = changed(text, {"float[N] w": "float[M] w"})
     assert_refused(other, "may-fail", pipeline="simplify", options=PRUNING)
     pruned(other, assume="valid-inputs")
 
 
 SCANS = """
 <ir_version: 8, opset_import: ["" : 21]>
-g (float[2] h, float[{0},2] x, float[{1},2] v) => (float[2] y) {{
+g (float[2] h, float[T,2] x, float[S,2] v) => (float[2] y) {
    y, z = Scan <num_scan_inputs = 3, scan_input_directions = [0, 1, 0],
-      body = step (float[2] s, float[2] a, float[2] b, float[2] c) => (float[2] t, float[2] o) {{
-      t = Add (s, a) o = Mul (b, c) }}> (h, x, x, v)
-}}
+      body = step (float[2] s, float[2] a, float[2] b, float[2] c) => (float[2] t, float[2] o) {
+      t = Add (s, a)
+      o = Mul (b, c)
+   }> (h, x, x, v)
+}
 """
 
 
 @pytest.mark.parametrize(
-    ("sizes", "options", "left"),
+    ("inputs", "options", "left"),
     [
-        (("3", "3"), {}, 1),
-        (("T", "T"), {}, 2),
-        (("3", "T"), {}, 2),
-        (("T", "S"), {"assume": "valid-inputs"}, 1),
+        (("[3,2] x", "[3,2] v"), {}, 1),
+        (("[T,2] x", "[T,2] v"), {}, 2),
+        (("[3,2] x", "[T,2] v"), {}, 2),
+        (("[T,2] x", "[S,2] v"), {"assume": "valid-inputs"}, 1),
     ],
 )
 def test_a_scanned_input_goes_where_its_length_is_known(
-    sizes: tuple[str, str], options: dict[str, str], left: int
+    inputs: tuple[str, str], options: dict[str, str], left: int
 ) -> None:
-    assert len(pruned(SCANS.format(*sizes), **options).input) == 1 + left
+    x, v = inputs
+    text = changed(SCANS, {"[T,2] x": x, "[S,2] v": v})
+    assert len(pruned(text, **options).input) == 1 + left
 
 
 def test_a_captured_value_is_not_hidden_by_the_body() -> None:
@@ -162,40 +209,42 @@ def test_a_captured_value_is_not_hidden_by_the_body() -> None:
 
 def test_inner_bodies_that_use_a_name_for_something_else() -> None:
     """Of two equal states the first is called as an input of an inner body: both stay."""
-    text = loop_of(
-        "a:h b:h",
-        "a_out = Loop <body = inner (int64 j, bool go_on, float[2] a) =>"
-        " (bool further, float[2] p) {"
-        ' further = Identity (go_on) q = Add (a, b) p = Neg (q) }> (n, "", a)'
-        " b_out = Neg (b)",
-        "a_end b_end",
-    )
-    after = assert_rewrite(
-        text.replace("b_out = Neg (b)", "b_out = Neg (b) k = Neg (b)"),
-        pipeline="simplify",
-        options={"rules": ("prune-loop", "share-subexpressions")},
-    )
+    text = """
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h) => (float[2] a_end, float[2] b_end) {
+       a_end, b_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] b)
+          => (bool on, float[2] a_out, float[2] b_out) {
+          on = Identity (go)
+          a_out = Loop <body = inner (int64 j, bool go_on, float[2] a)
+             => (bool further, float[2] p) {
+             further = Identity (go_on)
+             q = Add (a, b)
+             p = Neg (q)
+          }> (n, "", a)
+          b_out = Neg (b)
+          k = Neg (b)
+       }> (n, "", h, h)
+    }
+    """
+    rules = ("prune-loop", "share-subexpressions")
+    after = assert_rewrite(text, pipeline="simplify", options={"rules": rules})
     assert after.report.records
 
 
 def test_a_sequence_that_is_carried_twice_stays_where_no_identity_takes_it() -> None:
     text = """
-    <ir_version: 8, opset_import: ["" : {0}]>
-    g (int64 n, float[2] h) => (float[2] y, float[2] z) <int64 zero = {{0}}> {{
+    <ir_version: 8, opset_import: ["" : 13]>
+    g (int64 n, float[2] h) => (float[2] y, float[2] z) <int64 zero = {0}> {
        s = SequenceConstruct (h)
        e, f = Loop <body = step (int64 i, bool go, seq(float[2]) a, seq(float[2]) b) =>
-          (bool on, seq(float[2]) a_out, seq(float[2]) b_out) {{
+          (bool on, seq(float[2]) a_out, seq(float[2]) b_out) {
           on = Identity (go) a_out = SequenceInsert (a, h) b_out = SequenceInsert (b, h)
-       }}> (n, "", s, s)
+       }> (n, "", s, s)
        y = SequenceAt (e, zero) z = SequenceAt (f, zero)
-    }}
+    }
     """
-    for opset in (13, 16):
-        model = as_model(text.format(opset))
-        assert (
-            Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
-            is model
-        )
+    assert_all_states_stay(text)
+    assert_all_states_stay(changed(text, {'"" : 13': '"" : 16'}))
 
 
 def test_strings_that_differ_do_not_start_alike() -> None:
@@ -208,9 +257,8 @@ def test_strings_that_differ_do_not_start_alike() -> None:
        }> (n, "", one, other)
     }
     """
-    model = as_model(text)
-    assert Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model is model
-    same = as_model(text.replace('{"b"}', '{"a"}'))
+    assert_all_states_stay(text)
+    same = as_model(changed(text, {'{"b"}': '{"a"}'}))
     after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(same).model
     assert len(after.graph.node[0].output) == 1
 
@@ -234,12 +282,19 @@ def test_in_a_function() -> None:
 
 
 def test_random_numbers_are_drawn_as_often_as_before() -> None:
-    text = loop_of(
-        "a:h b:x",
-        "r = RandomNormal <shape = [2], seed = 1.0> () a_out = Add (a, r)"
-        " q = RandomNormal <shape = [2], seed = 1.0> () b_out = Add (b, q)",
-        "a_end",
-    )
+    text = """
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (int64 n, float[2] h, float[2] x) => (float[2] a_end) {
+       a_end, b_end = Loop <body = step (int64 i, bool go, float[2] a, float[2] b)
+          => (bool on, float[2] a_out, float[2] b_out) {
+          on = Identity (go)
+          r = RandomNormal <shape = [2], seed = 1.0> ()
+          a_out = Add (a, r)
+          q = RandomNormal <shape = [2], seed = 1.0> ()
+          b_out = Add (b, q)
+       }> (n, "", h, x)
+    }
+    """
     model = as_model(text)
     after = Session(SCHEDULES["simplify"], None, RuleOptions(), None).run(model).model
     body = next(
@@ -250,17 +305,19 @@ def test_random_numbers_are_drawn_as_often_as_before() -> None:
 
 def test_a_chain_of_loops_of_which_only_the_last_is_read() -> None:
     """Each loop collects for the next one only."""
-    steps = "".join(
-        f"h{i + 1}, x{i + 1} = Scan <num_scan_inputs = 1,"
-        f" body = s{i} (float[2] s, float[2] n) => (float[2] t, float[2] o)"
-        " { t = Add (s, n) o = Tanh (n) }>"
-        f" (h, x{i}) "
-        for i in range(40)
-    )
-    model = as_model(
-        '<ir_version: 8, opset_import: ["" : 21]> g (float[2] h, float[3,2] x0) => (float[2] h1)'
-        f" {{ {steps} }}"
-    )
+    loop = """
+        h_next, x_next = Scan <num_scan_inputs = 1,
+            body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
+            t = Add (s, n)
+            o = Tanh (n)
+        }> (h, x_this)
+    """
+    loops = [changed(loop, {"_next": f"{i + 1}", "_this": f"{i}"}) for i in range(40)]
+    text = """
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x0) => (float[2] h1) { CHAIN_OF_LOOPS }
+    """
+    model = as_model(changed(text, {"CHAIN_OF_LOOPS": "".join(loops)}))
     after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(model).model
     assert [list(node.output) for node in after.graph.node] == [["h1"]]
 
@@ -297,12 +354,15 @@ def test_a_chain_of_loops_of_which_only_the_last_is_read() -> None:
         ),
     ],
 )
-def test_a_loop_that_nobody_reads(loop: str, gone: bool) -> None:
-    text = f"""
+def test_a_loop_that_is_not_read(loop: str, gone: bool) -> None:
+    text = """
     <ir_version: 8, opset_import: ["" : 21]>
-    g (int64 n, bool yes, float[2] h, float[T,2] x, float[T,2] v) => (float[2] y) {{
-       y = Neg (h) in_vain = {loop} }}
+    g (int64 n, bool yes, float[2] h, float[T,2] x, float[T,2] v) => (float[2] y) {
+       y = Neg (h)
+       in_vain = LOOP
+    }
     """
+    text = changed(text, {"LOOP": loop})
     after = Session(SCHEDULES["simplify"], None, options_of(PRUNING), None).run(as_model(text))
     assert (len(after.model.graph.node) == 1) == gone
     if gone:

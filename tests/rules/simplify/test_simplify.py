@@ -12,6 +12,7 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import Result, Session
 from passes.testing import as_model, assert_refused, assert_rewrite
+from tests.written import changed
 
 
 def simplified(text: str, *rules: str, **options: Any) -> Result:
@@ -219,26 +220,39 @@ def test_what_goes_with_a_loop_was_not_rewritten_in_the_same_round() -> None:
 # -- share-subexpressions ---------------------------------------------------------------------
 
 
-def shared(nodes: str, outputs: str = "", given: str = "") -> GraphProto:
-    result = simplified(
-        f"""
-        <ir_version: 8, opset_import: ["" : 21]>
-        g (float[2] h, float[3,2] x, float[2] w) => (float[2] y{given}) {{
-           y{given.replace("float[3,2] ", "")} = Scan <num_scan_inputs = 1,
-              body = step (float[2] s, float[2] n) => (float[2] t{outputs}) {{ {nodes} }}> (h, x)
-        }}
-        """,
-        "share-subexpressions",
-    )
-    return body_of(result.model.graph.node[0])
+SHARED = """
+<ir_version: 8, opset_import: ["" : 21]>
+g (float[2] h, float[3,2] x, float[2] w) => (float[2] y) {
+   y = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] n) => (float[2] t) {
+      t = Add (s, n)
+   }> (h, x)
+}
+"""
+
+
+def shared(nodes: str) -> GraphProto:
+    """The body with these nodes after share-subexpressions."""
+    return body_after_sharing(changed(SHARED, {"t = Add (s, n)": nodes}))
+
+
+def body_after_sharing(text: str) -> GraphProto:
+    return body_of(simplified(text, "share-subexpressions").model.graph.node[0])
 
 
 def test_a_chain_of_identities_of_an_outer_value() -> None:
-    body = shared(
-        "a = Identity (w) b = Identity (a) c = Identity (b) m = Mul (n, b) t = Add (s, m)",
-        ", float[2] c",
-        ", float[3,2] v",
-    )
+    body = body_after_sharing("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x, float[2] w) => (float[2] y, float[3,2] v) {
+       y, v = Scan <num_scan_inputs = 1,
+          body = step (float[2] s, float[2] n) => (float[2] t, float[2] c) {
+          a = Identity (w)
+          b = Identity (a)
+          c = Identity (b)
+          m = Mul (n, b)
+          t = Add (s, m)
+       }> (h, x)
+    }
+    """)
     assert [list(node.input) for node in body.node] == [["w"], ["n", "w"], ["s", "m"]]
 
 
@@ -275,11 +289,17 @@ def test_a_name_that_an_inner_body_uses_for_something_else_stands_for_nothing() 
 
 
 def test_two_outputs_that_are_one_value_keep_a_node_each() -> None:
-    body = shared(
-        "a = Mul (n, w) b = Mul (n, w) t = Add (s, a)",
-        ", float[2] a, float[2] b",
-        ", float[3,2] v, float[3,2] z",
-    )
+    body = body_after_sharing("""
+    <ir_version: 8, opset_import: ["" : 21]>
+    g (float[2] h, float[3,2] x, float[2] w) => (float[2] y, float[3,2] v, float[3,2] z) {
+       y, v, z = Scan <num_scan_inputs = 1,
+          body = step (float[2] s, float[2] n) => (float[2] t, float[2] a, float[2] b) {
+          a = Mul (n, w)
+          b = Mul (n, w)
+          t = Add (s, a)
+       }> (h, x)
+    }
+    """)
     assert ops(body.node) == ["Mul", "Add", "Identity"]
     assert scoping.output_names(body) == ["t", "a", "b"]
 

@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 import passes
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.writing.draft import ITERATION_KEY
+from tests.written import changed
 
 
 def scan_of(weight: str, nodes: str) -> ModelProto:
@@ -97,25 +98,30 @@ def test_quantization_annotations_follow_their_values() -> None:
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "uint64", "float16", "bfloat16"])
 def test_every_type_is_read_and_collected(dtype: str) -> None:
-    unrolled(f"""
+    text = """
 <ir_version: 10, opset_import: ["" : 21]>
-g ({dtype}[2,3] x) => ({dtype}[3,2] z) {{
+g (TYPE[2,3] x) => (TYPE[3,2] z) {
    z = Scan <num_scan_inputs = 1, scan_input_axes = [1], scan_output_directions = [1],
-      body = step ({dtype}[2] n) => ({dtype}[2] o) {{ o = Identity (n) }}> (x)
-}}
-""")
+      body = step (TYPE[2] n) => (TYPE[2] o) { o = Identity (n) }> (x)
+}
+"""
+    unrolled(changed(text, {"TYPE": dtype}))
 
 
 @pytest.mark.parametrize("opset", [9, 11, 13, 18, 21, 26])
 def test_every_opset_is_spelled(opset: int) -> None:
-    unrolled(f"""
-<ir_version: {4 if opset < 13 else 10}, opset_import: ["" : {opset}]>
-g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {{
+    text = """
+<ir_version: 10, opset_import: ["" : 21]>
+g (float[2] h, float[3,2] x) => (float[2] y, float[3,2] z) {
    y, z = Scan <num_scan_inputs = 1, scan_input_directions = [1],
-      body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {{
-         t = Add (s, n) o = Mul (t, n) }}> (h, x)
-}}
-""")
+      body = step (float[2] s, float[2] n) => (float[2] t, float[2] o) {
+         t = Add (s, n)
+         o = Mul (t, n)
+      }> (h, x)
+}
+"""
+    ir_version = f"ir_version: {4 if opset < 13 else 10}"
+    unrolled(changed(text, {"ir_version: 10": ir_version, '"" : 21': f'"" : {opset}'}))
 
 
 def test_lengths_that_differ_still_fail() -> None:

@@ -1,4 +1,4 @@
-"""Loops that may end before their bound, or behind the one that a user promised."""
+"""Loops that may end before their bound, or after the one that a user promised."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from passes.verify.inputs.trip_counts import Counts, cases_by_count
 from passes.verify.reference import ReferenceExecutor
 from passes.verify.signature import inputs
 from tests.verification import verify
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
@@ -39,26 +40,32 @@ g (float[2] h, int64 m) => (float[2] y) {
 BOTH = pytest.mark.parametrize("bounded", ["select", "if"])
 
 
-def doubling(constants: str, trips: str) -> ModelProto:
-    """Doubles until the sum is at the limit; the logarithm of what is not taken may be NaN."""
-    return as_model(f"""
+#: Doubles until the sum is at the limit; logarithms after that may be NaN.
+DOUBLING = """
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, float limit, bool start) => (float[2] y, float[T,2] z, int64[T] c)
-{constants} {{
+g (float[2] h, float limit, bool start) => (float[2] y, float[T,2] z, int64[T] c) {
    y, z, c = Loop <body = step (int64 i, bool go, float[2] s)
-      => (bool on, float[2] t, float[2] o, int64 n) {{
-      t = Add (s, s) o = Log (t) n = Identity (i) m = ReduceSum <keepdims = 0> (t)
-      on = Less (m, limit) }}> ({trips}, start, h)
-}}
-""")
+      => (bool on, float[2] t, float[2] o, int64 n) {
+      t = Add (s, s)
+      o = Log (t)
+      n = Identity (i)
+      m = ReduceSum <keepdims = 0> (t)
+      on = Less (m, limit)
+   }> ("", start, h)
+}
+"""
 
 
 def bounded_by_m(most: int) -> ModelProto:
-    return doubling(f"<int64 most = {{{most}}}>", "most")
+    bound = {
+        "int64[T] c) {": f"int64[T] c) <int64 most = {{{most}}}> {{",
+        '("", start': "(most, start",
+    }
+    return as_model(changed(DOUBLING, bound))
 
 
 def unbounded() -> ModelProto:
-    return doubling("", '""')
+    return as_model(DOUBLING)
 
 
 def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
@@ -66,7 +73,7 @@ def unrolled(model: ModelProto | str, **options: object) -> ModelProto:
 
 
 def feeds_for(trips: int) -> dict[str, object]:
-    """Inputs on which the loop ends behind so many iterations: the sum starts at 1."""
+    """Inputs on which the loop ends after so many iterations: the sum starts at 1."""
     limit = np.array(2.0**trips, np.float32)
     start = np.array(trips > 0)
     return {"h": np.array([2, -1], np.float32), "limit": limit, "start": start}
@@ -166,7 +173,7 @@ def test_m_below_the_promise_bounds_the_loop_itself() -> None:
         ran(after, feeds_for(3))
 
 
-def test_what_is_not_taken_may_be_nan() -> None:
+def test_iterations_that_are_not_taken_may_give_nan() -> None:
     """The sum of the states ends the loop before their logarithms are NaN."""
     before = as_model("""
 <ir_version: 10, opset_import: ["" : 21]>
@@ -207,19 +214,19 @@ g (float[N] h, int64[1] trips) => (float[N] y, float[T,N] z) {
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float16"])
 @BOTH
 def test_every_type_is_selected(dtype: str, bounded: str) -> None:
-    unrolled(
-        f"""
+    text = """
 <ir_version: 10, opset_import: ["" : 21]>
-g ({dtype}[2,2] h, bool start, float limit) => ({dtype}[2,2] y, {dtype}[T,2,2] z)
-<int64 most = {{3}}> {{
-   y, z = Loop <body = step (int64 i, bool go, {dtype}[2,2] s)
-      => (bool on, {dtype}[2,2] t, {dtype}[2,2] o) {{
-      t = Transpose (s) o = Identity (t) at = Cast <to = 1> (i) on = Less (at, limit)
-   }}> (most, start, h)
-}}
-""",
-        bounded=bounded,
-    )
+g (TYPE[2,2] h, bool start, float limit) => (TYPE[2,2] y, TYPE[T,2,2] z) <int64 most = {3}> {
+   y, z = Loop <body = step (int64 i, bool go, TYPE[2,2] s)
+      => (bool on, TYPE[2,2] t, TYPE[2,2] o) {
+      t = Transpose (s)
+      o = Identity (t)
+      at = Cast <to = 1> (i)
+      on = Less (at, limit)
+   }> (most, start, h)
+}
+"""
+    unrolled(changed(text, {"TYPE": dtype}), bounded=bounded)
 
 
 def test_strings_are_selected() -> None:
@@ -237,7 +244,7 @@ g (string[2] h, float limit) => (string[2] y, string[T,2] z)
 
 @pytest.mark.parametrize("opset", [9, 11, 13, 18, 21, 26])
 @BOTH
-def test_every_opset_is_spelled(opset: int, bounded: str) -> None:
+def test_every_opset(opset: int, bounded: str) -> None:
     unrolled(
         f"""
 <ir_version: {4 if opset < 13 else 10}, opset_import: ["" : {opset}]>
@@ -334,7 +341,7 @@ def seek(before: ModelProto, most: int) -> list[Case]:
 
 
 @pytest.mark.parametrize("most", [2, 7, 20])
-def test_the_trip_counts_that_tell_are_found(most: int) -> None:
+def test_trip_counts_around_the_bound_are_found(most: int) -> None:
     counts = dict.fromkeys([0, 1, max(1, most // 2), most])
     labels = [f"{count} trip{'s' if count != 1 else ''}" for count in counts]
     may_not_start = as_model("""
@@ -374,45 +381,48 @@ def promised(most: int) -> ModelProto:
     return made
 
 
-def cut(most: int) -> str:
-    """Answers wrongly where the loop would run more often."""
-    return f"""
+#: `FOR`, which answers wrongly where the loop would run more than 3 times.
+CUT_OFF = """
 <ir_version: 10, opset_import: ["" : 21]>
-g (float[2] h, int64 m) => (float[2] y)
-<int64 most = {{{most}}}> {{
-   less = Less (m, most) n = Where (less, m, most)
-   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {{
-      on = Identity (go) t = Add (s, s) }}> (n, "", h)
-}}
+g (float[2] h, int64 m) => (float[2] y) <int64 most = {3}> {
+   less = Less (m, most)
+   n = Where (less, m, most)
+   y = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go)
+      t = Add (s, s)
+   }> (n, "", h)
+}
 """
-
-
-def guarded(most: int) -> str:
-    """Fails where the loop would run more often."""
-    return f"""
+#: `FOR`, which fails there.
+GUARDED = """
 <ir_version: 10, opset_import: ["" : 21]>
 g (float[2] h, int64 m) => (float[2] y)
-<int64 most = {{{most}}}, int64 zero = {{0}}, int64 one = {{1}}, int64[1] first = {{0}}> {{
-   more = Greater (m, most) at = Where (more, one, zero) n = Where (more, zero, m)
-   a = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {{
-      on = Identity (go) t = Add (s, s) }}> (n, "", h)
-   row = Unsqueeze (a, first) y = Gather (row, at)
-}}
+<int64 most = {3}, int64 zero = {0}, int64 one = {1}, int64[1] first = {0}> {
+   more = Greater (m, most)
+   at = Where (more, one, zero)
+   n = Where (more, zero, m)
+   a = Loop <body = step (int64 i, bool go, float[2] s) => (bool on, float[2] t) {
+      on = Identity (go)
+      t = Add (s, s)
+   }> (n, "", h)
+   row = Unsqueeze (a, first)
+   y = Gather (row, at)
+}
 """
 
 
 def test_verification_takes_a_guard_where_the_promise_is_broken() -> None:
-    assert verdict(guarded(3), promised(3))[0] == "verified"
+    assert verdict(GUARDED, promised(3))[0] == "verified"
 
 
 def test_verification_finds_a_guard_that_fails_too_early() -> None:
-    found, reason = verdict(guarded(2), promised(3))
+    found, reason = verdict(changed(GUARDED, {"most = {3}": "most = {2}"}), promised(3))
     assert found == "mismatch"
     assert "the rewritten model fails" in reason
 
 
 def test_verification_finds_a_wrong_answer_where_the_promise_is_broken() -> None:
-    found, reason = verdict(cut(3), promised(3))
+    found, reason = verdict(CUT_OFF, promised(3))
     assert found == "mismatch"
     assert "y" in reason
 
