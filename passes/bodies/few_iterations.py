@@ -64,7 +64,9 @@ def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], t
     Raises:
         Refused: `few-iterations`.
     """
-    if not site.options.quicker or not only_steps(site, LoopForm.from_node(site.node, site.opset)):
+    if not site.options.weigh_few_iterations or not only_steps(
+        site, LoopForm.from_node(site.node, site.opset)
+    ):
         return
     gone = [site.node, *(site.scope.owner.node[position] for position in covered)]
     before, after = starts(gone, trips), starts(nodes, trips)

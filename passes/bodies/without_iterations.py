@@ -43,7 +43,7 @@ def may_run_at_once(body: TimeBody, node: NodeProto, carrying: Collection[str]) 
     return not body.may_be_empty or may_run_on_nothing(node, known, carrying)
 
 
-def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
+def tolerates_unknown_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
     """Whether a node may run on what a loop collected, even if that ran no iteration.
 
     Unknown sizes are 0 then, so nothing may have to fit to them; and they may change

@@ -49,7 +49,7 @@ class WrongType(TypeError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """A type that an option may have: how a value of it is recognized, stored, described, and
     told in reports, where it tells it apart from all others."""
 
@@ -117,40 +117,40 @@ def _is_named(value: Any) -> bool:
 _STRING = {"type": "string"}
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "?"}]}
 #: The kinds of options, by what is written in the declaration (without `| None`).
-KINDS: Mapping[Any, Kind] = {
-    bool: Kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
-    int: Kind("a whole number", _is_integer, {"type": "integer"}),
-    float: Kind("a number", _is_number, {"type": "number"}, float),
-    str: Kind("a string", lambda value: isinstance(value, str), _STRING, str),
-    str | os.PathLike[str]: Kind(
+KINDS: Mapping[Any, ValueKind] = {
+    bool: ValueKind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
+    int: ValueKind("a whole number", _is_integer, {"type": "integer"}),
+    float: ValueKind("a number", _is_number, {"type": "number"}, float),
+    str: ValueKind("a string", lambda value: isinstance(value, str), _STRING, str),
+    str | os.PathLike[str]: ValueKind(
         "a path", lambda value: isinstance(value, str | os.PathLike), _STRING, os.fspath
     ),
-    Sequence[str]: Kind(
+    Sequence[str]: ValueKind(
         "a list of strings",
         _is_list,
         {"type": "array", "items": _STRING},
         lambda v: tuple(map(str, v)),
     ),
-    Mapping[str, int]: Kind(
+    Mapping[str, int]: ValueKind(
         "a mapping from names to sizes",
         _is_sizes,
         {"type": "object", "additionalProperties": {"type": "integer"}},
         dict,
     ),
-    Mapping[str, Sequence[int | None]]: Kind(
+    Mapping[str, Sequence[int | None]]: ValueKind(
         "a mapping from names to shapes",
         _is_shapes,
         {"type": "object", "additionalProperties": {"type": "array", "items": _SIZE}},
         _stored_shapes,
     ),
-    Mapping[str, Any]: Kind(
+    Mapping[str, Any]: ValueKind(
         "a mapping from names to values",
         _is_named,
         {"type": "object"},
         _stored_values,
         _told_values,
     ),
-    Callable[[str], None]: Kind("a function of a string", callable, {}),
+    Callable[[str], None]: ValueKind("a function of a string", callable, {}),
 }
 
 
@@ -176,7 +176,7 @@ class Option:
         return self.says.flag or self.file_key
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """How its values are recognized."""
         return KINDS[self.annotation]
 

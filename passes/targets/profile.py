@@ -57,7 +57,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorSupport:
     """What of an operator is taken. `versions` are pairs of a first and a last version, or a first
     one alone; `types` the element types of its values; `constant-inputs` the positions of inputs
     that have to be constants; `attributes` the values that an attribute may have. With a value in
@@ -77,7 +77,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class If:
+class IfSupport:
     """Which Ifs are taken. `branches`: how far the outputs of both branches have to agree;
     `constant`: an If with a constant condition is taken in any case."""
 
@@ -90,7 +90,7 @@ class If:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSupport:
     """Which Loops are taken. `trip-count`: the kinds of it; `most-trips`: the largest that is taken
     as it is; `otherwise`: what becomes of others. `collected`: the length of collected outputs
     may be any, has to be static, or these are padded to the trip count, which is wrong where the
@@ -118,7 +118,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Scan:
+class ScanSupport:
     """Which Scans are taken: of which `versions`, with the `lengths` of rows that a Scan-8 may
     have, with a length that is `static`, at most `most` and maybe `zero`; with `captures` of values
     that are computed outside; with `symbols` among the sizes that the body declares."""
@@ -156,7 +156,7 @@ class Profile:
     opset: Range = field(default_factory=Range)
     ir_version: Range = field(default_factory=Range)
     match: Literal["newer", "exact"] = "newer"
-    operators: Mapping[str, Operator] = field(default_factory=dict)
+    operators: Mapping[str, OperatorSupport] = field(default_factory=dict)
     refused: Sequence[str] = ()
     refused_types: Sequence[str] = ()
     functions: bool = True
@@ -165,9 +165,9 @@ class Profile:
     most_dims: int | None = None
     sequences: bool = True
     optionals: bool = True
-    if_: If = field(default_factory=If)
-    loop: Loop = field(default_factory=Loop)
-    scan: Scan = field(default_factory=Scan)
+    if_: IfSupport = field(default_factory=IfSupport)
+    loop: LoopSupport = field(default_factory=LoopSupport)
+    scan: ScanSupport = field(default_factory=ScanSupport)
     notes: Sequence[str] = ()
 
     @cached_property

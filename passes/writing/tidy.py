@@ -28,8 +28,8 @@ class Tidy:
     """Folds constant indices, shapes and conditions, and drops unread nodes.
 
     `keep` are the names that have other readers, `outer` returns constants from outside, and
-    `type_of` the types that hold in every iteration. `careful`: what might fail for the sizes
-    that it reads stays, even if it is unread; of the nodes of iterations, those that compute
+    `type_of` the types that hold in every iteration. `keeps_size_checks`: what might fail for the
+    sizes that it reads stays, even if it is unread; of the nodes of iterations, those that compute
     `doubts` stay in any case, unless their value is known.
     """
 
@@ -38,7 +38,7 @@ class Tidy:
     outer: Callable[[str], Array | None]
     type_of: Callable[[str], TypeProto | None]
     finals: bool = True
-    careful: bool = False
+    keeps_size_checks: bool = False
     doubts: AbstractSet[str] = frozenset()
     _same: dict[str, str] = field(default_factory=dict)
     _values: dict[str, Array | None] = field(default_factory=dict)
@@ -139,8 +139,8 @@ class Tidy:
         harmless = traits.fails in (Fails.NEVER, Fails.STRINGS) and not traits.fixed
         if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
             return True
-        careful = self.careful or not self._taken.isdisjoint(draft.output)
-        return careful and not fits(draft.node(), Known.nothing())
+        kept = self.keeps_size_checks or not self._taken.isdisjoint(draft.output)
+        return kept and not fits(draft.node(), Known.nothing())
 
 
 def _tag(draft: Draft) -> str | None:

@@ -11,7 +11,7 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.forms import Cell, CellFinder
-from passes.rules.recognize_cell.sizes import Sizes
+from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
 
@@ -30,7 +30,7 @@ def recognized(body: TimeBody) -> Cell:
         )
     (scanned,) = form.scanned
     _check_types(body)
-    sizes = Sizes(body)
+    sizes = CellSizes(body)
     element = sizes.width(scanned.body_input)
     widths = {
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried

@@ -25,7 +25,7 @@ _MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsq
 _ONE_AXIS = 13  # the opset from which Softmax works on one axis instead of flattening
 
 
-def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
+def runs_on_empty(level: InferredBranch, node: NodeProto) -> bool:
     """Whether a node runs on the empty values of the branch, as its document says.
 
     onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
@@ -43,7 +43,7 @@ def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
     return known and level.cannot_fail(node)
 
 
-def gives_nothing_anew(level: InferredBranch, node: NodeProto) -> bool:
+def is_removable(level: InferredBranch, node: NodeProto) -> bool:
     """Whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
@@ -94,7 +94,7 @@ def drop_empty_branch(site: Site) -> Edit:
     ]
     some, none = sorted(levels, key=lambda level: level.scope.key[-1] != "then_branch")
     _check_same(site, some, none)
-    for level, may_run in ((some, runs_on_nothing), (none, gives_nothing_anew)):
+    for level, may_run in ((some, runs_on_empty), (none, is_removable)):
         for node in level.graph.node:
             if not may_run(level, node):
                 raise Refused(

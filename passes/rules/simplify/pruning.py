@@ -61,7 +61,7 @@ class Pruning:
         )
         return node
 
-    def is_in_vain(self) -> bool:
+    def is_removable(self) -> bool:
         """Whether nothing is read, and the loop ends and cannot fail."""
         form = self.form
         if self.read or Live.of(self._level, (), {}).nodes:

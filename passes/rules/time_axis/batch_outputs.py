@@ -13,7 +13,7 @@ from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
     may_run_once,
-    stands_guessed_sizes,
+    tolerates_unknown_sizes,
 )
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
@@ -85,7 +85,7 @@ class _Finding:
             free
             and sees
             and may_run_at_once(self.body, node, sees)
-            and stands_guessed_sizes(self.body, node, sees)
+            and tolerates_unknown_sizes(self.body, node, sees)
             and _has_types(self.body, node)
             and not _reads_text(self.body, sees)
             and self.probe.accepts(node)

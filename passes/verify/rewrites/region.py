@@ -75,7 +75,7 @@ def cut(
         CannotCut: a node refers to an attribute of the function it stands in.
     """
     place, edit = rewritten.place, rewritten.edit
-    context = _told_apart(rewritten)
+    context = _context_renamed(rewritten)
     before_it = [*context, *rewritten.replaced]
     after_it = [*context, *edit.nodes]
     if any(_refers_to_attributes(node) for node in (*before_it, *edit.nodes)):
@@ -101,7 +101,7 @@ def cut(
     )
 
 
-def _told_apart(rewritten: Rewritten) -> list[NodeProto]:
+def _context_renamed(rewritten: Rewritten) -> list[NodeProto]:
     """The nodes in front of the site, which may stand in graphs around it: their bodies get new
     names where they and the region, as one graph, define the same ones."""
     nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
