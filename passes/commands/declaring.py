@@ -32,20 +32,20 @@ class Says:
     shown: frozenset[str] = frozenset({"cli", "file", "api"})
 
 
-class WrongValue(ValueError):
-    """An option has a value of the right type that it cannot have; `name` is the option's."""
+class WrongOption(Exception):
+    """An option has a value that it cannot have; `name` is the option's."""
 
     def __init__(self, name: str, sentence: str) -> None:
         super().__init__(f"{name} {sentence}")
         self.name, self.sentence = name, sentence
 
 
-class WrongType(TypeError):
-    """An option has a value of another type; `name` is the option's."""
+class WrongValue(WrongOption, ValueError):
+    """A value of the right type, but not one of the option's."""
 
-    def __init__(self, name: str, sentence: str) -> None:
-        super().__init__(f"{name} {sentence}")
-        self.name, self.sentence = name, sentence
+
+class WrongType(WrongOption, TypeError):
+    """A value of another type."""
 
 
 @dataclass(frozen=True)

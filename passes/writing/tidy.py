@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto, numpy_helper
 
-from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, Array, folded
+from passes.analysis.integers.exactness import Array
+from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, folded
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
 from passes.ir.live import live
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.protos import copied
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 from passes.writing.author import Author
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.writing.finals import finals_renamed
@@ -99,7 +100,7 @@ class Tidy:
         if draft.attribute:
             return None
         dims = dims_of(self.type_of(draft.input[0]))
-        if dims is None or not all(isinstance(dim, int) for dim in dims):
+        if not is_static(dims):
             return None
         return np.array(dims, np.int64)
 

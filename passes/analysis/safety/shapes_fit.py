@@ -14,7 +14,7 @@ from itertools import zip_longest
 import numpy as np
 from onnx import NodeProto, TypeProto
 
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping

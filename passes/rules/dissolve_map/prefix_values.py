@@ -11,7 +11,7 @@ from passes.bodies.moving import Outside
 from passes.bodies.recurrences import Recurrence, Update, may_regroup
 from passes.ir.versions import REDUCED_AXES_ARE_INPUTS
 from passes.rule import Refused
-from passes.types.value_types import FLOATS, Dim
+from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
 _END = (1 << 63) - 1
@@ -204,11 +204,8 @@ class PrefixValues:
 
     def _is_static(self) -> bool:
         """Whether all sizes are known, of the carried value and of what each iteration brings."""
-        dims = (
-            *self.vectorizer.dims(self.recurrence.carried.body_input),
-            *self.vectorizer.dims(self.recurrence.value),
-        )
-        return all(isinstance(dim, int) for dim in dims)
+        dims, value = self.vectorizer.dims, self.recurrence.value
+        return is_static((*dims(self.recurrence.carried.body_input), *dims(value)))
 
     def _same_dims(self) -> bool:
         return self.vectorizer.dims(self.recurrence.carried.body_input) == self.vectorizer.dims(

@@ -17,6 +17,7 @@ from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Site, register
 from passes.rules.fuse_scans.siblings import Siblings
+from passes.types.value_types import is_static
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
@@ -82,7 +83,7 @@ def _context(site: Site, forms: Sequence[LoopForm]) -> tuple[NodeProto, ...]:
     """The nodes from which it follows that the trip counts are equal."""
     scanned = [scanned for form in forms for scanned in form.scanned]
     sizes = (declared_size(site, read.tensor, read.axis) for read in scanned)
-    if all(isinstance(size, int) for size in sizes):
+    if is_static(sizes):
         return ()
     return context_of(site, (read.tensor for read in scanned))
 

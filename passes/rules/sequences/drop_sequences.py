@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integer_ops import is_settled
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute

@@ -10,7 +10,7 @@ from onnx import TensorAnnotation, TensorProto, TypeProto, ValueInfoProto, helpe
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.bodies.iteration import Iteration, write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
