@@ -24,7 +24,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
         refers = has_references(current)
         if refers or called_key(current) in body.functions:
             return False
-        pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)
+        pending.extend(scoping.inner_nodes(current))
     return is_pure(node)
 
 

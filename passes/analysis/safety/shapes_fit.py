@@ -227,6 +227,6 @@ def leaves(node: NodeProto) -> Iterator[NodeProto]:
     while pending:
         current = pending.pop()
         if scoping.holds_graphs(current):
-            pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)
+            pending.extend(scoping.inner_nodes(current))
         else:
             yield current

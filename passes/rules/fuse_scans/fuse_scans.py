@@ -15,17 +15,12 @@ from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.rule import Edit, Site, register
+from passes.rule import Edit, Site, nodes_of, register
 from passes.rules.fuse_scans.siblings import Siblings
 from passes.types.value_types import is_static
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later, or an If."""
-    return op_of(node) in ("Scan", "If") and opset >= 9
-
-
-@register("fuse-scans", considers=considers, optional=True)
+@register("fuse-scans", considers=nodes_of("Scan", "If", since=9), optional=True)
 def fuse_scans(site: Site) -> Edit:
     """Run Scans of equal trip counts as one Scan, where none depends on another.
 

@@ -77,7 +77,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
     if not is_scan_9(node, opset):
         return False
-    kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}
+    kinds = set(map(op_of, scoping.inner_nodes(node)))
     return all(not kinds.isdisjoint(some) for some in _NEEDED)
 
 

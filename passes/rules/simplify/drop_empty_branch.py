@@ -15,7 +15,7 @@ from passes.analysis.trip_count.guarded_by_if import exceeding
 from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined
 from passes.types.value_types import elem_type_of
@@ -58,12 +58,7 @@ def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
     return all(isinstance(size, int) and size for size in right)
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
-    return op_of(node) == "If"
-
-
-@register("drop-empty-branch", considers=considers, optional=True)
+@register("drop-empty-branch", considers=nodes_of("If"), optional=True)
 def drop_empty_branch(site: Site) -> Edit:
     """Replace an If by its branch for some rows, where the other one is only for no rows.
 

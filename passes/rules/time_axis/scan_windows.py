@@ -10,7 +10,7 @@ from onnx import NodeProto
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import all_bytes, most_bytes, row_bytes
 from passes.ir import scope as scoping
-from passes.ir.operators import op_of
+from passes.ir.operators import is_scan_9, op_of
 from passes.ir.protos import replace_all
 from passes.loops.form import LoopForm, Scanned
 from passes.rule import Edit, NothingToDo, Refused, Site, register
@@ -26,10 +26,8 @@ _MOST_BYTES = 1 << 14
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Whether a node is a Scan of version 9 or later in whose body there is a Concat."""
-    if op_of(node) != "Scan" or opset < 9:
-        return False
-    return any(
-        op_of(inner) == "Concat" for _, body in scoping.subgraphs(node) for inner in body.node
+    return is_scan_9(node, opset) and any(
+        op_of(inner) == "Concat" for inner in scoping.inner_nodes(node)
     )
 
 

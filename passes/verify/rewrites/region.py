@@ -138,9 +138,7 @@ def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str,
 
 
 def _refers_to_attributes(node: NodeProto) -> bool:
-    return has_references(node) or any(
-        _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
-    )
+    return has_references(node) or any(map(_refers_to_attributes, scoping.inner_nodes(node)))
 
 
 def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:

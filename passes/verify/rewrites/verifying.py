@@ -409,5 +409,4 @@ def _weight(rewritten: Rewritten) -> int:
 
 
 def _count(node: NodeProto) -> int:
-    inner = (one for _, graph in scoping.subgraphs(node) for one in graph.node)
-    return 1 + sum(map(_count, inner))
+    return 1 + sum(map(_count, scoping.inner_nodes(node)))
