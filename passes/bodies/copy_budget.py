@@ -1,4 +1,4 @@
-"""How much unrolling may write, in all loops of a model together."""
+"""Limits the number of nodes that unrolling may write, in all loops of a model together."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _sum(costs: list[Cost], site: Site) -> Cost:
 
 
 def _is_within(path: str, outer: str) -> bool:
-    """Whether a loop lies in another one, whose iterations repeat it."""
+    """Return whether a loop lies in another one, whose iterations repeat it."""
     return path == outer or path.startswith(f"{outer}.")
 
 

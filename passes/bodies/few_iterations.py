@@ -51,7 +51,7 @@ _HEAVY = frozenset(
 
 
 def may_be_written_out(site: Site, form: LoopForm, trips: int) -> bool:
-    """Whether a Loop of a known trip count is so small that it may be faster written out."""
+    """Return whether a Loop of a known trip count is so small that it may be faster written out."""
     if op_of(site.node) != "Loop" or not only_steps(site, form):
         return False
     return starts(form.body.node, trips) * trips <= MOST_NODES
@@ -91,7 +91,8 @@ def _expected(size: Affine) -> int:
 
 
 def starts(nodes: Iterable[NodeProto], trips: int) -> int:
-    """How many nodes start where loops run `trips` times; of branches, the longer one counts.
+    """Return the number of nodes that start if loops run `trips` times; of branches, the longer one
+    counts.
 
     In a Scan, what computes something and is no step from state to state runs once, outside.
     """
@@ -121,8 +122,8 @@ def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
 
 
 def only_steps(site: Site, form: LoopForm) -> bool:
-    """Whether the body of a loop computes little but the next state from the previous one, so that
-    only node starts can be saved."""
+    """Return whether the body of a loop computes little but the next state from the previous one,
+    so that only node starts can be saved."""
     nodes = form.body.node
     for node in nodes:
         heavy = op_of(node) in _HEAVY or traits_of(node).work is Work.PRODUCT
@@ -134,7 +135,7 @@ def only_steps(site: Site, form: LoopForm) -> bool:
 
 
 def _has_operator(site: Site, form: LoopForm, carried: Carried) -> bool:
-    """Whether a state is a running sum or the like, which an operator computes at once."""
+    """Return whether a state is a running sum or the like, which an operator computes at once."""
     producer = form.index.producers.get(carried.body_output)
     if producer is None or op_of(producer) not in KINDS or carried.body_input not in producer.input:
         return producer is None or op_of(producer) == "Identity"

@@ -17,7 +17,8 @@ from passes.types.value_types import FLOATS, elem_type_of
 
 
 class Update(StrEnum):
-    """How the next value is computed from the previous one and `v`, which is independent of it."""
+    """The way in which the next value is computed from the previous one and `v`, which is
+    independent of it."""
 
     UNCHANGED = "unchanged"  # the value itself
     COUNTER = "counter"  # the value + v, where v is an integer and the same in every iteration
@@ -92,7 +93,7 @@ def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
 
 
 def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
-    """Whether a node computes the next value from the previous one and another value."""
+    """Return whether a node computes the next value from the previous one and another value."""
     known = op_of(node) in KINDS
     if not known or len(node.input) != 2:
         return False
@@ -101,7 +102,7 @@ def _steps(body: TimeBody, node: NodeProto, state: str) -> bool:
 
 
 def may_regroup(body: TimeBody) -> bool:
-    """Whether sums of floats may be added up in another order."""
+    """Return whether sums of floats may be added up in another order."""
     return body.site.options.allow_reassociation
 
 

@@ -33,7 +33,7 @@ _Ask = TypeVar("_Ask")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take: seconds, and bytes of memory that are its own."""
+    """The limits of a task: seconds, and bytes of memory of its own."""
 
     seconds: float | None = None
     memory: int | None = None

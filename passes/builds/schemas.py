@@ -1,4 +1,4 @@
-"""The JSON schemas that the package ships: `python -m passes.builds.schemas` writes them anew."""
+"""The JSON schemas that the package ships: `python -m passes.builds.schemas` writes them."""
 
 from __future__ import annotations
 

@@ -41,17 +41,19 @@ class Check(Executing, Binding, Reporting):
         str | None,
         Says("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
     ] = None
-    all_targets: Annotated[
-        bool, Says("Show what is in the way of the model at every target.", shown=_CLI)
-    ] = False
+    all_targets: Annotated[bool, Says("Check the model against every target.", shown=_CLI)] = False
     fix: Annotated[
-        bool, Says("Run what clears most, verified, and write the outcome.", shown=_CLI)
+        bool,
+        Says(
+            "Run the commands that clear most findings, verified, and write the outcome.",
+            shown=_CLI,
+        ),
     ] = False
     run: Annotated[
         bool,
         Says(
-            "Execute the model, or with --fix the outcome, where it is to run, and compare it with "
-            "the original in the reference executor.",
+            "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
+            "it with the original in the reference executor.",
             shown=_CLI,
         ),
     ] = False
@@ -59,7 +61,7 @@ class Check(Executing, Binding, Reporting):
     save_culprits: Annotated[
         str | os.PathLike[str] | None,
         Says(
-            "Write a small model of the first node of each kind that is in the way to this folder.",
+            "Write a small model of the first node of each kind of finding to this folder.",
             metavar="DIR",
             shown=_CLI,
         ),

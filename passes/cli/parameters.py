@@ -97,7 +97,7 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
 
 
 def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
-    """What entries of the form NAME=... say, by name."""
+    """Return the values of entries of the form NAME=..., by name."""
     module, function = _ENTRIES[option.annotation]
     read = getattr(import_module(module), function)
     found: dict[str, Any] = {}

@@ -82,7 +82,7 @@ def enter(app: typer.Typer, command: Command) -> None:
 
 
 def _is_one(found: Sequence[str], said: Sequence[Path], many: Many) -> bool:
-    """Whether one model is meant, not a list of one, and nothing that only lists have."""
+    """Return whether one model is meant, not a list of one, and nothing that only lists have."""
     return [*map(str, said)] == [*found] and len(found) == 1 and many in (Many(), Many(quiet=True))
 
 

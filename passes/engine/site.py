@@ -1,4 +1,4 @@
-"""Where a rule looks: a node in its model, and what is known about the values around it."""
+"""The site of a rule: a node in its model, and the facts known about the values around it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from passes.types.inference import ValueTypes
 
 @dataclass(frozen=True)
 class Site:
-    """A node that a rule considers, where it stands in its model; read-only.
+    """A node that a rule considers, with its location in its model; read-only.
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
     Bodies of the node have been brought to `target` already; `types` still knows every name of
@@ -58,7 +58,7 @@ class Site:
         return self.model.index(self.scope.owner)
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user lets rewrites assume this."""
+        """Return whether the user lets rewrites assume this."""
         return assumption in self.options.assume
 
     @property
@@ -71,7 +71,8 @@ class Site:
         return self.names.fresh(hint)
 
     def is_visible(self, name: str) -> bool:
-        """Whether a name already means something at the site, so that a node must not write it."""
+        """Return whether a name already means something at the site, so that a node must not write
+        it."""
         return self.model.home(self.scope, name) is not None
 
     def type_of(self, name: str) -> TypeProto | None:

@@ -1,4 +1,4 @@
-"""What values depend on, and what is unused once nothing reads them."""
+"""Finds the nodes that values depend on, and those that nothing reads any more."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def live(
 
 
 def dependents(nodes: Iterable[NodeProto], names: Iterable[str]) -> frozenset[str]:
-    """The values that depend on some, these included; the nodes are in order."""
+    """Return the values that depend on `names`, these included; the nodes are in order."""
     found = set(names)
     for node in nodes:
         if not found.isdisjoint(scoping.free_names(node)):

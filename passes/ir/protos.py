@@ -1,4 +1,4 @@
-"""What protobuf messages do not do by themselves."""
+"""Operations on protobuf messages that the messages lack."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def changed(
 def with_initializers(
     model: ModelProto, tensors: Iterable[TensorProto], without: Collection[str] = ()
 ) -> ModelProto:
-    """A copy of a model with these initializers in its main graph; the old ones are not copied, and
-    neither are the fields of the model that it is to be `without`."""
+    """Return a copy of a model with other initializers in its main graph, and without some fields
+    of the model; what is replaced or left out is not copied."""
     copy = ModelProto()
     _copy_fields(model, copy, ("graph", *without))
     _copy_fields(model.graph, copy.graph, ("initializer",))
@@ -81,7 +81,7 @@ def _copy_fields(source: Message, copy: Message, without: Container[str]) -> Non
 
 
 class Repeated(Protocol[Item]):
-    """What all repeated fields can do, of scalars and of messages."""
+    """The operations of all repeated fields, of scalars and of messages."""
 
     def __delitem__(self, key: slice, /) -> None: ...
 

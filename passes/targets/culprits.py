@@ -1,4 +1,4 @@
-"""What is in the way of a model, as small models: one for each kind of finding at a node."""
+"""Cuts small models out of a model: one for each kind of finding at a node."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def _in_call(call: NodeProto, function: FunctionProto, name: str) -> AttributePr
 
 
 def _agreed(types: list[TypeProto | None]) -> TypeProto | None:
-    """What all calls agree on: the type, without the dims that differ."""
+    """Return the type on which all calls agree, without the dims that differ."""
     first, *rest = types
     if first is None or any(other is None for other in rest):
         return None

@@ -35,7 +35,7 @@ class Rows:
     constants: Mapping[str, npt.NDArray[Any]]
 
     def known(self, opset: int, *, trusted: bool = True) -> Known:
-        """What is known of its values; `trusted`: sizes of one symbol are equal."""
+        """Return the facts about its values; `trusted`: sizes of one symbol are equal."""
         return Known.of_types(opset, self.types, self.constants.get, trusted=trusted)
 
 

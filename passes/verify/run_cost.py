@@ -1,5 +1,5 @@
-"""What a run takes at least: Loops in one another multiply their trip counts, and a carried value
-that grows by a factor makes each iteration take that much longer."""
+"""Estimates the least cost of a run: nested Loops multiply their trip counts, and a carried value
+that grows by a factor makes each iteration that much slower."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Loop:
     growth: float
 
     def steps(self, known: KnownNumbers, *, growing: bool) -> float:
-        """What it executes; nothing where its trip count is unknown."""
+        """Return the number of steps of a run; 0 if the trip count is unknown."""
         if self.condition and not known.get(self.condition, 0):
             return 0.0
         trips = max(0.0, known.get(self.trips, 0.0))
@@ -80,7 +80,8 @@ class _Block:
         return _Block(len(graph.node), loops, numbers, defined, visible)
 
     def steps(self, outer: KnownNumbers, *, growing: bool) -> float:
-        """What it executes at least; `growing`: as if what is carried had one element at first."""
+        """Return the least number of steps of a run; `growing`: as if each carried value had one
+        element at first."""
         if not self.loops:
             return self.nodes
         known = {name: value for name, value in outer.items() if name not in self.defined}
@@ -90,7 +91,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class RunCost:
-    """What runs of a model take."""
+    """The estimated cost of running a model."""
 
     _main: _Block
     _fixed: float
@@ -108,7 +109,7 @@ class RunCost:
         return f"its Loops in one another execute more than {_HOPELESS} nodes"
 
     def is_affordable(self, feeds: Feeds) -> bool:
-        """Whether a run takes no longer than runs of a verification may, or must."""
+        """Return whether a run takes no longer than the runs of a verification may."""
         numbers = {
             name: float(value.item())
             for name, value in feeds.items()
@@ -133,7 +134,7 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
 
 
 def goes_on(body: GraphProto, tensors: Mapping[str, TensorProto]) -> bool:
-    """Whether a body hands on the condition that it gets, or one of these constants that holds."""
+    """Return whether a body returns the condition that it receives, or a constant that is true."""
     going, returned = body.input[1].name, body.output[0].name
     copied = [node for node in body.node if op_of(node) == "Identity" and returned in node.output]
     source = copied[0].input[0] if copied else returned

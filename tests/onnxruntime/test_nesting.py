@@ -106,7 +106,7 @@ def test_the_depth_is_what_protobuf_counts(levels: int, sequence: bool) -> None:
 def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "deeper.onnx"
     path.write_bytes(nested(_DEEPEST + 1).SerializeToString())
-    with pytest.raises(BadModel, match="bodies stand too deep in one another: protobuf reads 100"):
+    with pytest.raises(BadModel, match="bodies are nested too deeply: protobuf reads 100"):
         Model.load(path)
 
 

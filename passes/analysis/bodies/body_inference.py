@@ -26,9 +26,9 @@ _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
 
 @dataclass(frozen=True)
 class BodyInference:
-    """The body of a Loop as a standalone model, which can be inferred again and again.
+    """The body of a Loop as a standalone model, which can be inferred repeatedly.
 
-    `sizes` maps symbols of outer sizes to what they stand for. `promised`: what the model declares
+    `sizes` maps symbols of outer sizes to their meaning. `promised`: what the model declares
     with one symbol is assumed to be one size. `declaring`: the numbers that the body declares are
     taken for sizes, which a runtime need not enforce in a Loop.
     """
@@ -56,7 +56,7 @@ class BodyInference:
         )
 
     def outer(self, name: str) -> Dims | None:
-        """The shape of an outer value; a symbol stands for the size of one particular axis."""
+        """Return the shape of an outer value; a symbol means the size of one particular axis."""
         dims = dims_of(self.site.type_of(name))
         if dims is None or self.promised:
             return dims
@@ -78,13 +78,13 @@ class BodyInference:
         return None
 
     def declared_alike(self, carried: Carried) -> bool:
-        """Whether the body itself declares that a shape stays the same."""
+        """Return whether the body itself declares that a shape stays the same."""
         before = self.declared(carried.body_input)
         known = before is not None and None not in before
         return known and before == self.declared(carried.body_output)
 
     def only_promised(self, carried: Carried) -> bool:
-        """Whether it does so with symbols, without `--assume valid-inputs`."""
+        """Return whether it does so with symbols, without `--assume valid-inputs`."""
         assumed = self.site.assumes("valid-inputs")
         return not assumed and any(
             isinstance(dim, str) for dim in self.declared(carried.body_input) or ()

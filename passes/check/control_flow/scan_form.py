@@ -36,7 +36,7 @@ class ScanNames:
 
 
 def is_scan_8(site: CheckedSite) -> bool:
-    """Whether the Scan belongs to opset 8, with batch and sequence_lens."""
+    """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
     return site.opset < 9
 
 
@@ -119,7 +119,7 @@ def _scanned_count(site: CheckedSite, fed: int) -> int:
 
 
 def _check_outputs(site: CheckedSite, body: CheckedBody, carried: int) -> int:
-    """How many outputs are collected, once their number is right."""
+    """Check the number of outputs, and return how many are collected."""
     returned, outputs = len(body.heading.returned), len(site.node.output)
     if returned != outputs:
         raise site.error(
@@ -154,7 +154,7 @@ def _check_flags(site: CheckedSite, name: str, expected: int, noun: str) -> None
 
 
 def tolerated_deviations(site: CheckedSite) -> Iterator[str]:
-    """What the operator document rules out at the opset, but every runtime accepts."""
+    """Yield what the operator document forbids at the opset, but every runtime accepts."""
     if is_scan_8(site) or site.opset >= NEGATIVE_AXES:
         return
     for name in ("scan_input_axes", "scan_output_axes"):

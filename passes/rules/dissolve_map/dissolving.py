@@ -61,7 +61,7 @@ class Dissolving:
         )
 
     def _outside(self) -> Outside:
-        """Where to write, with the inputs of the Scan in the order of its iterations."""
+        """The place to write to, with the inputs of the Scan in the order of its iterations."""
         author = self.author
         outside = Outside(self.body, author, length_of(self.body.site, author, self.form.scanned))
         needed = [self.body.nodes[position] for position in self.plan.needed]
@@ -167,5 +167,5 @@ _DESCRIPTIONS = {
     Update.PRODUCT: "is a running product",
     Update.MAXIMUM: "is a running maximum",
     Update.MINIMUM: "is a running minimum",
-    Update.LAST: "is computed anew each time",
+    Update.LAST: "is computed again in each iteration",
 }

@@ -142,7 +142,7 @@ class DissolvingPlan:
             yield from self._step(name)
 
     def uses(self, recurrence: Recurrence) -> ReadValues:
-        """Which values of a recurrence are read."""
+        """Return which values of a recurrence are read."""
         before, after = self._users_of(recurrence.carried.body_input, recurrence), False
         if recurrence.node is not None:
             after = bool(self._users_of(self.body.nodes[recurrence.node].output[0], recurrence))

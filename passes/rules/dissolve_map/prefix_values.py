@@ -25,7 +25,7 @@ _REDUCERS = {
 
 @dataclass(frozen=True)
 class ReadValues:
-    """Which values of a recurrence are read: before iterations, after them, the last one."""
+    """The values of a recurrence that are read: before iterations, after them, the last one."""
 
     before: bool
     after: bool
@@ -203,7 +203,8 @@ class PrefixValues:
         return author.op(reducer, rows, axes=[0], keepdims=0)
 
     def _is_static(self) -> bool:
-        """Whether all sizes are known, of the carried value and of what each iteration brings."""
+        """Return whether all sizes are known, of the carried value and of what each iteration
+        brings."""
         dims, value = self.vectorizer.dims, self.recurrence.value
         return is_static((*dims(self.recurrence.carried.body_input), *dims(value)))
 

@@ -25,7 +25,7 @@ def raise_loop(site: Site) -> Edit:
             y = Identity (h_out)
         }> (h0)
 
-    After, where T is the size of x and above 0 (else the Scan stands in an If):
+    After, if T is the size of x and above 0 (else the Scan is put into an If):
 
         h, ys = Scan <num_scan_inputs = 1, body = step (float[H] h_in, float[H] x_t) => (...) {
             h_out = Add (h_in, x_t)
@@ -43,7 +43,7 @@ def raise_loop(site: Site) -> Edit:
     equal, as is always assumed of the model's inputs.
 
     Refuses:
-    - `condition`: the body computes whether the loop goes on
+    - `condition`: the body computes whether the loop continues
     - `endless`: nothing ends the loop
     - `no-iteration`: the trip count is constant, and below 1
     - `not-a-tensor`: a sequence or an optional is carried
@@ -62,7 +62,7 @@ def raise_loop(site: Site) -> Edit:
     - `sequence-initial`: a collected sequence may not be empty at first
     - `sequence-read`: a collected sequence is used as one after the loop
     - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
-      iterations take less time than what the Scan needs around it
+      iterations take less time than the nodes that the Scan needs around it
     """
     raising = Raising.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")

@@ -1,6 +1,6 @@
 """SplitToSequence and SequenceMap of known lengths, written out as tensors and a sequence of them.
 
-The SequenceConstruct behind them goes once its readers read the tensors.
+The SequenceConstruct after them is removed once its readers read the tensors.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class _Mapping:
         )
 
     def _is_sequence(self, name: str) -> bool:
-        """Whether an input is a sequence, not a tensor, which every iteration gets."""
+        """Return whether an input is a sequence, not a tensor, which every iteration gets."""
         known = self.site.type_of(name)
         kind = None if known is None else known.WhichOneof("value")
         if kind is None and name != self.site.node.input[0]:

@@ -52,13 +52,13 @@ class InferredBranch(NestedGraph):
         return self.dims_of(name)
 
     def has_sizes(self, name: str) -> bool:
-        """Whether all sizes of a value are known, or equal to that of another value."""
+        """Return whether all sizes of a value are known, or equal to that of another value."""
         dims = self.dims_of(name)
         return dims is not None and None not in dims
 
 
 class _Inference:
-    """Infers types from those at a site; one symbol stands for one size, in both branches."""
+    """Infers types from those at a site; one symbol means one size, in both branches."""
 
     def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
         self.site = site

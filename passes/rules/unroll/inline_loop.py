@@ -61,7 +61,7 @@ def inline_loop(site: Site) -> Edit:
 
 
 def _as_scan(site: Site) -> Sequence[NodeProto]:
-    """What the loop becomes if it is not written out.
+    """Return the form of the loop if it is not written out.
 
     Raises:
         NothingToDo: its iterations fail.

@@ -94,7 +94,8 @@ class _Divisors:
         return ""
 
     def value(self, name: str, behind: int = 0) -> Array | None:
-        """The value of `name` where it is constant; `behind` nodes were followed to get there."""
+        """Return the value of `name` if it is constant; `behind` nodes were followed to reach
+        it."""
         if name not in self.fixed and behind < _FARTHEST:
             self.fixed[name] = self._computed(name, behind)
         return self.fixed.get(name)

@@ -46,19 +46,20 @@ def unroll(site: Site) -> Edit:
         y = Add ("t/it0", "x_t/it1")
         z = Concat (...)
 
-    All iterations share the weights of the body; the metadata of nodes says which iteration
-    they were written for. Innermost loops go first. What follows from the iteration number, known
-    shapes and known conditions is folded, in these nodes only. Scanned lengths and state shapes
-    that may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
+    All iterations share the weights of the body; the metadata of nodes names the iteration they
+    were written for. Innermost loops are unrolled first. What follows from the iteration number,
+    known shapes and known conditions is folded, in these nodes only. Scanned lengths and state
+    shapes that may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it
+    out.
 
     A Loop that may end before its trip count M, or before the `--max-trips N` that a user promises,
     is written out that often. Where its body may run on (`--bounded select`), each state is
-    selected from before and after the iteration; else (`--bounded if`) each iteration stands in an
-    If. Collected outputs are cut to the iterations that took place. If the loop would run more than
-    N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one more
-    output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from one
-    constant to another has a trip count, and so has a loop whose M follows from known sizes; where
-    data may end such a while loop before, it is written out as one that has that M.
+    selected from before and after the iteration; else (`--bounded if`) each iteration is put into
+    an If. Collected outputs are cut to the iterations that took place. If the loop would run more
+    than N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one
+    more output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from
+    one constant to another has a trip count, and so has a loop whose M follows from known sizes;
+    where data may end such a while loop before, it is written out as one that has that M.
 
     Refuses:
     - `trip-count-not-static`: the trip count is known only at run time
@@ -70,7 +71,7 @@ def unroll(site: Site) -> Edit:
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
     - `iteration-fails`: an iteration cannot run with the sizes and constants known there
-    - `inner-check`: `--check-output`: the loop stands in a body, whose values cannot be outputs
+    - `inner-check`: `--check-output`: the loop is in a body, whose values cannot be outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
       and would collect elements of a size that is known only at run time
     """
@@ -104,7 +105,7 @@ def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
-        raise Refused("inner-check", "the loop stands in a body or function", [site.path])
+        raise Refused("inner-check", "the loop is in a body or function", [site.path])
     mode = site.options.bounded
     reason = _objection(site, form)
     if mode == "select" and reason is not None:

@@ -16,5 +16,5 @@ class OnnxRuntimeExecutor(ProcessExecutor):
 
     @staticmethod
     def available() -> bool:
-        """Whether onnxruntime is installed; it is not imported to see that."""
+        """Return whether onnxruntime is installed, without importing it."""
         return importlib.util.find_spec("onnxruntime") is not None

@@ -1,4 +1,5 @@
-"""Which code runs a node: control flow, a function, an override of ours, or onnx's kernel."""
+"""Chooses the code that runs a node: control flow, a function, an override of ours, or onnx's
+kernel."""
 
 from __future__ import annotations
 
@@ -33,10 +34,10 @@ from passes.verify.reference.weights import array_of
 
 
 def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
-    """The kernel of a node.
+    """Return the kernel of a node.
 
     A node without an implementation gets a kernel that raises `CannotRun` once it is reached: it
-    may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
+    may be in a branch that is never taken. Raises `ModelFailed` for a malformed node.
     """
     function = evaluator.machine.library.find(node)
     if function is not None:
@@ -119,7 +120,7 @@ RANDOM = frozenset(
 
 
 def draws_anew(node: NodeProto) -> bool:
-    """Whether `node` draws without a seed of its own."""
+    """Return whether `node` draws random numbers without a seed of its own."""
     return op_of(node) in RANDOM and not has(node, "seed")
 
 
@@ -151,7 +152,7 @@ def _override(op: str, version: int) -> Function | None:
 
 @functools.lru_cache(maxsize=4096)
 def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None:
-    """The class of an operator at an opset; None where its schema says it by a function.
+    """Return the class of an operator at an opset; None if its schema defines it by a function.
 
     Raises `CannotRun` when there is none.
     """
@@ -173,7 +174,7 @@ class _SaidByFunction(Exception):
 
 
 class _NoEvaluator:
-    """What onnx's look-up would run a schema's function with."""
+    """Stands in for the evaluator with which onnx's look-up would run a schema's function."""
 
     def __init__(self, *_: Any) -> None:
         raise _SaidByFunction
@@ -181,7 +182,7 @@ class _NoEvaluator:
 
 @functools.cache
 def _loaders() -> dict[str, Callable[[str, str, int], type[OpRun]]]:
-    """What finds the class of an operator, by domain."""
+    """Return the functions that find the class of an operator, by domain."""
     from onnx.reference.ops import aionnx_preview_training, aionnxml
 
     return {

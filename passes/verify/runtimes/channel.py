@@ -10,16 +10,16 @@ import struct
 from typing import Any, BinaryIO
 
 _LENGTH = struct.Struct("<Q")
-#: What unpickling may raise, says the documentation of `pickle`.
+#: The exceptions of unpickling, according to the documentation of `pickle`.
 _UNREADABLE = (pickle.UnpicklingError, AttributeError, EOFError, ImportError, IndexError)
 
 
 class Garbled(Exception):
-    """What came is no message."""
+    """The received bytes are no message."""
 
 
 def send(stream: BinaryIO, message: Any) -> None:
-    """Write one message and flush. Raises OSError where the other end is gone."""
+    """Write one message and flush. Raises OSError if the other end is closed."""
     body = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     stream.write(_LENGTH.pack(len(body)))
     stream.write(body)
@@ -29,7 +29,7 @@ def send(stream: BinaryIO, message: Any) -> None:
 def receive(stream: BinaryIO) -> Any:
     """Read one message.
 
-    Raises EOFError where the other end is gone, Garbled where something else came.
+    Raises EOFError if the other end is closed, Garbled if it sent no message.
     """
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
     body = _exactly(stream, length)

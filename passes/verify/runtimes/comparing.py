@@ -22,7 +22,7 @@ from passes.verify.verification import verify
 
 @dataclass(frozen=True)
 class Compared:
-    """How an outcome did in a runtime: in how many cases it `agrees`, or why not."""
+    """The result of an outcome in a runtime: the number of cases that agree, or why none does."""
 
     runtime: str
     cases: int
@@ -31,7 +31,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether it does, in at least one case."""
+        """Whether they agree, in at least one case."""
         return self.cases > 0 and not self.reason
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ def compared(
     original: ModelProto,
     judge: Callable[[ModelProto, Sequence[Executor]], Verification],
 ) -> Compared:
-    """How an outcome does in a runtime, on inputs that are drawn and those that are given: `judge`
+    """Return the result of an outcome in a runtime, on drawn and on given inputs: `judge`
     verifies it against the original, which is marked, in these executors.
 
     Raises:

@@ -152,7 +152,7 @@ class WorkerProcess:
 
     def __init__(self, name: str, module: str) -> None:
         self._process = subprocess.Popen(
-            # -P: the folder the user stands in may hold an onnxruntime.py
+            # -P: the current folder may hold an onnxruntime.py
             [sys.executable, "-P", "-m", "passes.verify.runtimes.worker", name, module],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -241,7 +241,7 @@ def _serialized(model: ModelProto) -> bytes:
 
 
 def _may_guess_shapes(model: ModelProto, outputs: dict[str, Value]) -> bool:
-    """onnxruntime makes unknown dims of a loop that ran zero times 0, and does not say so."""
+    """Return whether onnxruntime may have replaced unknown dims by 0, as after an idle loop."""
     if not any(_holds_empty(value) for value in outputs.values()):
         return False
     return any(op_of(place.node) in ("Loop", "Scan") for place in scope.walk_model(model))

@@ -1,4 +1,4 @@
-"""tract: a model is made anew for each set of input shapes, which it takes as numbers."""
+"""The runtime tract: it needs a model for each set of input shapes, with sizes as numbers."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class SequenceMap(Holder):
             raise self.fails(f"its first input must be a sequence, not {kind_of(first)}")
         for other in others:
             if isinstance(other, list) and len(other) < len(first):
-                raise self.fails(f"a sequence of {len(other)} goes with one of {len(first)}")
+                raise self.fails(f"the sequences have {len(first)} and {len(other)} elements")
         base = self.loop_body.bind(frame)
         collected: list[list[Value]] = [[] for _ in self.loop_body.output_names_]
         for index, element in enumerate(first):
@@ -71,7 +71,7 @@ class SequenceMap(Holder):
 
 
 def _scan(node: NodeProto, around: Evaluator) -> Kernel:
-    """A Scan at the opset of the graph it stands in."""
+    """Return the kernel of a Scan at the opset of the graph that contains it."""
     return Scan8(node, around) if around.versions.get("", 9) < 9 else Scan9(node, around)
 
 

@@ -1,4 +1,4 @@
-"""What RNN, GRU and LSTM have in common: directions, lengths, weights, the loop over time."""
+"""The common part of RNN, GRU and LSTM: directions, lengths, weights, the loop over time."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ Cell = Callable[[Array, list[Array]], list[Array]]
 
 @dataclass(frozen=True)
 class Weights:
-    """What one direction uses; `w` and `r` transposed, biases as rows."""
+    """The operands of one direction; `w` and `r` transposed, biases as rows."""
 
     w: Array
     r: Array

@@ -44,12 +44,13 @@ def conv(call: Call, x: Array, w: Array, b: Array | None = None) -> Array:
 
 
 def _read(x: Array, frame: Windows) -> Array:
-    """What each element of the kernel reads, [N, C, kernel ..., windows ...]."""
+    """Return the elements that each element of the kernel reads, [N, C, kernel ..., windows
+    ...]."""
     pads, taken, kernel = [(0, 0), (0, 0)], [], []
     for axis, length in enumerate(x.shape[2:]):
         count, stride, before = frame.counts[axis], frame.strides[axis], frame.before[axis]
         span = (frame.sizes[axis] - 1) * frame.dilations[axis] + 1
-        end = (count - 1) * stride + span  # behind the last window, counted from the padding
+        end = (count - 1) * stride + span  # after the last window, counted from the padding
         pads.append((before, max(0, end - before - length)))
         taken.append(slice(0, (count - 1) * stride + 1, stride))
         kernel.append(slice(None, None, frame.dilations[axis]))

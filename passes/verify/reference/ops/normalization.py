@@ -16,10 +16,10 @@ from passes.verify.reference.registry import Call, implements
 def lrn(call: Call, x: Array) -> Array:
     """LRN-1 and -13: `x` [N, C, ...], normalised over `size` neighbouring channels."""
     size, channels = call.get("size"), x.shape[1]
-    before, behind = (size - 1) // 2, size // 2
+    before, after = (size - 1) // 2, size // 2
     squares = np.square(x)
     sums = np.stack(
-        [squares[:, max(0, c - before) : c + behind + 1].sum(1) for c in range(channels)], 1
+        [squares[:, max(0, c - before) : c + after + 1].sum(1) for c in range(channels)], 1
     )
     scale = call.get("bias", 1.0) + call.get("alpha", 1e-4) / size * sums
     return np.asarray(x / scale ** call.get("beta", 0.75), x.dtype)
