@@ -22,7 +22,7 @@ from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
 
 if TYPE_CHECKING:
-    from passes.verify.rewrites.verifying import Known
+    from passes.verify.rewrites.verifying import KnownVerifications
 
 
 class _LeaveOut(Exception):
@@ -69,7 +69,7 @@ class Chain:
             model = binding.of(original) if binding else original
         given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], str] = {}
-        known: Known = {}
+        known: KnownVerifications = {}
         while True:
             with self._undisturbed():
                 try:
@@ -138,7 +138,7 @@ class Chain:
         outcomes: Sequence[Outcome],
         report: Report,
         verifying: Verifying,
-        known: Known,
+        known: KnownVerifications,
         fixed: bool,
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds

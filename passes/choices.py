@@ -70,7 +70,13 @@ class Assumption(StrEnum):
 
 
 #: Options that only pipelines set.
-Flag = Literal["no_branches", "dispatch_on_size", "quicker", "near", "all_constants"]
+Flag = Literal[
+    "no_branches",
+    "dispatch_on_size",
+    "weigh_few_iterations",
+    "keep_packed_weights",
+    "all_constants",
+]
 
 
 @dataclass(frozen=True)
@@ -111,9 +117,9 @@ class RuleOptions:
     #: The size of a row may select one of two forms of a loop at run time.
     dispatch_on_size: bool = False
     #: A loop of a few iterations is written out where that is quicker, or stays as it is.
-    quicker: bool = False
+    weigh_few_iterations: bool = False
     #: Weights stay near the nodes for which onnxruntime rearranges them.
-    near: bool = False
+    keep_packed_weights: bool = False
     #: Constants that the main graph had are hoisted, too, though no loop reads them.
     all_constants: bool = False
     #: Names of the constants that the main graph had.

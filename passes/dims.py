@@ -25,7 +25,7 @@ from passes.ir.protos import copied
 from passes.ir.scope import Scope
 from passes.types.inference import ValueTypes
 from passes.types.type_tables import every_scope
-from passes.types.value_types import Dim, Dims, dims_of, shapes_below
+from passes.types.value_types import Dim, Dims, dims_of, is_static, shapes_below
 
 
 class UnknownDim(WrongUsage):
@@ -125,7 +125,7 @@ def write_sizes(kind: TypeProto, dims: Dims | None) -> None:
     if dims is None or not kind.HasField("tensor_type"):
         return
     shape = kind.tensor_type.shape
-    if not kind.tensor_type.HasField("shape") and all(isinstance(dim, int) for dim in dims):
+    if not kind.tensor_type.HasField("shape") and is_static(dims):
         shape.SetInParent()
         for _ in dims:
             shape.dim.add()

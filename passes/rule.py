@@ -12,6 +12,7 @@ from onnx import NodeProto, TensorAnnotation, TensorProto, ValueInfoProto
 from passes.engine.memory import Slot
 from passes.engine.site import Site
 from passes.ir.model import Model
+from passes.ir.operators import op_of
 from passes.writing.purposes import Extra
 
 __all__ = [
@@ -117,6 +118,12 @@ class Edit:
 Rewrite = Callable[[Site], Edit]
 Considers = Callable[[NodeProto, int, int], bool]
 Closer = Callable[[Model, int], Considers | None]
+
+
+def nodes_of(*operators: str, since: int = 0) -> Considers:
+    """Return what considers the nodes of some operators, from an opset on."""
+    return lambda node, opset, target: opset >= since and op_of(node) in operators
+
 
 _CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
 

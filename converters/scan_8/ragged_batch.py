@@ -50,7 +50,7 @@ class Ragged:
             return spelling.along(author, "ReduceMax", lengths, [0], keepdims=0)
 
     @property
-    def may_idle(self) -> bool:
+    def may_be_empty(self) -> bool:
         """Whether the loop may have nothing to run."""
         runs = self.safe and self.scan.time  # `longest` is 1 at least
         return self.lengths.may_all_be_zero and not runs

@@ -68,7 +68,7 @@ class RunOn:
                 for result, kept in zip(results[count:], raw, strict=True)
             ),
         )
-        write_scan(author, form, name=name, rows=1, may_idle=ragged.may_idle)
+        write_scan(author, form, name=name, rows=1, may_be_empty=ragged.may_be_empty)
         finals: dict[int, Final] = {}
         for index, history in enumerate(histories):
             final = Final(ragged.scan.initials[index], outputs[index])

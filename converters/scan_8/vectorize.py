@@ -159,6 +159,6 @@ def _write_ragged(ragged: Ragged, outputs: Sequence[str], name: str) -> None:
             for inside, result in zip(names[count:], results, strict=True)
         ),
     )
-    write_scan(author, form, name=name, rows=1, may_idle=ragged.may_idle)
+    write_scan(author, form, name=name, rows=1, may_be_empty=ragged.may_be_empty)
     for result, output, element in zip(results, outputs[count:], scan.elements, strict=True):
         ragged.write(result, element, output)

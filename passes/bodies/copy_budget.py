@@ -75,7 +75,7 @@ def refuse_copies_of_copies(site: Site, form: LoopForm, count: int, key: str) ->
 
 def _levels(node: NodeProto, key: str) -> int:
     """The depth of nested nodes, this one included, that have a key in their metadata."""
-    inner = (_levels(child, key) for _, graph in scoping.subgraphs(node) for child in graph.node)
+    inner = (_levels(child, key) for child in scoping.inner_nodes(node))
     return max(inner, default=0) + any(entry.key == key for entry in node.metadata_props)
 
 

@@ -24,7 +24,7 @@ from passes.analysis.integers.affine import Affine
 from passes.bodies.recurrences import KINDS
 from passes.bodies.time_cost import UNKNOWN_TRIPS, is_worth_it
 from passes.ir import scope as scoping
-from passes.ir.live import live
+from passes.ir.live import dependents, live
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import Carried, LoopForm
@@ -64,7 +64,9 @@ def refuse_few(site: Site, nodes: Sequence[NodeProto], covered: Iterable[int], t
     Raises:
         Refused: `few-iterations`.
     """
-    if not site.options.quicker or not only_steps(site, LoopForm.from_node(site.node, site.opset)):
+    if not site.options.weigh_few_iterations or not only_steps(
+        site, LoopForm.from_node(site.node, site.opset)
+    ):
         return
     gone = [site.node, *(site.scope.owner.node[position] for position in covered)]
     before, after = starts(gone, trips), starts(nodes, trips)
@@ -109,10 +111,7 @@ def _starts_of_body(node: NodeProto, graph: GraphProto, trips: int) -> int:
     if op_of(node) == "Loop":
         return (starts(graph.node, trips) + _NUMBERED) * trips
     form = LoopForm.from_node(node, opset=9)  # later Scans are read in the same way
-    varying = {carried.body_input for carried in form.carried}
-    for inner in graph.node:
-        if not varying.isdisjoint(scoping.free_names(inner)):
-            varying.update(inner.output)
+    varying = dependents(graph.node, (carried.body_input for carried in form.carried))
     states = [carried.body_output for carried in form.carried]
     _, needed = live(graph.node, states, scoping.free_names)
     found = 0

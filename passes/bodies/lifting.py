@@ -21,7 +21,7 @@ from passes.onnxruntime.packing import counts, read_too_far
 _SCALES, _SIZES = 2, 3
 
 
-class Outside(Protocol):
+class Destination(Protocol):
     """The place outside to which constants move. Each method returns the name of the constant
     there, or "" if it must stay in its body."""
 
@@ -39,12 +39,13 @@ class Outside(Protocol):
 class Lifting:
     """Moves constants to the `outside`; `annotations` are those of the constants that moved.
 
-    `opset` is that of the bodies. `near`: large weights stay that onnxruntime would not find there.
+    `opset` is that of the bodies. `keep_packed`: large weights stay that
+    onnxruntime would not find there.
     """
 
-    outside: Outside
+    outside: Destination
     opset: int
-    near: bool = False
+    keep_packed: bool = False
     annotations: list[TensorAnnotation] = field(default_factory=list)
 
     def take_from(self, node: NodeProto, level: int = 1, *, texts_stay: bool = False) -> None:
@@ -73,7 +74,7 @@ class Lifting:
             _leave_out_empty(graph, found)
         read = _read_in(graph)
         annotated = {annotation.tensor_name for annotation in graph.quantization_annotation}
-        near = read_too_far(graph, level) if self.near else {}
+        near = read_too_far(graph, level) if self.keep_packed else {}
         outside = {
             name: self._name_outside(constant, name in annotated)
             for name, constant in found.items()

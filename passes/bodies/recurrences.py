@@ -16,7 +16,7 @@ from passes.rule import Refused
 from passes.types.value_types import FLOATS, elem_type_of
 
 
-class Kind(StrEnum):
+class Update(StrEnum):
     """The way in which the next value is computed from the previous one and `v`, which is
     independent of it."""
 
@@ -30,25 +30,25 @@ class Kind(StrEnum):
 
 
 KINDS = {
-    "Add": Kind.SUM,
-    "Sub": Kind.SUM,
-    "Mul": Kind.PRODUCT,
-    "Max": Kind.MAXIMUM,
-    "Min": Kind.MINIMUM,
+    "Add": Update.SUM,
+    "Sub": Update.SUM,
+    "Mul": Update.PRODUCT,
+    "Max": Update.MAXIMUM,
+    "Min": Update.MINIMUM,
 }
 #: The kinds of which only the last value can be computed: no operator gives all of them.
-FINAL_ONLY = (Kind.PRODUCT, Kind.MAXIMUM, Kind.MINIMUM)
+FINAL_ONLY = (Update.PRODUCT, Update.MAXIMUM, Update.MINIMUM)
 _COUNTERS = frozenset({TensorProto.INT32, TensorProto.INT64})
 #: What onnxruntime computes as the loop does; its ReduceProd of integers does not wrap around.
 _KERNELS = {
-    Kind.SUM: {TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE},
-    Kind.PRODUCT: {TensorProto.FLOAT, TensorProto.DOUBLE},
-    Kind.MAXIMUM: {
+    Update.SUM: {TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT, TensorProto.DOUBLE},
+    Update.PRODUCT: {TensorProto.FLOAT, TensorProto.DOUBLE},
+    Update.MAXIMUM: {
         *(TensorProto.INT8, TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64),
         *(TensorProto.FLOAT, TensorProto.DOUBLE),
     },
 }
-_KERNELS[Kind.MINIMUM] = _KERNELS[Kind.MAXIMUM]
+_KERNELS[Update.MINIMUM] = _KERNELS[Update.MAXIMUM]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Recurrence:
     """
 
     carried: Carried
-    kind: Kind
+    kind: Update
     elem_type: int
     value: str = ""
     node: int | None = None
@@ -79,16 +79,16 @@ def recurrence_of(body: TimeBody, carried: Carried) -> Recurrence:
     elem_type = elem_type_of(body.rows.types.get(carried.body_input))
     origin = body.index.source(carried.body_output)
     if origin == carried.body_input:
-        return Recurrence(carried, Kind.UNCHANGED, elem_type)
+        return Recurrence(carried, Update.UNCHANGED, elem_type)
     position = body.index.positions.get(origin)
     node = None if position is None else body.nodes[position]
     if node is None or not _steps(body, node, carried.body_input):
-        return Recurrence(carried, Kind.LAST, elem_type, carried.body_output)
+        return Recurrence(carried, Update.LAST, elem_type, carried.body_output)
     own = body.index.source(node.input[0]) == carried.body_input
     value = node.input[1] if own else node.input[0]
     kind = KINDS[op_of(node)]
-    if kind is Kind.SUM and elem_type in _COUNTERS and value not in body.varying:
-        kind = Kind.COUNTER
+    if kind is Update.SUM and elem_type in _COUNTERS and value not in body.varying:
+        kind = Update.COUNTER
     return Recurrence(carried, kind, elem_type, value, position, op_of(node) == "Sub")
 
 
@@ -115,9 +115,9 @@ def check(body: TimeBody, recurrence: Recurrence, reads: Sequence[str]) -> None:
         Refused: `reassociation`, `no-kernel` or `running`.
     """
     path, name = body.site.path, recurrence.carried.body_input
-    if recurrence.kind not in (Kind.SUM, *FINAL_ONLY):
+    if recurrence.kind not in (Update.SUM, *FINAL_ONLY):
         return
-    in_order = recurrence.kind is Kind.SUM and reads
+    in_order = recurrence.kind is Update.SUM and reads
     if recurrence.elem_type in FLOATS and not (in_order or may_regroup(body)):
         raise Refused(
             "reassociation",

@@ -16,7 +16,7 @@ from passes.bodies.body_rows import rows_of
 from passes.ir import scope as scoping
 from passes.ir.constants import Constants
 from passes.ir.graph_index import OUTPUT, GraphIndex
-from passes.ir.live import Walk, live
+from passes.ir.live import Walk, dependents, live
 from passes.ir.operators import FunctionKey, function_key
 from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
@@ -112,11 +112,7 @@ class TimeBody:
     @cached_property
     def varying(self) -> frozenset[str]:
         """The values that may differ between iterations."""
-        found = set(scoping.input_names(self.rows.graph))
-        for node in self.nodes:
-            if not found.isdisjoint(scoping.free_names(node)):
-                found.update(node.output)
-        return frozenset(found)
+        return dependents(self.nodes, scoping.input_names(self.rows.graph))
 
     @cached_property
     def unread(self) -> frozenset[int]:

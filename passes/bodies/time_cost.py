@@ -127,7 +127,7 @@ class Gains:
     def _starts(self, node: NodeProto) -> int:
         """Return the number of node starts of a node: its own, and those of its bodies, times their
         runs."""
-        inner = [inner_node for _, graph in scoping.subgraphs(node) for inner_node in graph.node]
+        inner = scoping.inner_nodes(node)
         return 1 + sum(map(self._starts, inner)) * (self._trips(node) if inner else 1)
 
     def _trips(self, node: NodeProto) -> int:

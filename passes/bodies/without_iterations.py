@@ -13,7 +13,7 @@ from passes.ir import scope as scoping
 from passes.ir.attributes import attribute, has_references
 from passes.ir.operator_traits import traits_of
 from passes.ir.operators import called_key, op_of
-from passes.types.value_types import Dims, dims_of
+from passes.types.value_types import Dims, dims_of, is_static
 
 
 def may_move(body: TimeBody, node: NodeProto) -> bool:
@@ -24,7 +24,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
         refers = has_references(current)
         if refers or called_key(current) in body.functions:
             return False
-        pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)
+        pending.extend(scoping.inner_nodes(current))
     return is_pure(node)
 
 
@@ -43,7 +43,7 @@ def may_run_at_once(body: TimeBody, node: NodeProto, carrying: Collection[str]) 
     return not body.may_be_empty or may_run_on_nothing(node, known, carrying)
 
 
-def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
+def tolerates_unknown_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
     """Return whether a node may run on what a loop collected, even if that ran no iteration.
 
     Unknown sizes are 0 then, so nothing may have to fit to them; and they may change
@@ -51,7 +51,7 @@ def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -
     what has the same sizes. `sees` are the values of the loop that the node reads.
     """
     rows = [dims_of(body.rows.types.get(name)) for name in sees]
-    if all(_is_static(row) for row in rows):
+    if all(is_static(row) for row in rows):
         return True
     others = [
         dims_of(body.rows.types.get(name)) for name in scoping.free_names(node) if name not in sees
@@ -72,15 +72,11 @@ def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -
     )
 
 
-def _is_static(dims: Dims | None) -> bool:
-    return dims is not None and all(isinstance(dim, int) for dim in dims)
-
-
 def _fits_matrix(node: NodeProto, row: Dims | None, others: Sequence[Dims | None]) -> bool:
     """Return whether a product with a matrix needs no unknown size of the row."""
     if attribute(node, "transA", 0):
         return False
-    if not row or not isinstance(row[-1], int) or not all(map(_is_static, others)):
+    if not row or not isinstance(row[-1], int) or not all(map(is_static, others)):
         return False
     matrix, *addend = [dims or () for dims in others]
     return len(matrix) <= 2 and all(len(dims) < 2 or dims[0] == 1 for dims in addend)

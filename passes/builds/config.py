@@ -15,7 +15,7 @@ from passes.builds.rows import FAILING
 from passes.builds.task import End, Task
 from passes.builds.toml_lines import line_of
 from passes.choices import Assumption
-from passes.commands.declaring import Declared, Says, WrongType, WrongValue, options_of
+from passes.commands.declaring import Declared, Says, WrongOption, WrongValue, options_of
 from passes.commands.options import Executing, Options, check_executor
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import UnknownCommand, command_named
@@ -365,7 +365,7 @@ class _Reader:
             option = known[key]
             try:
                 values[option.name] = option.checked(value)
-            except (WrongType, WrongValue) as error:
+            except WrongOption as error:
                 raise self.wrong((*where, key), error.sentence, " ") from error
         return values
 

@@ -9,7 +9,7 @@ from onnx import ModelProto
 from passes.check import backstop, functions, header, leniency, names, operators, tensors
 from passes.check.as_meant import as_meant
 from passes.check.control_flow import nodes as loops
-from passes.check.control_flow.site import Site
+from passes.check.control_flow.site import CheckedSite
 from passes.check.graph_declarations import read_headings
 from passes.check.lookup import Lookup
 from passes.check.node_in_scope import NodeInScope
@@ -75,13 +75,13 @@ def check(model: Model) -> Survey:
         found = survey(model)
         sites, look = _check_form(model, found)
         loops.check_types(sites, look)
-        found.notes.extend(loops.taken_as_meant(sites))
+        found.notes.extend(loops.tolerated_deviations(sites))
         return found
     except BadModel as error:
         raise error.at(file=model.file) from error.__cause__
 
 
-def _check_form(model: Model, found: Survey) -> tuple[list[Site], Lookup]:
+def _check_form(model: Model, found: Survey) -> tuple[list[CheckedSite], Lookup]:
     """All that needs no types; returns the loops and branches, and the graphs' declarations."""
     places = found.places
     operators.check_operators(model, places)

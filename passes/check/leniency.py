@@ -15,7 +15,7 @@ from passes.ir import scope as scoping
 from passes.ir.external_data import external_tensors
 from passes.ir.model import Model
 from passes.ir.operators import op_of
-from passes.ir.protos import copied
+from passes.ir.protos import copied, with_initializers
 from passes.ir.scope import Owner
 
 #: The opsets of GroupNormalization-18.
@@ -31,15 +31,9 @@ def light(model: ModelProto) -> ModelProto:
     """
     if not any(map(_is_heavy, model.graph.initializer)):
         return model
-    copy = ModelProto()
-    for field, value in model.ListFields():
-        if field.name == "graph":
-            _copy_graph(value, copy.graph)
-        elif field.is_repeated:
-            getattr(copy, field.name).extend(value)
-        else:
-            setattr(copy, field.name, value)
-    return copy
+    return with_initializers(
+        model, (_stub(one) if _is_heavy(one) else one for one in model.graph.initializer)
+    )
 
 
 def mended(model: ModelProto) -> ModelProto:
@@ -50,7 +44,8 @@ def mended(model: ModelProto) -> ModelProto:
     # at IR 1 and 2, which came before them
     copy.ir_version = max(copy.ir_version, 4)
     for tensor in external_tensors(copy):
-        _stub(tensor, tensor)  # checked when the model was loaded; the checker knows no folder
+        # checked when the model was loaded; the checker knows no folder
+        tensor.CopyFrom(_stub(tensor))
     _give_types(copy.graph)
     for _, owner in scoping.owners(copy):
         deprecated = Model(copy).opset(owner) in _DEPRECATED_GROUPS
@@ -66,26 +61,8 @@ def _is_heavy(tensor: TensorProto) -> bool:
     return tensor.data_location == TensorProto.EXTERNAL or math.prod(tensor.dims) > _LARGE
 
 
-def _copy_graph(graph: GraphProto, copy: GraphProto) -> None:
-    for field, value in graph.ListFields():
-        if field.name == "initializer":
-            for tensor in value:
-                added = copy.initializer.add()
-                if _is_heavy(tensor):
-                    _stub(tensor, added)
-                else:
-                    added.CopyFrom(tensor)
-        elif field.is_repeated:
-            getattr(copy, field.name).extend(value)
-        else:
-            setattr(copy, field.name, value)
-
-
-def _stub(tensor: TensorProto, into: TensorProto) -> None:
-    name, data_type = tensor.name, tensor.data_type
-    into.Clear()
-    into.name, into.data_type = name, data_type
-    into.dims.append(0)
+def _stub(tensor: TensorProto) -> TensorProto:
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=[0])
 
 
 def _give_types(graph: GraphProto) -> None:

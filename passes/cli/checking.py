@@ -27,7 +27,7 @@ from passes.errors import NOT_PRODUCED, WrongUsage
 if TYPE_CHECKING:
     from passes.binding import Binding as BoundInputs
     from passes.targets.findings import Checked
-    from passes.targets.remedies import Plan
+    from passes.targets.remedies import Remedies
 
 app = typer.Typer()
 _CLI = frozenset({"cli"})
@@ -123,7 +123,7 @@ def _binding(options: Check) -> BoundInputs:
     return BoundInputs(options.dims or {}, shapes, options.values or {})
 
 
-def _fixed(model: Path, made: Plan, options: Check) -> bool:
+def _fixed(model: Path, made: Remedies, options: Check) -> bool:
     """Run the remedies of a plan, verified, and check the outcome."""
     from passes.builds.task import Task, perform
     from passes.check import load_checked
@@ -186,7 +186,7 @@ def _output(model: Path, options: Check) -> str:
 
 
 def _lines(
-    model: Path, checked: Checked, summary: str, made: Plan | None, options: Check
+    model: Path, checked: Checked, summary: str, made: Remedies | None, options: Check
 ) -> list[str]:
     """The report for people."""
     from passes.targets.finding import described
@@ -225,7 +225,7 @@ def _given(options: Check) -> list[str]:
     return said if options.max_trips is None else [*said, "--max-trips", f"{options.max_trips}"]
 
 
-def _as_json(model: Path, checked: Checked, made: Plan | None) -> str:
+def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
     from passes.builds.report_file import as_json
 
     said: dict[str, Any] = {

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from passes.commands.declaring import Option, WrongType, WrongValue, options_of
+from passes.commands.declaring import Option, WrongOption, options_of
 
 _PATH = str | os.PathLike[str]
 #: Short forms, by name.
@@ -89,7 +89,7 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
         values[name] = value if value is not None or option.optional else option.default
     try:
         return declared(**values)
-    except (WrongValue, WrongType) as error:
+    except WrongOption as error:
         hint = f"--{options_of(kind)[error.name].key}"
         raise typer.BadParameter(error.sentence, param_hint=hint) from error
     except ValueError as error:

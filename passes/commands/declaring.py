@@ -33,24 +33,24 @@ class Says:
     shown: frozenset[str] = frozenset({"cli", "file", "api"})
 
 
-class WrongValue(ValueError):
-    """An option has a value of the right type that it cannot have; `name` is the option's."""
+class WrongOption(Exception):
+    """An option has a value that it cannot have; `name` is the option's."""
 
     def __init__(self, name: str, sentence: str) -> None:
         super().__init__(f"{name} {sentence}")
         self.name, self.sentence = name, sentence
 
 
-class WrongType(TypeError):
-    """An option has a value of another type; `name` is the option's."""
+class WrongValue(WrongOption, ValueError):
+    """A value of the right type, but not one of the option's."""
 
-    def __init__(self, name: str, sentence: str) -> None:
-        super().__init__(f"{name} {sentence}")
-        self.name, self.sentence = name, sentence
+
+class WrongType(WrongOption, TypeError):
+    """A value of another type."""
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """A type that an option may have: how a value of it is recognized, stored, described, and
     printed in reports, where it is distinguished from all others."""
 
@@ -118,40 +118,40 @@ def _is_named(value: Any) -> bool:
 _STRING = {"type": "string"}
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "?"}]}
 #: The kinds of options, by what is written in the declaration (without `| None`).
-KINDS: Mapping[Any, Kind] = {
-    bool: Kind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
-    int: Kind("a whole number", _is_integer, {"type": "integer"}),
-    float: Kind("a number", _is_number, {"type": "number"}, float),
-    str: Kind("a string", lambda value: isinstance(value, str), _STRING, str),
-    str | os.PathLike[str]: Kind(
+KINDS: Mapping[Any, ValueKind] = {
+    bool: ValueKind("true or false", lambda value: isinstance(value, bool), {"type": "boolean"}),
+    int: ValueKind("a whole number", _is_integer, {"type": "integer"}),
+    float: ValueKind("a number", _is_number, {"type": "number"}, float),
+    str: ValueKind("a string", lambda value: isinstance(value, str), _STRING, str),
+    str | os.PathLike[str]: ValueKind(
         "a path", lambda value: isinstance(value, str | os.PathLike), _STRING, os.fspath
     ),
-    Sequence[str]: Kind(
+    Sequence[str]: ValueKind(
         "a list of strings",
         _is_list,
         {"type": "array", "items": _STRING},
         lambda v: tuple(map(str, v)),
     ),
-    Mapping[str, int]: Kind(
+    Mapping[str, int]: ValueKind(
         "a mapping from names to sizes",
         _is_sizes,
         {"type": "object", "additionalProperties": {"type": "integer"}},
         dict,
     ),
-    Mapping[str, Sequence[int | None]]: Kind(
+    Mapping[str, Sequence[int | None]]: ValueKind(
         "a mapping from names to shapes",
         _is_shapes,
         {"type": "object", "additionalProperties": {"type": "array", "items": _SIZE}},
         _stored_shapes,
     ),
-    Mapping[str, Any]: Kind(
+    Mapping[str, Any]: ValueKind(
         "a mapping from names to values",
         _is_named,
         {"type": "object"},
         _stored_values,
         _told_values,
     ),
-    Callable[[str], None]: Kind("a function of a string", callable, {}),
+    Callable[[str], None]: ValueKind("a function of a string", callable, {}),
 }
 
 
@@ -177,7 +177,7 @@ class Option:
         return self.says.flag or self.file_key
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ValueKind:
         """The kind of its values."""
         return KINDS[self.annotation]
 

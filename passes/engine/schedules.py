@@ -237,7 +237,7 @@ _ALL = (
             *(_FIRST, _CLEAN, _RAISE, _APART, _FORMS, _FUSE, _BATCH, _HOIST, _CONSTANTS),
             _alone("sink-weights"),
         ),
-        flags=("dispatch_on_size", "quicker", "near"),
+        flags=("dispatch_on_size", "weigh_few_iterations", "keep_packed_weights"),
         aims=("raise-loop",),
     ),
     Schedule(

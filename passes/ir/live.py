@@ -41,6 +41,15 @@ def live(
     return kept[::-1], needed
 
 
+def dependents(nodes: Iterable[NodeProto], names: Iterable[str]) -> frozenset[str]:
+    """Return the values that depend on `names`, these included; the nodes are in order."""
+    found = set(names)
+    for node in nodes:
+        if not found.isdisjoint(scoping.free_names(node)):
+            found.update(node.output)
+    return frozenset(found)
+
+
 class Walk:
     """Walks from values of a body back to all that they depend on, in earlier iterations, too.
 

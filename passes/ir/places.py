@@ -44,6 +44,11 @@ def holds_graphs(node: NodeProto) -> bool:
     return False
 
 
+def inner_nodes(node: NodeProto) -> list[NodeProto]:
+    """Return the nodes of the bodies of a node, without those in bodies of these nodes."""
+    return [inner for _, graph in subgraphs(node) for inner in graph.node]
+
+
 def label(node: NodeProto, index: int) -> str:
     """The name of a node in a path: its own, else its op and place (`scan_3`)."""
     return node.name or f"{called_key(node)[1].lower()}_{index}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from google.protobuf.message import Message
-from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 Item = TypeVar("Item", contravariant=True)
 _INTS = AttributeProto.INTS  # what an empty list is one of
@@ -54,6 +54,30 @@ def changed(
     kept = [one for one in node.attribute if one.name not in attributes]
     replace_all(new.attribute, [*kept, *made])
     return new
+
+
+def with_initializers(
+    model: ModelProto, tensors: Iterable[TensorProto], without: Collection[str] = ()
+) -> ModelProto:
+    """Return a copy of a model with other initializers in its main graph, and without some fields
+    of the model; what is replaced or left out is not copied."""
+    copy = ModelProto()
+    _copy_fields(model, copy, ("graph", *without))
+    _copy_fields(model.graph, copy.graph, ("initializer",))
+    copy.graph.initializer.extend(tensors)
+    return copy
+
+
+def _copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
+    for part, value in source.ListFields():
+        if part.name in without:
+            continue
+        if part.is_repeated:
+            getattr(copy, part.name).extend(value)
+        elif part.message_type is not None:
+            getattr(copy, part.name).CopyFrom(value)
+        else:
+            setattr(copy, part.name, value)
 
 
 class Repeated(Protocol[Item]):

@@ -20,6 +20,7 @@ from passes.ir.places import Scope as Scope
 from passes.ir.places import function_label as function_label
 from passes.ir.places import graphs_below as graphs_below
 from passes.ir.places import holds_graphs as holds_graphs
+from passes.ir.places import inner_nodes as inner_nodes
 from passes.ir.places import label as label
 from passes.ir.places import owners as owners
 from passes.ir.places import scopes as scopes

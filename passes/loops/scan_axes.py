@@ -27,12 +27,12 @@ def write_scan(
     *,
     name: str | None = None,
     rows: int = 0,
-    may_idle: bool = False,
+    may_be_empty: bool = False,
 ) -> None:
     """Write a Scan, or another loop as it is, with Transposes around it where it needs them.
 
     The sizes of elements follow from the body; the first `rows` of them are not 0 where it runs.
-    `may_idle`: there may be nothing to scan, which must fail. `dress` finishes the node, or it
+    `may_be_empty`: there may be nothing to scan, which must fail. `dress` finishes the node, or it
     gets a `name`.
     """
     inputs, outputs = _types(form.body.input), _types(form.body.output)
@@ -41,7 +41,7 @@ def write_scan(
         written = replace(
             form,
             scanned=tuple(
-                _scanned(author, scanned, inputs, rows, may_idle) for scanned in form.scanned
+                _scanned(author, scanned, inputs, rows, may_be_empty) for scanned in form.scanned
             ),
             collected=tuple(
                 _collected(author, collected, outputs, rows) for collected in form.collected
@@ -64,7 +64,7 @@ def _types(values: Sequence[ValueInfoProto]) -> dict[str, TypeProto]:
 
 
 def _scanned(
-    author: Author, scanned: Scanned, types: dict[str, TypeProto], rows: int, may_idle: bool
+    author: Author, scanned: Scanned, types: dict[str, TypeProto], rows: int, may_be_empty: bool
 ) -> Scanned:
     known = types.get(scanned.body_input)
     dims = dims_of(known)
@@ -73,7 +73,7 @@ def _scanned(
     axis = scanned.axis % (len(dims) + 1)
     first = 0 if elem_type_of(known) == TensorProto.STRING else axis
     elements = _are_sizes(dims, first, rows)
-    if not axis or (elements and not may_idle):
+    if not axis or (elements and not may_be_empty):
         return scanned
     perm = [axis, *(other for other in range(len(dims) + 1) if other != axis)]
     with author.serving(HANDLE_NOTHING) if elements else nullcontext():

@@ -17,7 +17,7 @@ from passes.ir.scope import Place
 from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.targets.finding import Finding
-from passes.targets.profile import Agreement, Loop, Profile
+from passes.targets.profile import Agreement, LoopSupport, Profile
 from passes.types.value_types import Dim, dims_of
 
 
@@ -98,7 +98,9 @@ def _of_loop(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
         yield Finding("captures", place.path, "Loop", "its body reads values from outside", sure)
 
 
-def _of_collected(place: Place, form: LoopForm, trips: TripCount, facts: Loop) -> Iterator[Finding]:
+def _of_collected(
+    place: Place, form: LoopForm, trips: TripCount, facts: LoopSupport
+) -> Iterator[Finding]:
     if not form.collected or facts.collected == "any":
         return
     if facts.collected == "static" and trips.constant is None:
@@ -111,7 +113,9 @@ def _of_collected(place: Place, form: LoopForm, trips: TripCount, facts: Loop) -
         )
 
 
-def _of_carried(model: Model, place: Place, form: LoopForm, facts: Loop) -> Iterator[Finding]:
+def _of_carried(
+    model: Model, place: Place, form: LoopForm, facts: LoopSupport
+) -> Iterator[Finding]:
     (body,) = place.scope.inner(place.index)
     for carried in form.carried:
         kinds = (

@@ -13,7 +13,7 @@ from passes.ir.model import Model
 from passes.ir.operators import op_of
 from passes.ir.scope import Place
 from passes.targets.finding import Finding
-from passes.targets.profile import Operator, Profile
+from passes.targets.profile import OperatorSupport, Profile
 from passes.types.value_types import elem_type_of
 
 #: The activations of recurrent operators by default, of each direction.
@@ -47,7 +47,7 @@ def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
 
 
 def _of_operator(
-    model: Model, place: Place, operator: Operator, profile: Profile
+    model: Model, place: Place, operator: OperatorSupport, profile: Profile
 ) -> Iterator[Finding]:
     node, sure = place.node, operator.confidence
     name = op_of(node)
@@ -108,7 +108,7 @@ def _named(node: NodeProto) -> tuple[str, str]:
     return domain, name
 
 
-def _is_taken(version: int, operator: Operator, profile: Profile) -> bool:
+def _is_taken(version: int, operator: OperatorSupport, profile: Profile) -> bool:
     for first, *rest in operator.versions:
         last = rest[0] if rest else (first if profile.match == "exact" else None)
         if first <= version and (last is None or version <= last):

@@ -57,7 +57,7 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Operator:
+class OperatorSupport:
     """The accepted uses of an operator. `versions` are pairs of a first and a last version, or a
     first one alone; `types` the element types of its values; `constant-inputs` the positions of
     inputs that have to be constants; `attributes` the values that an attribute may have. With a
@@ -78,7 +78,7 @@ class Operator:
 
 
 @dataclass(frozen=True)
-class If:
+class IfSupport:
     """The accepted Ifs. `branches`: how far the outputs of both branches have to agree; `constant`:
     an If with a constant condition is accepted in any case."""
 
@@ -91,7 +91,7 @@ class If:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSupport:
     """The accepted Loops. `trip-count`: the kinds of it; `most-trips`: the largest that is accepted
     as it is; `otherwise`: the consequence for others. `collected`: the length of collected outputs
     may be any, has to be static, or these are padded to the trip count, which is wrong if the loop
@@ -119,7 +119,7 @@ class Loop:
 
 
 @dataclass(frozen=True)
-class Scan:
+class ScanSupport:
     """The accepted Scans: `versions`; the `lengths` of rows that a Scan-8 may have; a length that
     is `static`, at most `most` and maybe `zero`; `captures` of values that are computed outside;
     `symbols` among the sizes that the body declares."""
@@ -157,7 +157,7 @@ class Profile:
     opset: Range = field(default_factory=Range)
     ir_version: Range = field(default_factory=Range)
     match: Literal["newer", "exact"] = "newer"
-    operators: Mapping[str, Operator] = field(default_factory=dict)
+    operators: Mapping[str, OperatorSupport] = field(default_factory=dict)
     refused: Sequence[str] = ()
     refused_types: Sequence[str] = ()
     functions: bool = True
@@ -166,9 +166,9 @@ class Profile:
     most_dims: int | None = None
     sequences: bool = True
     optionals: bool = True
-    if_: If = field(default_factory=If)
-    loop: Loop = field(default_factory=Loop)
-    scan: Scan = field(default_factory=Scan)
+    if_: IfSupport = field(default_factory=IfSupport)
+    loop: LoopSupport = field(default_factory=LoopSupport)
+    scan: ScanSupport = field(default_factory=ScanSupport)
     notes: Sequence[str] = ()
 
     @cached_property

@@ -39,7 +39,7 @@ _TRIED = (21, 18, 17, 16, 13, 11)
 _FEW = 2
 
 
-class Kind(StrEnum):
+class RemedyKind(StrEnum):
     """The demand that a remedy makes on the user: none, other roundings, or a promise."""
 
     EXACT = "exact"
@@ -53,7 +53,7 @@ class Remedy:
 
     command: str
     options: Mapping[str, Any]
-    kind: Kind
+    kind: RemedyKind
     cleared: Mapping[str, int]
 
     @property
@@ -72,7 +72,7 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Remedies:
     """Remedies, in the order in which they are taken, what is in the way after those that are
     `exact`, and the others that would clear more; `missing` are values that only the user knows."""
 
@@ -99,7 +99,7 @@ class _State:
         return cls(model, check(model, profile), bound)
 
 
-def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Plan:
+def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Remedies:
     """Return the remedies for the findings of a valid model whose inputs are bound first. The user
     may promise `max_trips`, the most iterations of any Loop.
 
@@ -119,12 +119,12 @@ def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None =
             if sum(cleared.values()) > 0 and len(following.checked.findings) < len(
                 state.checked.findings
             ):
-                kind = Kind.PROMISE if "max_trips" in options else Kind.EXACT
+                kind = RemedyKind.PROMISE if "max_trips" in options else RemedyKind.EXACT
                 taken.append(Remedy(command, options, kind, cleared))
                 state = following
             if state.checked.fits:
                 break
-    return Plan(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
+    return Remedies(taken, state.checked, list(_offered(state, profile, promise)), _missing(state))
 
 
 def _candidates(
@@ -205,13 +205,13 @@ def _offered(state: _State, profile: Profile, promise: Mapping[str, int]) -> Ite
     """Commands that would clear more, if the user allows it."""
     if state.checked.fits or not {one.code for one in state.checked.findings} & _CONTROL_FLOW:
         return
-    asked: dict[Kind, list[dict[str, Any]]] = {
-        Kind.REGROUPS: [{"allow_reassociation": True}],
-        Kind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
+    asked: dict[RemedyKind, list[dict[str, Any]]] = {
+        RemedyKind.REGROUPS: [{"allow_reassociation": True}],
+        RemedyKind.PROMISE: [{"assume": ("non-empty",)}, {"assume": ("valid-inputs", "non-empty")}],
     }
     offers = [(kind, ways, dict[str, str]()) for kind, ways in asked.items()]
     if not promise:  # how often, only the user knows
-        offers.append((Kind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
+        offers.append((RemedyKind.PROMISE, [{"max_trips": _FEW}], {"max_trips": "N"}))
     flat = str(Target.no_control_flow)
     for kind, ways, shown in offers:
         steps = [
@@ -271,7 +271,7 @@ def _codes(checked: Checked) -> list[str]:
     return list(dict.fromkeys(finding.code for finding in checked.findings))
 
 
-def fixing(plan_: Plan, bound: Mapping[str, Any], **common: Any) -> Pipeline:
+def fixing(plan_: Remedies, bound: Mapping[str, Any], **common: Any) -> Pipeline:
     """The pipeline that takes the remedies of a plan, verified as a whole; the inputs are `bound`
     by the options of its first command."""
     steps = [(one.command, {**one.options, **common}) for one in plan_.taken]

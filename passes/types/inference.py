@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 
-from google.protobuf.message import Message
-from onnx import GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, TensorProto, TypeProto
 
 from passes.ir import scope as scoping
+from passes.ir.protos import with_initializers
 from passes.ir.scope import Key, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.types.function_types import infer_functions
@@ -71,11 +71,9 @@ def light_copy(model: ModelProto) -> ModelProto:
     number of a body's inputs with what the node feeds, which fails for an IR 3 body that lists its
     initializers as inputs.
     """
-    copy = ModelProto()
-    copy_fields(model, copy, without=("graph", "training_info"))
-    copy_fields(model.graph, copy.graph, without=("initializer",))
     defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
-    _copy_initializers(model.graph, copy.graph, without=frozenset(defaults))
+    kept = (tensor for tensor in model.graph.initializer if tensor.name not in defaults)
+    copy = with_initializers(model, map(_light, kept), without=("training_info",))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
     for owner in tops:
         for graph in scoping.graphs_below(owner):
@@ -84,24 +82,7 @@ def light_copy(model: ModelProto) -> ModelProto:
     return copy
 
 
-def copy_fields(source: Message, copy: Message, without: Container[str]) -> None:
-    """Copy the fields of a message, but for those of these names."""
-    for part, value in source.ListFields():
-        if part.name in without:
-            continue
-        if part.is_repeated:
-            getattr(copy, part.name).extend(value)
-        elif part.message_type is not None:
-            getattr(copy, part.name).CopyFrom(value)
-        else:
-            setattr(copy, part.name, value)
-
-
-def _copy_initializers(source: GraphProto, copy: GraphProto, without: Container[str]) -> None:
-    for tensor in source.initializer:
-        if tensor.name in without:
-            continue
-        if tensor.ByteSize() > _LARGE:
-            copy.initializer.add(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
-        else:
-            copy.initializer.append(tensor)
+def _light(tensor: TensorProto) -> TensorProto:
+    if tensor.ByteSize() <= _LARGE:
+        return tensor
+    return TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 from onnx import TensorProto, TensorShapeProto, TypeProto, helper
 
@@ -31,6 +32,11 @@ def _dim(dim: TensorShapeProto.Dimension) -> Dim:
     if dim.HasField("dim_value"):
         return dim.dim_value if dim.dim_value >= 0 else None
     return dim.dim_param or None
+
+
+def is_static(dims: Iterable[Dim] | None) -> TypeGuard[tuple[int, ...]]:
+    """Return whether the rank and all sizes are known, as numbers."""
+    return dims is not None and all(isinstance(dim, int) for dim in dims)
 
 
 def elem_type_of(type_proto: TypeProto | None) -> int:

@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 from passes.vectorize import ops
 from passes.vectorize.rows import Rows, prepare
 from passes.vectorize.rows_writer import Axis, NeedsRows
-from passes.vectorize.vectorizer import TABLE, Body, Vectorizer
+from passes.vectorize.vectorizer import TABLE, BatchedBody, Vectorizer
 
 #: The files that enter rules into the table.
 FAMILIES = tuple(
@@ -23,7 +23,7 @@ __all__ = [
     "FAMILIES",
     "TABLE",
     "Axis",
-    "Body",
+    "BatchedBody",
     "NeedsRows",
     "Rows",
     "Vectorizer",

@@ -29,18 +29,27 @@ def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
     `reduces` is the value that a reducer takes them of: see `reduced`.
     """
 
-    def moved(axis: int) -> int:
+    def counted(axis: int) -> int:
         return reduced(ctx, reduces, axis) if reduces else shifted(axis)
 
     known = ctx.constant(name)
     if known is not None:
-        axes = np.array([moved(int(axis)) for axis in known.ravel()], np.int64)
+        axes = np.array([counted(int(axis)) for axis in known.ravel()], np.int64)
         return ctx.value(axes.reshape(known.shape), "axes")
     ours = ctx.op("Cast", name, to=helper.np_dtype_to_tensor_dtype(np.dtype(np.int64)))
-    back = moved(-1) + 1  # what is added to axes that count from the back
+    back = counted(-1) + 1  # what is added to axes that count from the back
     low = ctx.op("Add", ours, ctx.int(back)) if back else ours
     high = ctx.op("Add", ours, ctx.int(1))
     return ctx.op("Where", ctx.op("Less", ours, ctx.int(0)), low, high)
+
+
+def moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
+    """`value` with one of its axes at another place."""
+    if source == target:
+        return value
+    perm = [axis for axis in range(rank) if axis != source]
+    perm.insert(target, source)
+    return ctx.op("Transpose", value, perm=perm)
 
 
 def all_axes(rank: int) -> range:

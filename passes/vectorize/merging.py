@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from onnx import NodeProto
 
 from passes.ir.versions import ZERO_IS_A_SIZE
+from passes.vectorize.axes import moved
 from passes.vectorize.vectorizer import Vectorizer
 from passes.writing import spelling
 
@@ -45,9 +46,9 @@ class Merging:
         rank = ctx.rank(name)
         if self.rows == 1:
             lines = spelling.squeeze(ctx, value, axis + 1)
-            return _moved(ctx, lines, 0, axis, rank)
+            return moved(ctx, lines, 0, axis, rank)
         sizes = _other_sizes(ctx, name, name, axis, int(ctx.carries(name)))
-        front = _moved(ctx, value, 0, axis, rank + 1)
+        front = moved(ctx, value, 0, axis, rank + 1)
         return self._reshape(front, [*sizes[:axis], self._both(), *sizes[axis:]], axis)
 
     def split(self, value: str, output: str, axis: int = 0, named: str = "") -> None:
@@ -56,13 +57,13 @@ class Merging:
         if not output:
             return
         if self.rows == 1:
-            front = _moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
+            front = moved(ctx, value, axis, 0, ctx.rank(output)) if axis else value
             ctx.name_as(spelling.unsqueeze(ctx, front, axis + 1), named or output)
             return
         sizes = _other_sizes(ctx, output, value, axis, 0)
         parts = [*sizes[:axis], self._new(), self.rows, *sizes[axis:]]
         apart = self._reshape(value, parts, axis)
-        ctx.name_as(_moved(ctx, apart, axis, 0, len(parts)), named or output)
+        ctx.name_as(moved(ctx, apart, axis, 0, len(parts)), named or output)
 
     def _new(self) -> Size:
         """B."""
@@ -125,14 +126,6 @@ def _other_sizes(ctx: Vectorizer, like: str, value: str, axis: int, lead: int) -
         dim if isinstance(dim, int) else ctx.op("Gather", whole, ctx.ints(place + lead), axis=0)
         for place, dim in dims
     ]
-
-
-def _moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
-    """`value` with one axis put elsewhere."""
-    if source == target:
-        return value
-    order = [axis for axis in range(rank) if axis != source]
-    return ctx.op("Transpose", value, perm=[*order[:target], source, *order[target:]])
 
 
 def _vector(ctx: Vectorizer, parts: Sequence[Size]) -> str:

@@ -35,7 +35,7 @@ def batched(*ops: str) -> Callable[[BatchRule], BatchRule]:
 
 
 @dataclass(frozen=True)
-class Body:
+class BatchedBody:
     """A vectorised body; `carrying` tells for each output whether it has the axis."""
 
     graph: GraphProto
@@ -77,7 +77,9 @@ class Vectorizer(RowsWriter):
         author = self.author.inside(prefix)
         return replace(self, author=author, carrying=self.carrying | set(carrying))
 
-    def body(self, graph: GraphProto, carrying: Collection[str], must: Collection[str]) -> Body:
+    def body(
+        self, graph: GraphProto, carrying: Collection[str], must: Collection[str]
+    ) -> BatchedBody:
         """Vectorise a nested body whose inputs `carrying` have the axis.
 
         Outputs in `must` get it in any case.
@@ -85,7 +87,7 @@ class Vectorizer(RowsWriter):
         inner = self.inside(graph.name, carrying)
         return inner.whole(graph, must)
 
-    def whole(self, graph: GraphProto, must: Collection[str]) -> Body:
+    def whole(self, graph: GraphProto, must: Collection[str]) -> BatchedBody:
         """Write all of `graph` and answer with the body it becomes."""
         self.author.adopt([], graph.initializer)
         self.nodes(graph.node)
@@ -106,7 +108,7 @@ class Vectorizer(RowsWriter):
         body.doc_string = graph.doc_string
         body.metadata_props.extend(graph.metadata_props)
         body.sparse_initializer.extend(graph.sparse_initializer)
-        return Body(body, tuple(carrying))
+        return BatchedBody(body, tuple(carrying))
 
     def _copied(self, name: str) -> str:
         """A value under a name of its own: an output of a body must not be an input or an outer

@@ -19,6 +19,15 @@ Array = npt.NDArray[Any]
 #: A tensor, a sequence of values, or an empty optional.
 Value = Array | list[Any] | None
 Feeds = Mapping[str, Value]
+
+
+def kind_of(value: Value) -> str:
+    """Return a short description of a value, for messages."""
+    if value is None:
+        return "an empty optional"
+    return "a sequence" if isinstance(value, list) else "a tensor"
+
+
 #: How `CannotRun` begins where the process of an executor ended.
 CRASHED = "the process crashed"
 #: How it begins where an executor does not take the model.

@@ -24,7 +24,7 @@ _HOPELESS = 100_000_000
 #: The logarithm of a float that is no longer computed exactly.
 _LARGEST = 700.0
 
-Known = Mapping[str, float]
+KnownNumbers = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Loop:
     body: _Block
     growth: float
 
-    def steps(self, known: Known, *, growing: bool) -> float:
+    def steps(self, known: KnownNumbers, *, growing: bool) -> float:
         """Return the number of steps of a run; 0 if the trip count is unknown."""
         if self.condition and not known.get(self.condition, 0):
             return 0.0
@@ -54,7 +54,7 @@ class _Block:
 
     nodes: int
     loops: tuple[_Loop, ...]
-    numbers: Known
+    numbers: KnownNumbers
     defined: frozenset[str]
     visible: Mapping[str, TensorProto]
 
@@ -79,7 +79,7 @@ class _Block:
         )
         return _Block(len(graph.node), loops, numbers, defined, visible)
 
-    def steps(self, outer: Known, *, growing: bool) -> float:
+    def steps(self, outer: KnownNumbers, *, growing: bool) -> float:
         """Return the least number of steps of a run; `growing`: as if each carried value had one
         element at first."""
         if not self.loops:

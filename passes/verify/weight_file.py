@@ -13,8 +13,8 @@ from onnx import ModelProto, TensorProto
 
 from passes.ir import scope as scoping
 from passes.ir.external_data import external_tensors, is_external
+from passes.ir.protos import with_initializers
 from passes.ir.versions import FREE_INITIALIZERS
-from passes.types.inference import copy_fields
 
 #: Elements of a weight that is written to the file.
 _LARGE = 1 << 18
@@ -63,11 +63,7 @@ class WeightFile:
         ]
         if not any(map(is_external, tensors)):
             return model
-        copy = ModelProto()
-        copy_fields(model, copy, without=("graph",))
-        copy_fields(model.graph, copy.graph, without=("initializer",))
-        copy.graph.initializer.extend(tensors)
-        return copy
+        return with_initializers(model, tensors)
 
     def tensor(self, tensor: TensorProto) -> TensorProto:
         """The tensor with its data in the file; itself where it is small, or the disk is full."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TensorAnnotation, TypeProto, ValueInfoProto, helper
 
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.writing.author import Author
 from passes.writing.body_outputs import without_copies
 from passes.writing.draft import ITERATION_KEY

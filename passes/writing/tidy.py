@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, TypeProto
 
-from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, Array, folded
+from passes.analysis.integers.exactness import Array
+from passes.analysis.integers.folding import FOLDED, MOST_ELEMENTS, folded
 from passes.analysis.safety.shapes_fit import Known, fits
 from passes.ir import scope as scoping
 from passes.ir.constant_nodes import sparse_constant
 from passes.ir.live import live
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.protos import copied
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 from passes.writing.author import Author, small
 from passes.writing.draft import ITERATION_KEY, Draft, drafts_of, nodes_of
 from passes.writing.finals import finals_renamed
@@ -27,8 +28,8 @@ class Tidy:
     """Folds constant indices, shapes and conditions, and drops unread nodes.
 
     `keep` are the names that have other readers, `outer` returns constants from outside, and
-    `type_of` the types that hold in every iteration. `careful`: what might fail for the sizes
-    that it reads stays, even if it is unread; of the nodes of iterations, those that compute
+    `type_of` the types that hold in every iteration. `keeps_size_checks`: what might fail for the
+    sizes that it reads stays, even if it is unread; of the nodes of iterations, those that compute
     `doubts` stay in any case, unless their value is known.
     """
 
@@ -37,7 +38,7 @@ class Tidy:
     outer: Callable[[str], Array | None]
     type_of: Callable[[str], TypeProto | None]
     finals: bool = True
-    careful: bool = False
+    keeps_size_checks: bool = False
     doubts: AbstractSet[str] = frozenset()
     _same: dict[str, str] = field(default_factory=dict)
     _values: dict[str, Array | None] = field(default_factory=dict)
@@ -98,7 +99,7 @@ class Tidy:
         if draft.attribute:
             return None
         dims = dims_of(self.type_of(draft.input[0]))
-        if dims is None or not all(isinstance(dim, int) for dim in dims):
+        if not is_static(dims):
             return None
         return np.array(dims, np.int64)
 
@@ -138,8 +139,8 @@ class Tidy:
         harmless = traits.fails in (Fails.NEVER, Fails.STRINGS) and not traits.fixed
         if not (harmless or _tag(draft) is None) or not self.doubts.isdisjoint(draft.output):
             return True
-        careful = self.careful or not self._taken.isdisjoint(draft.output)
-        return careful and not fits(draft.node(), Known.nothing())
+        kept = self.keeps_size_checks or not self._taken.isdisjoint(draft.output)
+        return kept and not fits(draft.node(), Known.nothing())
 
 
 def _tag(draft: Draft) -> str | None:

@@ -8,7 +8,7 @@ from passes.binding import Binding
 from passes.check import load_checked
 from passes.targets.deciding import deciding
 from passes.targets.profile import load, parsed
-from passes.targets.remedies import Kind, fixing, plan
+from passes.targets.remedies import RemedyKind, fixing, plan
 from passes.testing import as_model
 from tests.targets.test_findings import CALLED, LSTM, SCANNED
 
@@ -94,7 +94,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
 def test_commands_that_clear(model: str, target: str, commands: list[str]) -> None:
     found = plan(load_checked(as_model(model))[0], load(target), Binding())
     assert [str(one) for one in found.taken] == commands
-    assert {one.kind for one in found.taken} == {Kind.EXACT}
+    assert {one.kind for one in found.taken} == {RemedyKind.EXACT}
     assert [str(step) for step in fixing(found, {}).commands] != []
 
 
@@ -126,7 +126,7 @@ def test_a_while_needs_a_promise() -> None:
     (offer,) = found.offered
     assert (str(offer), offer.kind) == (
         "optimize --target no-control-flow --max-trips N",
-        Kind.PROMISE,
+        RemedyKind.PROMISE,
     )
 
 
@@ -136,7 +136,7 @@ def test_a_promise_that_was_made_is_taken() -> None:
     (taken,) = found.taken
     assert (str(taken), taken.kind) == (
         "optimize --target no-control-flow --max-trips 3",
-        Kind.PROMISE,
+        RemedyKind.PROMISE,
     )
     assert found.left.fits
     assert found.offered == []

@@ -15,7 +15,7 @@ from passes.analysis.safety.randomness import is_pure
 from passes.ir import scope as scoping
 from passes.loops.form import LoopForm
 from passes.rule import Site
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -82,6 +82,5 @@ def keeps_shape(site: Site, form: LoopForm, *, symbols: bool = True) -> dict[str
         before = dims_of(site.body_type_of("body", carried.body_input))
         after = dims_of(site.body_type_of("body", carried.body_output))
         known = before is not None and None not in before and before == after
-        fixed = before is not None and all(isinstance(dim, int) for dim in before)
-        stable[carried.body_input] = known and (symbols or fixed)
+        stable[carried.body_input] = known and (symbols or is_static(before))
     return stable

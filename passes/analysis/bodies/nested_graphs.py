@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.may_fail import may_go, may_run_unreached
 from passes.analysis.safety.shapes_fit import Known

@@ -18,7 +18,7 @@ from passes.analysis.integers.integers import Integers
 from passes.ir.operators import op_of
 from passes.ir.scope import Key, Place, Scope
 from passes.rule import Site, Slot
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 
 #: For each comparison, by the sign of the difference: whether it holds below 0, at 0 and above.
 _COMPARING = {
@@ -181,7 +181,7 @@ class _Cone:
         site = self.values.site
         dims = dims_of(site.type_of(node.input[0]))
         if dims is None or op_of(node) == "Size":
-            return dims is not None and all(isinstance(dim, int) for dim in dims)
+            return is_static(dims)
         sizes = [self.integers.size(node.input[0], axis) for axis in range(len(dims))]
         return all(
             isinstance(dim, int) or size is None or size.number is None

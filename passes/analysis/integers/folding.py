@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import NodeProto, TensorProto, helper
 
+from passes.analysis.integers.exactness import Array
 from passes.ir.operators import op_of
 from passes.writing.draft import Draft
 
-Array = npt.NDArray[Any]
 MOST_ELEMENTS = 64
 _WHOLE = (np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.bool_))
 _CASTS = {

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.safety.shapes_fit import Known, fits, leaves
 from passes.ir import scope as scoping
 from passes.ir.attributes import has_references
@@ -28,7 +28,7 @@ from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operator_traits import Fails, traits_of
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.loops.form import LoopForm
-from passes.types.value_types import FLOATS, Dims, dims_of, elem_type_of, has_elements
+from passes.types.value_types import FLOATS, Dims, dims_of, elem_type_of, has_elements, is_static
 
 
 def failing_on_other_values(body: GraphProto, known: Known) -> list[NodeProto]:
@@ -168,9 +168,8 @@ def _ends_in_one_shape(node: NodeProto, known: Known) -> bool:
 def _ends_with_alike_rows(loop: NodeProto, known: Known) -> bool:
     """Return whether a Loop has a trip count, and the rows that it collects have one shape."""
     collected = LoopForm.from_node(loop, opset=1).collected  # Loops of all versions are read alike
-    shapes = [known.dims_of(output.body_output) for output in collected]
-    alike = all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
-    return bool(loop.input[0]) and alike
+    shapes = (known.dims_of(output.body_output) for output in collected)
+    return bool(loop.input[0]) and all(map(is_static, shapes))
 
 
 def _goes_on(loop: NodeProto) -> bool:

@@ -21,7 +21,7 @@ def is_pure(node: NodeProto) -> bool:
     """
     if _draws(node) or node.domain not in _KNOWN_DOMAINS:
         return False
-    return all(is_pure(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node)
+    return all(map(is_pure, scoping.inner_nodes(node)))
 
 
 def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:

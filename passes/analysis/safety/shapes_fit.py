@@ -14,7 +14,7 @@ from itertools import zip_longest
 import numpy as np
 from onnx import NodeProto, TypeProto
 
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.sizes.reshaped import RESHAPING, reshaped, sizes_of
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir import scope as scoping
@@ -227,6 +227,6 @@ def leaves(node: NodeProto) -> Iterator[NodeProto]:
     while pending:
         current = pending.pop()
         if scoping.holds_graphs(current):
-            pending.extend(inner for _, graph in scoping.subgraphs(current) for inner in graph.node)
+            pending.extend(scoping.inner_nodes(current))
         else:
             yield current

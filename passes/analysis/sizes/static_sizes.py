@@ -12,7 +12,7 @@ from passes.ir.operator_traits import Values, traits_of
 from passes.ir.operators import op_of
 from passes.ir.scope import Scope
 from passes.rule import Site
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 
 #: Ops that cut sizes out of a shape.
 _CUTTING = ("Gather", "Slice")
@@ -42,7 +42,7 @@ def static_sizes(site: Site) -> tuple[Array, tuple[NodeProto, ...]] | None:
     if sizes is None:
         return None
     declared = dims_of(site.type_of(asking.input[0])) or (None,)
-    if all(isinstance(dim, int) for dim in declared):
+    if is_static(declared):
         return sizes, () if asking is site.node else (asking,)
     return sizes, context_of(site)
 

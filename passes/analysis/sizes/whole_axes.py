@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
 
+from passes.analysis.integers.exactness import Array
 from passes.ir.attributes import attributes
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
 
-Array = npt.NDArray[Any]
 #: No axis is longer.
 END = (1 << 31) - 1
 _BOUNDS = ("starts", "ends", "axes", "steps")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from passes.check.control_flow.site import Body, Site
+from passes.check.control_flow.site import CheckedBody, CheckedSite
 from passes.check.lookup import Lookup
 from passes.ir.operators import op_of
 
 
 def check_carried(
-    site: Site, look: Lookup, body: Body, triples: list[tuple[str, str, str]]
+    site: CheckedSite, look: Lookup, body: CheckedBody, triples: list[tuple[str, str, str]]
 ) -> None:
     """A carried value keeps its type: (initial, body input, body output), in order."""
     for position, (initial, taken, returned) in enumerate(triples):
@@ -34,7 +34,9 @@ def check_carried(
             )
 
 
-def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
+def check_returned(
+    site: CheckedSite, look: Lookup, body: CheckedBody, returned: Sequence[str]
+) -> None:
     """Check that the values that the body returns have the declared types of the node's outputs."""
     for position, (outer, inner) in enumerate(zip(site.node.output[:], returned, strict=True)):
         declared = look.declared(site.scope, outer) if outer else ""
@@ -45,7 +47,7 @@ def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]
             )
 
 
-def check_scalar(site: Site, look: Lookup, name: str, dtype: str, what: str) -> None:
+def check_scalar(site: CheckedSite, look: Lookup, name: str, dtype: str, what: str) -> None:
     """A trip count or condition is one value of its type."""
     kind = look.kind(site.scope, name)
     if kind and kind != dtype:
@@ -59,7 +61,7 @@ def check_scalar(site: Site, look: Lookup, name: str, dtype: str, what: str) -> 
         raise site.error(f"{what} ({name!r}) holds {dims[0]} values, but must be a scalar")
 
 
-def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
+def check_tensor_input(site: CheckedSite, look: Lookup, name: str) -> None:
     """Only tensors can be scanned, and carried by a Scan."""
     kind = look.no_tensor(site.scope, name)
     if kind:

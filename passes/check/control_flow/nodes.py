@@ -9,7 +9,7 @@ from passes.check.control_flow.carried import check_carried, check_returned, che
 from passes.check.control_flow.scan_8_types import check_scan_8_types
 from passes.check.control_flow.scan_form import check_scan_form, is_scan_8
 from passes.check.control_flow.scan_types import check_scan_types
-from passes.check.control_flow.site import Site, body_of, check_fed, check_inputs_given
+from passes.check.control_flow.site import CheckedSite, body_of, check_fed, check_inputs_given
 from passes.check.graph_declarations import Headings
 from passes.check.lookup import Lookup
 from passes.check.node_in_scope import NodeInScope
@@ -17,7 +17,7 @@ from passes.check.wording import count
 from passes.ir.operators import op_of
 
 
-def _check_loop_form(site: Site) -> None:
+def _check_loop_form(site: CheckedSite) -> None:
     """Counts of inputs and outputs."""
     body = body_of(site, "body")
     inputs, outputs = len(site.node.input), len(site.node.output)
@@ -41,7 +41,7 @@ def _check_loop_form(site: Site) -> None:
         )
 
 
-def _check_loop_types(site: Site, look: Lookup) -> None:
+def _check_loop_types(site: CheckedSite, look: Lookup) -> None:
     """Trip count and condition have their types, carried values keep theirs."""
     body = site.bodies["body"]
     trips, condition, *carried = site.node.input[:]
@@ -65,7 +65,7 @@ def _check_loop_types(site: Site, look: Lookup) -> None:
     check_returned(site, look, body, returned)
 
 
-def _check_collected(site: Site, look: Lookup, names: Sequence[str]) -> None:
+def _check_collected(site: CheckedSite, look: Lookup, names: Sequence[str]) -> None:
     scope = site.bodies["body"].scope
     for position, name in enumerate(names):
         kind = look.no_tensor(scope, name)
@@ -79,7 +79,7 @@ def _check_collected(site: Site, look: Lookup, names: Sequence[str]) -> None:
 _THEN, _ELSE = "then_branch", "else_branch"
 
 
-def _check_if_form(site: Site) -> None:
+def _check_if_form(site: CheckedSite) -> None:
     """Both branches exist, take nothing, and return as many values as the node has outputs."""
     bodies = {name: body_of(site, name) for name in (_THEN, _ELSE) if not site.is_open(name)}
     for name, body in bodies.items():
@@ -101,7 +101,7 @@ def _check_if_form(site: Site) -> None:
             )
 
 
-def _check_if_types(site: Site, look: Lookup) -> None:
+def _check_if_types(site: CheckedSite, look: Lookup) -> None:
     """The condition is a bool, and both branches return the same types."""
     check_scalar(site, look, site.node.input[0], "bool", "the condition")
     then, other = site.bodies[_THEN], site.bodies[_ELSE]
@@ -116,12 +116,12 @@ def _check_if_types(site: Site, look: Lookup) -> None:
     check_returned(site, look, then, then.heading.returned)
 
 
-_FORM: dict[str, Callable[[Site], None]] = {
+_FORM: dict[str, Callable[[CheckedSite], None]] = {
     "Scan": check_scan_form,
     "Loop": _check_loop_form,
     "If": _check_if_form,
 }
-_TYPES: dict[str, Callable[[Site, Lookup], None]] = {
+_TYPES: dict[str, Callable[[CheckedSite, Lookup], None]] = {
     "Loop": _check_loop_types,
     "If": _check_if_types,
 }
@@ -129,26 +129,26 @@ _TYPES: dict[str, Callable[[Site, Lookup], None]] = {
 _OPEN = ("body", "num_scan_inputs")
 
 
-def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[Site]:
+def loop_sites(places: Iterable[NodeInScope], headings: Headings) -> list[CheckedSite]:
     """The Scan, Loop and If nodes among `places`."""
-    return [Site.of(place, headings) for place in places if op_of(place.node) in _FORM]
+    return [CheckedSite.of(place, headings) for place in places if op_of(place.node) in _FORM]
 
 
-def check_form(sites: Iterable[Site]) -> None:
+def check_form(sites: Iterable[CheckedSite]) -> None:
     """Check what can be counted; inference may crash on a model that fails here."""
     for site in sites:
         if not site.is_open(*_OPEN):
             _FORM[op_of(site.node)](site)
 
 
-def taken_as_meant(sites: Iterable[Site]) -> Iterator[str]:
+def tolerated_deviations(sites: Iterable[CheckedSite]) -> Iterator[str]:
     """Deviations from the specification that every runtime accepts: a sentence each."""
     for site in sites:
         if op_of(site.node) == "Scan":
-            yield from scan_form.taken_as_meant(site)
+            yield from scan_form.tolerated_deviations(site)
 
 
-def check_types(sites: Iterable[Site], look: Lookup) -> None:
+def check_types(sites: Iterable[CheckedSite], look: Lookup) -> None:
     """Check types, which are inferred only where there is a loop."""
     for site in sites:
         if site.is_open(*_OPEN, "then_branch", "else_branch"):
@@ -159,7 +159,7 @@ def check_types(sites: Iterable[Site], look: Lookup) -> None:
             _TYPES[op_of(site.node)](site, look)
 
 
-def _check_scan_types(site: Site, look: Lookup) -> None:
+def _check_scan_types(site: CheckedSite, look: Lookup) -> None:
     if is_scan_8(site):
         check_scan_8_types(site, look)
     else:

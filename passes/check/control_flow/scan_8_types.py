@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from passes.check.control_flow.carried import check_carried, check_returned, check_tensor_input
-from passes.check.control_flow.scan_form import ScanParts, scan_parts
+from passes.check.control_flow.scan_form import ScanNames, scan_names
 from passes.check.control_flow.scan_types import check_scanned_types
-from passes.check.control_flow.site import Site
+from passes.check.control_flow.site import CheckedSite
 from passes.check.lookup import Lookup
 from passes.check.wording import count
 
 _Size = tuple[str, int] | None  # a static size, and the value that has it
 
 
-def check_scan_8_types(site: Site, look: Lookup) -> None:
+def check_scan_8_types(site: CheckedSite, look: Lookup) -> None:
     """Batch and time agree, lengths are possible, and so are the types inside and outside."""
-    parts = scan_parts(site)
+    parts = scan_names(site)
     for name in filter(None, site.node.input):
         check_tensor_input(site, look, name)
     _check_ranks(site, look, parts)
@@ -30,7 +30,7 @@ def check_scan_8_types(site: Site, look: Lookup) -> None:
     check_returned(site, look, parts.body, parts.body.heading.returned)
 
 
-def _check_ranks(site: Site, look: Lookup, parts: ScanParts) -> None:
+def _check_ranks(site: CheckedSite, look: Lookup, parts: ScanNames) -> None:
     for name, _ in parts.scanned:
         dims = look.dims(site.scope, name)
         if dims is not None and len(dims) < 2:
@@ -46,7 +46,7 @@ def _check_ranks(site: Site, look: Lookup, parts: ScanParts) -> None:
             )
 
 
-def _agreed(site: Site, look: Lookup, names: list[str], axis: int, what: str) -> _Size:
+def _agreed(site: CheckedSite, look: Lookup, names: list[str], axis: int, what: str) -> _Size:
     """The size of an axis that all must agree on, where it is static."""
     agreed: _Size = None
     for name in names:
@@ -62,7 +62,7 @@ def _agreed(site: Site, look: Lookup, names: list[str], axis: int, what: str) ->
     return agreed
 
 
-def _check_lens_shape(site: Site, look: Lookup, name: str, batch: _Size) -> None:
+def _check_lens_shape(site: CheckedSite, look: Lookup, name: str, batch: _Size) -> None:
     kind, dims = look.kind(site.scope, name), look.dims(site.scope, name)
     if kind and kind != "int64":
         raise site.error(f"sequence_lens ({name!r}) is {kind}, not int64")
@@ -77,7 +77,7 @@ def _check_lens_shape(site: Site, look: Lookup, name: str, batch: _Size) -> None
         )
 
 
-def _check_lens_values(site: Site, look: Lookup, name: str, time: _Size) -> None:
+def _check_lens_values(site: CheckedSite, look: Lookup, name: str, time: _Size) -> None:
     for position, length in enumerate(look.constant(site.scope, name) or ()):
         if length < 0:
             raise site.error(f"sequence_lens[{position}] ({name!r}) is {length}, which is negative")

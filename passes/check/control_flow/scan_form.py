@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from passes.check.control_flow.site import Body, Site, body_of, check_fed, check_inputs_given
+from passes.check.control_flow.site import (
+    CheckedBody,
+    CheckedSite,
+    body_of,
+    check_fed,
+    check_inputs_given,
+)
 from passes.check.wording import count
 from passes.ir.versions import NEGATIVE_AXES, SCAN_HAS_AXES
 
@@ -18,22 +24,22 @@ _NEW_LISTS = (
 
 
 @dataclass(frozen=True)
-class ScanParts:
+class ScanNames:
     """The names of a Scan, sorted by what they are for; outer names and those of the body."""
 
     lengths: str
     carried: list[tuple[str, str, str]]  # initial, body input, body output
     scanned: list[tuple[str, str]]  # outer, body input
     collected: Sequence[str]  # body output
-    body: Body
+    body: CheckedBody
 
 
-def is_scan_8(site: Site) -> bool:
+def is_scan_8(site: CheckedSite) -> bool:
     """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
     return site.opset < SCAN_HAS_AXES
 
 
-def check_scan_form(site: Site) -> None:
+def check_scan_form(site: CheckedSite) -> None:
     """Counts of inputs, outputs and lists, and that the form is that of the opset."""
     _check_stamp(site)
     body = body_of(site, "body")
@@ -53,14 +59,14 @@ def check_scan_form(site: Site) -> None:
     _check_flags(site, "scan_output_directions", collected, "collected output")
 
 
-def scan_parts(site: Site) -> ScanParts:
+def scan_names(site: CheckedSite) -> ScanNames:
     """The names of a Scan whose form was checked."""
     body = site.bodies["body"]
     first = 1 if is_scan_8(site) else 0
     outer, inner = list(site.node.input)[first:], body.heading.taken
     split = len(outer) - site.attributes["num_scan_inputs"].i
     returned = body.heading.returned
-    return ScanParts(
+    return ScanNames(
         site.node.input[0] if first else "",
         list(zip(outer[:split], inner[:split], returned[:split], strict=True)),
         list(zip(outer[split:], inner[split:], strict=True)),
@@ -69,7 +75,7 @@ def scan_parts(site: Site) -> ScanParts:
     )
 
 
-def _check_stamp(site: Site) -> None:
+def _check_stamp(site: CheckedSite) -> None:
     """A Scan-8 in a newer opset, or the other way round, as a wrong conversion leaves it."""
     if is_scan_8(site):
         sign = next((name for name in _NEW_LISTS if name in site.attributes), "")
@@ -81,7 +87,7 @@ def _check_stamp(site: Site) -> None:
         raise _wrong_form(site, 8, "its first input is empty")
 
 
-def _check_fed(site: Site, body: Body, fed: int) -> None:
+def _check_fed(site: CheckedSite, body: CheckedBody, fed: int) -> None:
     """The body takes what the node feeds; off by one, sequence_lens may be why."""
     taken = len(body.heading.taken)
     meaning = ""
@@ -93,14 +99,14 @@ def _check_fed(site: Site, body: Body, fed: int) -> None:
     check_fed(site, body, fed, meaning)
 
 
-def _wrong_form(site: Site, form: int, sign: str) -> Exception:
+def _wrong_form(site: CheckedSite, form: int, sign: str) -> Exception:
     still = "still " if form == 8 else ""
     return site.error(
         f"Scan is {still}written in the form of Scan-{form} ({sign}), but its opset is {site.opset}"
     )
 
 
-def _scanned_count(site: Site, fed: int) -> int:
+def _scanned_count(site: CheckedSite, fed: int) -> int:
     if "num_scan_inputs" not in site.attributes:
         raise site.error("Scan has no num_scan_inputs")
     scanned = site.attributes["num_scan_inputs"].i
@@ -111,7 +117,7 @@ def _scanned_count(site: Site, fed: int) -> int:
     return scanned
 
 
-def _check_outputs(site: Site, body: Body, carried: int) -> int:
+def _check_outputs(site: CheckedSite, body: CheckedBody, carried: int) -> int:
     """Check the number of outputs, and return how many are collected."""
     returned, outputs = len(body.heading.returned), len(site.node.output)
     if returned != outputs:
@@ -126,7 +132,7 @@ def _check_outputs(site: Site, body: Body, carried: int) -> int:
     return outputs - carried
 
 
-def _check_count(site: Site, name: str, expected: int, noun: str) -> None:
+def _check_count(site: CheckedSite, name: str, expected: int, noun: str) -> None:
     if name not in site.attributes or site.is_open(name):
         return
     found = len(site.attributes[name].ints)
@@ -135,7 +141,7 @@ def _check_count(site: Site, name: str, expected: int, noun: str) -> None:
         raise site.error(f"{name} has {entries}, but the node has {count(expected, noun)}")
 
 
-def _check_flags(site: Site, name: str, expected: int, noun: str) -> None:
+def _check_flags(site: CheckedSite, name: str, expected: int, noun: str) -> None:
     _check_count(site, name, expected, noun)
     if name not in site.attributes:
         return
@@ -146,7 +152,7 @@ def _check_flags(site: Site, name: str, expected: int, noun: str) -> None:
             )
 
 
-def taken_as_meant(site: Site) -> Iterator[str]:
+def tolerated_deviations(site: CheckedSite) -> Iterator[str]:
     """Yield what the operator document forbids at the opset, but every runtime accepts."""
     if is_scan_8(site) or site.opset >= NEGATIVE_AXES:
         return

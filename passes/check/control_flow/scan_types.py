@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from passes.check.control_flow.carried import check_carried, check_returned, check_tensor_input
-from passes.check.control_flow.scan_form import ScanParts, scan_parts
-from passes.check.control_flow.site import Site
+from passes.check.control_flow.scan_form import ScanNames, scan_names
+from passes.check.control_flow.site import CheckedSite
 from passes.check.lookup import Lookup
 
 
-def check_scan_types(site: Site, look: Lookup) -> None:
+def check_scan_types(site: CheckedSite, look: Lookup) -> None:
     """Axes within the ranks, equal lengths, and types that agree inside and outside."""
-    parts = scan_parts(site)
+    parts = scan_names(site)
     for name in site.node.input:
         check_tensor_input(site, look, name)
     check_carried(site, look, parts.body, parts.carried)
@@ -20,7 +20,7 @@ def check_scan_types(site: Site, look: Lookup) -> None:
     check_returned(site, look, parts.body, parts.body.heading.returned)
 
 
-def check_scanned_types(site: Site, look: Lookup, parts: ScanParts) -> None:
+def check_scanned_types(site: CheckedSite, look: Lookup, parts: ScanNames) -> None:
     """The body takes elements of the type that the scanned input holds."""
     for position, (outer, inner) in enumerate(parts.scanned):
         held, taken = look.kind(site.scope, outer), look.kind(parts.body.scope, inner)
@@ -31,13 +31,13 @@ def check_scanned_types(site: Site, look: Lookup, parts: ScanParts) -> None:
             )
 
 
-def _axes(site: Site, name: str, number: int) -> list[int] | None:
+def _axes(site: CheckedSite, name: str, number: int) -> list[int] | None:
     if site.is_open(name):
         return None
     return list(site.attributes[name].ints) if name in site.attributes else [0] * number
 
 
-def _check_lengths(site: Site, look: Lookup, parts: ScanParts) -> None:
+def _check_lengths(site: CheckedSite, look: Lookup, parts: ScanNames) -> None:
     axes = _axes(site, "scan_input_axes", len(parts.scanned))
     if axes is None:
         return
@@ -63,7 +63,7 @@ def _check_lengths(site: Site, look: Lookup, parts: ScanParts) -> None:
         seen = seen or (name, axis, length)
 
 
-def _check_output_axes(site: Site, look: Lookup, parts: ScanParts) -> None:
+def _check_output_axes(site: CheckedSite, look: Lookup, parts: ScanNames) -> None:
     axes = _axes(site, "scan_output_axes", len(parts.collected))
     if axes is None:
         return

@@ -16,7 +16,7 @@ from passes.ir.scope import Place, Scope
 
 
 @dataclass(frozen=True)
-class Body:
+class CheckedBody:
     """A body of a node, and what it takes and returns."""
 
     scope: Scope
@@ -24,7 +24,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Site:
+class CheckedSite:
     """A node that may hold bodies, and the opset it is written in.
 
     `attributes` and `bodies` are by name; `open` are the attributes that refer to those of the
@@ -34,14 +34,14 @@ class Site:
     place: Place
     opset: int
     attributes: Mapping[str, AttributeProto]
-    bodies: Mapping[str, Body]
+    bodies: Mapping[str, CheckedBody]
     open: Set[str]
 
     @classmethod
-    def of(cls, found: NodeInScope, headings: Headings) -> Site:
+    def of(cls, found: NodeInScope, headings: Headings) -> CheckedSite:
         """A node with its attributes and bodies."""
         attributes = {attribute.name: attribute for attribute in found.node.attribute[:]}
-        bodies = {str(body.key[-1]): Body(body, headings[body.key]) for body in found.bodies}
+        bodies = {str(body.key[-1]): CheckedBody(body, headings[body.key]) for body in found.bodies}
         free = {name for name, attribute in attributes.items() if attribute.ref_attr_name}
         return cls(found, found.opset, attributes, bodies, free)
 
@@ -64,7 +64,7 @@ class Site:
         return not self.open.isdisjoint(names)
 
 
-def body_of(site: Site, name: str) -> Body:
+def body_of(site: CheckedSite, name: str) -> CheckedBody:
     """A body that must be there."""
     if name in site.bodies:
         return site.bodies[name]
@@ -73,7 +73,7 @@ def body_of(site: Site, name: str) -> Body:
     raise site.error(f"{op_of(site.node)} has no {name}")
 
 
-def check_fed(site: Site, body: Body, fed: int, meaning: str = "") -> None:
+def check_fed(site: CheckedSite, body: CheckedBody, fed: int, meaning: str = "") -> None:
     """The body takes as many values as the node feeds it."""
     taken = len(body.heading.taken)
     if taken != fed:
@@ -81,7 +81,7 @@ def check_fed(site: Site, body: Body, fed: int, meaning: str = "") -> None:
         raise site.error(f"the body takes {count(taken, 'input')}, but {feeds}")
 
 
-def check_inputs_given(site: Site, first: int = 0) -> None:
+def check_inputs_given(site: CheckedSite, first: int = 0) -> None:
     """No input from `first` on is omitted."""
     for position, name in enumerate(site.node.input[:]):
         if position >= first and not name:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
 from passes.ir.operators import called_key, function_key, op_of
 from passes.ir.versions import SLICE_HAS_INPUTS
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.attention.attention_form import ATTENTION, CONVOLUTION, AttentionForm
 from passes.rules.attention.written_conv import write_convolution
 from passes.rules.attention.written_scan import WrittenScan
 from passes.writing.author import Author
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is an operator of linear attention."""
-    return op_of(node) in ATTENTION + CONVOLUTION
-
-
-@register("expand-attention", considers=considers, optional=True)
+@register("expand-attention", considers=nodes_of(*ATTENTION, *CONVOLUTION), optional=True)
 def expand_attention(site: Site) -> Edit:
     """Write LinearAttention as a Scan, and CausalConvWithState as a Conv.
 

@@ -8,6 +8,7 @@ from math import prod
 
 from passes.rules.recurrences.index_notation import Factor, Notation, NotLinear, Term
 from passes.rules.recurrences.matrix_form import MatrixForm, Output
+from passes.types.value_types import is_static
 
 #: What a factor is taken apart at.
 _MOST_STEPS = 64
@@ -44,7 +45,7 @@ class KernelForm:
         if len(output.products) != 1 or output.products[0][1]:
             raise NotLinear
         inner = (notation.sizes[form.along], notation.sizes[form.columns])
-        if len(_open(form, notation)) > 1 or not all(isinstance(size, int) for size in inner):
+        if len(_open(form, notation)) > 1 or not is_static(inner):
             raise NotLinear
         (update,), decay = form.updates, form.state.decays[0].factors
         if form.correction is None:

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from passes.ir.attributes import attribute, text
 from passes.rule import Refused, Site
 from passes.rules.attention.attention_form import check_floats, given
-from passes.types.value_types import dims_of
+from passes.types.value_types import dims_of, is_static
 from passes.writing import spelling
 from passes.writing.author import Author
 
@@ -34,7 +34,7 @@ def write_convolution(site: Site, author: Author) -> None:
     x, weight = node.input[:2]
     bias, past = given(node, 2), given(node, 3)
     dims, kernel = dims_of(site.type_of(x)) or (), dims_of(site.type_of(weight)) or ()
-    if len(dims) != 3 or len(kernel) != 3 or not all(isinstance(one, int) for one in kernel):
+    if len(dims) != 3 or len(kernel) != 3 or not is_static(kernel):
         raise Refused("unknown-size", "the size of its kernel is unknown", [site.path])
     channels, size = int(kernel[0] or 0), int(kernel[2] or 0)
     last, step = attribute(node, "channels_last", 0), attribute(node, "dilation", 1)

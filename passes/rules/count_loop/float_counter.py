@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from onnx import NodeProto, numpy_helper
 
+from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.induction import unchanged
 from passes.ir.constant_nodes import constant_tensor
@@ -16,7 +15,6 @@ from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
 from passes.rule import Site
 
-Array = npt.NDArray[Any]
 _MOST_TRIPS = 1_000_000
 _COMPARE = {
     "Less": np.less,

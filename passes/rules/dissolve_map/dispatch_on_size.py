@@ -13,7 +13,7 @@ from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
 from passes.rule import Edit
-from passes.rules.dissolve_map.dissolving_plan import Plan
+from passes.rules.dissolve_map.dissolving_plan import DissolvingPlan
 from passes.types.value_types import dims_of, elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -82,7 +82,7 @@ def place_of_size(body: TimeBody) -> tuple[str, int] | None:
 def _limit(body: TimeBody) -> int | None:
     """The largest row size for which to dissolve the loop; None where it always pays."""
     limit = UNKNOWN_DIM
-    while Plan(replace(body, unknown=limit * SPREAD)).pays:
+    while DissolvingPlan(replace(body, unknown=limit * SPREAD)).pays:
         limit *= 2
         if limit > _LARGEST:
             return None

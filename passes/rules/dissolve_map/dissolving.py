@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
 from passes.bodies.moving import Outside, cleaned, place_rows
-from passes.bodies.recurrences import Kind, Recurrence, check, may_regroup
+from passes.bodies.recurrences import Recurrence, Update, check, may_regroup
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, same_bits, too_large
 from passes.bodies.time_length import length_of
@@ -16,7 +16,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rule import Edit, Refused
-from passes.rules.dissolve_map.dissolving_plan import Plan
+from passes.rules.dissolve_map.dissolving_plan import DissolvingPlan
 from passes.rules.dissolve_map.prefix_values import PrefixValues
 from passes.types.value_types import FLOATS
 from passes.writing import guards
@@ -31,7 +31,7 @@ class Dissolving:
         self.form = body.form
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
-        self.plan = Plan(body)
+        self.plan = DissolvingPlan(body)
         self.prefix_values: dict[str, PrefixValues] = {}
 
     def edit(self) -> Edit:
@@ -134,16 +134,16 @@ class Dissolving:
         prefix = self.prefix_values[carried.body_input]
         value = names.get(prefix.final, prefix.final)
         agree = outside.length.agree
-        if prefix.recurrence.kind is Kind.UNCHANGED and agree:
+        if prefix.recurrence.kind is Update.UNCHANGED and agree:
             elem_type = prefix.recurrence.elem_type
             guards.guarded(self.author, value, agree, elem_type, [carried.final])
         else:
             self.author.op("Identity", value, outputs=[carried.final])
 
     def _reassociated(self) -> list[Recurrence]:
-        kinds = [Kind.UNCHANGED, Kind.LAST]
+        kinds = [Update.UNCHANGED, Update.LAST]
         if not may_regroup(self.body):
-            kinds.append(Kind.SUM)
+            kinds.append(Update.SUM)
         return [
             self.plan.states[name]
             for name in self.prefix_values
@@ -161,11 +161,11 @@ class Dissolving:
 
 
 _DESCRIPTIONS = {
-    Kind.UNCHANGED: "stays as it is",
-    Kind.COUNTER: "counts",
-    Kind.SUM: "is a running sum",
-    Kind.PRODUCT: "is a running product",
-    Kind.MAXIMUM: "is a running maximum",
-    Kind.MINIMUM: "is a running minimum",
-    Kind.LAST: "is computed again in each iteration",
+    Update.UNCHANGED: "stays as it is",
+    Update.COUNTER: "counts",
+    Update.SUM: "is a running sum",
+    Update.PRODUCT: "is a running product",
+    Update.MAXIMUM: "is a running maximum",
+    Update.MINIMUM: "is a running minimum",
+    Update.LAST: "is computed again in each iteration",
 }

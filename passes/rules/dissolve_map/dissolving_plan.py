@@ -8,18 +8,18 @@ from graphlib import CycleError, TopologicalSorter
 from onnx import NodeProto
 
 from passes.bodies.dropping import check_dropped
-from passes.bodies.recurrences import Kind, Recurrence, recurrence_of
+from passes.bodies.recurrences import Recurrence, Update, recurrence_of
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import START, Gains, row_bytes
 from passes.ir import scope as scoping
 from passes.rule import Refused
-from passes.rules.dissolve_map.prefix_values import Uses
+from passes.rules.dissolve_map.prefix_values import ReadValues
 
 #: What is computed: the node at a position, or the carried value of this name.
 Step = int | str
 
 
-class Plan:
+class DissolvingPlan:
     """The steps that are needed of a body, each after those that it depends on.
 
     `states` are the carried values by their names in the body; `steps` the nodes that compute
@@ -85,9 +85,9 @@ class Plan:
 
     def _joining(self, recurrence: Recurrence) -> int:
         """The cost of concatenating the initial value and those of all iterations."""
-        if recurrence.kind not in (Kind.SUM, Kind.LAST) or not self.users(recurrence):
+        if recurrence.kind not in (Update.SUM, Update.LAST) or not self.users(recurrence):
             return 0
-        times = 3 if recurrence.kind is Kind.SUM else 2  # joined, summed up, and cut
+        times = 3 if recurrence.kind is Update.SUM else 2  # joined, summed up, and cut
         return times * row_bytes(self.body, recurrence.carried.body_input)
 
     def _order(self) -> list[Step]:
@@ -141,12 +141,12 @@ class Plan:
         for name in names:
             yield from self._step(name)
 
-    def uses(self, recurrence: Recurrence) -> Uses:
+    def uses(self, recurrence: Recurrence) -> ReadValues:
         """Return which values of a recurrence are read."""
         before, after = self._users_of(recurrence.carried.body_input, recurrence), False
         if recurrence.node is not None:
             after = bool(self._users_of(self.body.nodes[recurrence.node].output[0], recurrence))
-        return Uses(bool(before), after, bool(recurrence.carried.final))
+        return ReadValues(bool(before), after, bool(recurrence.carried.final))
 
     def users(self, recurrence: Recurrence) -> list[str]:
         """The readers of values of a recurrence other than the last one."""

@@ -8,22 +8,22 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
-from passes.bodies.recurrences import Kind, Recurrence, may_regroup
+from passes.bodies.recurrences import Recurrence, Update, may_regroup
 from passes.rule import Refused
-from passes.types.value_types import FLOATS, Dim
+from passes.types.value_types import FLOATS, Dim, is_static
 from passes.writing import spelling
 
 _END = (1 << 63) - 1
 _REDUCERS = {
-    Kind.SUM: "ReduceSum",
-    Kind.PRODUCT: "ReduceProd",
-    Kind.MAXIMUM: "ReduceMax",
-    Kind.MINIMUM: "ReduceMin",
+    Update.SUM: "ReduceSum",
+    Update.PRODUCT: "ReduceProd",
+    Update.MAXIMUM: "ReduceMax",
+    Update.MINIMUM: "ReduceMin",
 }
 
 
 @dataclass(frozen=True)
-class Uses:
+class ReadValues:
     """The values of a recurrence that are read: before iterations, after them, the last one."""
 
     before: bool
@@ -38,7 +38,7 @@ class PrefixValues:
     by the one after each iteration. It is right for no iterations too.
     """
 
-    def __init__(self, outside: Outside, recurrence: Recurrence, uses: Uses) -> None:
+    def __init__(self, outside: Outside, recurrence: Recurrence, uses: ReadValues) -> None:
         self.outside = outside
         self.author = outside.inner
         self.vectorizer = outside.vectorizer
@@ -46,13 +46,13 @@ class PrefixValues:
         self.uses = uses
         self.final = ""
         self._joined = self._brought = ""
-        if recurrence.kind is Kind.UNCHANGED:
+        if recurrence.kind is Update.UNCHANGED:
             self.final = recurrence.carried.initial
-        elif recurrence.kind is Kind.COUNTER:
+        elif recurrence.kind is Update.COUNTER:
             self._joined = self._counted()
-        elif recurrence.kind is Kind.LAST:
+        elif recurrence.kind is Update.LAST:
             self._write_last()
-        elif recurrence.kind is Kind.SUM and not self._is_final_float:
+        elif recurrence.kind is Update.SUM and not self._is_final_float:
             self._write_sum()
         else:
             self._write_reduced()
@@ -64,7 +64,7 @@ class PrefixValues:
         name = self.recurrence.carried.body_input
         if not self.uses.before:
             return
-        if self.recurrence.kind is Kind.UNCHANGED:
+        if self.recurrence.kind is Update.UNCHANGED:
             self.author.op("Identity", self.final, outputs=[name])
         elif self._joined:
             self._slice(0, -1, name)
@@ -109,11 +109,16 @@ class PrefixValues:
 
     def _write_reduced(self) -> None:
         one = self.recurrence
-        whole = one.kind in (Kind.MAXIMUM, Kind.MINIMUM) and not self.vectorizer.axis.nonempty
+        whole = one.kind in (Update.MAXIMUM, Update.MINIMUM) and not self.vectorizer.axis.nonempty
         if whole or not self._is_static():
             self.final = self._reduced(self._join())
             return
-        op = {Kind.SUM: "Add", Kind.PRODUCT: "Mul", Kind.MAXIMUM: "Max", Kind.MINIMUM: "Min"}
+        op = {
+            Update.SUM: "Add",
+            Update.PRODUCT: "Mul",
+            Update.MAXIMUM: "Max",
+            Update.MINIMUM: "Min",
+        }
         total = self._reduced(self._rows(self._fitting_rank()))
         self.final = self.author.op(op[one.kind], one.carried.initial, total)
 
@@ -169,7 +174,9 @@ class PrefixValues:
         """
         author, initial = self.author, self.recurrence.carried.initial
         rows = self._rows(self._fitting_rank())
-        if self.recurrence.kind is not Kind.LAST and not (self._is_static() and self._same_dims()):
+        if self.recurrence.kind is not Update.LAST and not (
+            self._is_static() and self._same_dims()
+        ):
             shape = author.op("Concat", author.ints(1), author.op("Shape", initial), axis=0)
             rows = author.op("Expand", rows, shape)
         return author.op("Concat", spelling.unsqueeze(author, initial, 0), rows, axis=0)
@@ -177,7 +184,7 @@ class PrefixValues:
     def _reduced(self, rows: str) -> str:
         reduced = self._reduce(_REDUCERS[self.recurrence.kind], rows)
         if (
-            self.recurrence.kind not in (Kind.MAXIMUM, Kind.MINIMUM)
+            self.recurrence.kind not in (Update.MAXIMUM, Update.MINIMUM)
             or self.recurrence.elem_type not in FLOATS
         ):
             return reduced
@@ -194,11 +201,8 @@ class PrefixValues:
     def _is_static(self) -> bool:
         """Return whether all sizes are known, of the carried value and of what each iteration
         brings."""
-        dims = (
-            *self.vectorizer.dims(self.recurrence.carried.body_input),
-            *self.vectorizer.dims(self.recurrence.value),
-        )
-        return all(isinstance(dim, int) for dim in dims)
+        dims, value = self.vectorizer.dims, self.recurrence.value
+        return is_static((*dims(self.recurrence.carried.body_input), *dims(value)))
 
     def _same_dims(self) -> bool:
         return self.vectorizer.dims(self.recurrence.carried.body_input) == self.vectorizer.dims(
@@ -225,7 +229,7 @@ class PrefixValues:
         own = self.vectorizer.dims(self.recurrence.carried.body_input)
         brought = self.vectorizer.dims(self._typed())
         pairs = list(zip(reversed(brought), reversed(own), strict=False))
-        if self.recurrence.kind is Kind.LAST:
+        if self.recurrence.kind is Update.LAST:
             fits = len(own) == len(brought) and all(_same(new, old) for new, old in pairs)
         else:  # it broadcasts
             fits = len(own) >= len(brought) and all(

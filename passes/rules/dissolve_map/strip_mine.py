@@ -13,7 +13,7 @@ from passes.ir.operator_traits import Work, traits_of
 from passes.loops.form import Collected
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dispatch_on_size import up_to
-from passes.types.value_types import Dims, dims_of
+from passes.types.value_types import Dims, dims_of, is_static
 from passes.vectorize import Axis, Vectorizer
 from passes.writing.author import Author
 
@@ -75,8 +75,7 @@ def _is_plain(body: TimeBody) -> bool:
 
 def _is_static(body: TimeBody) -> bool:
     """Return whether the sizes of all rows are known."""
-    shapes = [dims_of(body.rows.types.get(name)) for name in body.varying]
-    return all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
+    return all(is_static(dims_of(body.rows.types.get(name))) for name in body.varying)
 
 
 def _cut(body: TimeBody, count: int) -> Edit | None:

@@ -66,9 +66,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan of version 9 or later in whose body there is another one."""
     if not is_scan_9(node, opset):
         return False
-    return any(
-        is_scan_9(inner, opset) for _, body in scoping.subgraphs(node) for inner in body.node
-    )
+    return any(is_scan_9(inner, opset) for inner in scoping.inner_nodes(node))
 
 
 @register("flatten-scan", considers=considers, optional=True)

@@ -16,16 +16,12 @@ from passes.ir.names import Names
 from passes.ir.operators import op_of
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.loops.form import LoopForm
-from passes.rule import Edit, Site, register
+from passes.rule import Edit, Site, nodes_of, register
 from passes.rules.fuse_scans.siblings import Siblings
+from passes.types.value_types import is_static
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a Scan of version 9 or later, or an If."""
-    return op_of(node) in ("Scan", "If") and opset >= SCAN_HAS_AXES
-
-
-@register("fuse-scans", considers=considers, optional=True)
+@register("fuse-scans", considers=nodes_of("Scan", "If", since=SCAN_HAS_AXES), optional=True)
 def fuse_scans(site: Site) -> Edit:
     """Run Scans of equal trip counts as one Scan if none depends on another.
 
@@ -83,7 +79,7 @@ def _context(site: Site, forms: Sequence[LoopForm]) -> tuple[NodeProto, ...]:
     """The nodes from which it follows that the trip counts are equal."""
     scanned = [scanned for form in forms for scanned in form.scanned]
     sizes = (declared_size(site, read.tensor, read.axis) for read in scanned)
-    if all(isinstance(size, int) for size in sizes):
+    if is_static(sizes):
         return ()
     return context_of(site, (read.tensor for read in scanned))
 

@@ -105,7 +105,7 @@ class _Hoisting:
         scoping.rename_free(node, same)
         if lifts:
             write_types(self.site, node)
-        lifting = Lifting(self, self.site.target, near=self.site.options.near)
+        lifting = Lifting(self, self.site.target, keep_packed=self.site.options.keep_packed_weights)
         lifting.take_from(node)
         if not same and not self.moved and node == self.site.node:
             raise NothingToDo

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.nested_graphs import NestedGraph, typed
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.captured_state import Captured, captured_state
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.hoist.common_work import hoist_common_work
 from passes.rules.hoist.hoist_choice import Choice
 from passes.rules.hoist.hoist_guard import Exposed, write_guard
@@ -24,12 +22,7 @@ from passes.rules.hoist.stand_ins import StandIns
 from passes.writing.author import Author
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a loop of any version, or an If."""
-    return op_of(node) in ("If", "Loop", "Scan")
-
-
-@register("hoist-invariants", considers=considers, optional=True)
+@register("hoist-invariants", considers=nodes_of("If", "Loop", "Scan"), optional=True)
 def hoist_invariants(site: Site) -> Edit:
     """Compute values that are the same in every iteration once, before the loop.
 

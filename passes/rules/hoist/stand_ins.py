@@ -11,7 +11,7 @@ from passes.ir import scope as scoping
 from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.loops.form import LoopForm
 from passes.rules.hoist.invariants import Candidate
-from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of
+from passes.types.value_types import INFERRED, Dim, dims_of, elem_type_of, is_static
 
 #: Where a size can be read: this axis of an outer value.
 Place = tuple[str, int]
@@ -58,7 +58,7 @@ class StandIns:
     def _shaping(self) -> set[str]:
         """The values on which the shape of a collected output may depend."""
         collected = (output.body_output for output in self.form.collected)
-        shaping = {name for name in collected if not _is_fixed(self.level.dims_of(name))}
+        shaping = {name for name in collected if not is_static(self.level.dims_of(name))}
         for node in reversed(self.level.graph.node):
             if not shaping.isdisjoint(node.output):
                 shaping.update(scoping.free_names(node))
@@ -92,7 +92,3 @@ class StandIns:
             for dim, place in known
             if dim in self.level.symbols or dim.startswith(INFERRED)
         }
-
-
-def _is_fixed(dims: Sequence[Dim] | None) -> bool:
-    return dims is not None and all(isinstance(dim, int) for dim in dims)

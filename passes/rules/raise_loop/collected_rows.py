@@ -17,7 +17,7 @@ from passes.writing.element_sizes import known_size, shape_of_none
 
 
 @dataclass(frozen=True)
-class Rows:
+class ScanOutput:
     """A collected output of a Scan, of elements called `result` in its body.
 
     `covered` are nodes after the Loop whose work is done here. `joined` elements already have the

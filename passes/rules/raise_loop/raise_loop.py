@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.bodies.few_iterations import expected, refuse_few
-from passes.ir.operators import op_of
 from passes.ir.versions import SCAN_HAS_AXES
-from passes.rule import Edit, Site, register
+from passes.rule import Edit, Site, nodes_of, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
 from passes.rules.raise_loop.raising import Raising
 from passes.writing.author import Author
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a Loop, in an opset that has a Scan without a batch."""
-    is_loop = op_of(node) == "Loop"
-    return is_loop and opset >= SCAN_HAS_AXES
-
-
-@register("raise-loop", considers=considers, optional=True)
+@register("raise-loop", considers=nodes_of("Loop", since=SCAN_HAS_AXES), optional=True)
 def raise_loop(site: Site) -> Edit:
     """Turn a Loop with a known trip count into a Scan.
 

@@ -17,7 +17,7 @@ from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.loops.scan_axes import write_scan
 from passes.rule import Refused
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
-from passes.rules.raise_loop.collected_rows import Rows
+from passes.rules.raise_loop.collected_rows import ScanOutput
 from passes.rules.raise_loop.output_layout import OutputLayout, placed
 from passes.rules.raise_loop.raising import Raising, check_carried
 from passes.rules.raise_loop.read_range import ReadRange
@@ -111,7 +111,7 @@ class ScanFeeds:
         return author.op("Slice", tensor, author.ints(first), end, author.ints(window.read.axis))
 
 
-def rows_of(raising: Raising, body: RaisedBody) -> list[Rows]:
+def rows_of(raising: Raising, body: RaisedBody) -> list[ScanOutput]:
     """The collected outputs: those of the Loop, then its accumulators."""
     types = raising.types
     rows = []
@@ -125,9 +125,9 @@ def rows_of(raising: Raising, body: RaisedBody) -> list[Rows]:
     return rows
 
 
-def _placed(raising: Raising, result: str, where: OutputLayout, element: TypeProto) -> Rows:
+def _placed(raising: Raising, result: str, where: OutputLayout, element: TypeProto) -> ScanOutput:
     covered = where.covered
-    return Rows(raising, result, where.name, element, where.axis, where.reversed, covered)
+    return ScanOutput(raising, result, where.name, element, where.axis, where.reversed, covered)
 
 
 def _type(raising: Raising, name: str) -> TypeProto:
@@ -135,7 +135,7 @@ def _type(raising: Raising, name: str) -> TypeProto:
     return tensor_type(raising.types.elem_type(name), raising.types.dims(name))
 
 
-def _accumulated(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> list[Rows]:
+def _accumulated(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> list[ScanOutput]:
     if accumulator.joins:
         return [_joined(raising, body, accumulator, join) for join in accumulator.joins]
     sequence = raising.site.type_of(accumulator.carried.initial)
@@ -148,7 +148,7 @@ def _accumulated(raising: Raising, body: RaisedBody, accumulator: Accumulator) -
     return [replace(rows, begins_with=begins_with, name=accumulator.carried.final)]
 
 
-def _buffer(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> Rows:
+def _buffer(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> ScanOutput:
     axis = accumulator.axis
     rows = _elements(raising, body, accumulator, axis, accumulator.stacks, None)
     if rows.joined:
@@ -163,7 +163,9 @@ def _buffer(raising: Raising, body: RaisedBody, accumulator: Accumulator) -> Row
     )
 
 
-def _joined(raising: Raising, body: RaisedBody, accumulator: Accumulator, join: Joined) -> Rows:
+def _joined(
+    raising: Raising, body: RaisedBody, accumulator: Accumulator, join: Joined
+) -> ScanOutput:
     dims = raising.types.dims(accumulator.element) or ()
     axis = join.axis % (len(dims) + join.stacks)
     rows = _elements(raising, body, accumulator, axis, join.stacks, join)
@@ -185,10 +187,10 @@ def _elements(
     axis: int,
     stacks: bool,
     join: Joined | None,
-) -> Rows:
+) -> ScanOutput:
     """Collect the elements; an axis of size 1 on which they are joined is removed before."""
     element = _type(raising, accumulator.element)
-    base = Rows(
+    base = ScanOutput(
         raising,
         accumulator.element,
         "",
@@ -249,7 +251,7 @@ class RaisedScan:
     carried: list[Carried] = field(init=False)
     passed: list[Carried] = field(init=False)
     scanned: list[tuple[ReadRange | None, str]] = field(init=False)
-    rows: list[Rows] = field(init=False)
+    rows: list[ScanOutput] = field(init=False)
     graph: GraphProto = field(init=False)
 
     def __post_init__(self) -> None:
@@ -300,7 +302,7 @@ class RaisedScan:
             self.scanned.append((None, form.iteration))
         if not self.carried and not self.rows:  # a Scan needs an output, read or not
             window, name = self.scanned[0]
-            self.rows.append(Rows(raising, name, "", self._slice_type(window)))
+            self.rows.append(ScanOutput(raising, name, "", self._slice_type(window)))
 
     def _is_used(self, window: ReadRange | None, name: str, ends: Set[str]) -> bool:
         """Return whether a slice is read, or may be missing: each iteration then has to fail."""
@@ -368,7 +370,7 @@ class RaisedScan:
             self._scan_or_none(finals, rows)
 
     def _scan_or_none(
-        self, finals: Sequence[tuple[Carried, str]], rows: Sequence[tuple[Rows, str]]
+        self, finals: Sequence[tuple[Carried, str]], rows: Sequence[tuple[ScanOutput, str]]
     ) -> None:
         """Write the Scan into an If, with these outputs; its other branch handles no iterations."""
 

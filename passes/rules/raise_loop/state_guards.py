@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-import numpy.typing as npt
 from onnx import GraphProto
 
 from passes.analysis.integers.integers import Integers
@@ -17,8 +15,6 @@ from passes.loops.form import LoopForm
 from passes.rule import Site
 from passes.types.value_types import Dims, dims_of
 from passes.writing.guards import state_of
-
-Constant = Callable[[str], npt.NDArray[Any] | None]
 
 
 def without_state_guards(site: Site, form: LoopForm) -> tuple[LoopForm, frozenset[str]]:

@@ -11,7 +11,7 @@ from passes.ir.operators import is_scan_9, op_of
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.recognize_cell.columns import Reader
 from passes.rules.recognize_cell.forms import Cell, CellFinder
-from passes.rules.recognize_cell.sizes import Sizes
+from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.writing import CellWriter
 from passes.types.value_types import elem_type_of
 
@@ -30,7 +30,7 @@ def recognized(body: TimeBody) -> Cell:
         )
     (scanned,) = form.scanned
     _check_types(body)
-    sizes = Sizes(body)
+    sizes = CellSizes(body)
     element = sizes.width(scanned.body_input)
     widths = {
         carried.body_input: sizes.width(carried.body_input, carried) for carried in form.carried
@@ -77,7 +77,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan of version 9 or later that has the operators of a cell."""
     if not is_scan_9(node, opset):
         return False
-    kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}
+    kinds = set(map(op_of, scoping.inner_nodes(node)))
     return all(not kinds.isdisjoint(some) for some in _NEEDED)
 
 

@@ -22,7 +22,7 @@ Place = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class CellSizes:
     """The axes of a loop over a tensor [time, batch, inputs], in whatever order."""
 
     body: TimeBody

@@ -14,7 +14,7 @@ from passes.loops.form import Carried, Collected
 from passes.rule import Claim, Edit, Refused
 from passes.rules.recognize_cell.cost import most_rows
 from passes.rules.recognize_cell.forms import Cell
-from passes.rules.recognize_cell.sizes import Sizes
+from passes.rules.recognize_cell.sizes import CellSizes
 from passes.rules.recognize_cell.weights import CellWeights
 from passes.types.value_types import Dims, tensor_type
 from passes.writing import spelling
@@ -30,7 +30,7 @@ class CellWriter:
 
     def __init__(self, body: TimeBody, cell: Cell) -> None:
         self.body, self.cell, self.form = body, cell, body.form
-        self.sizes = Sizes(body)
+        self.sizes = CellSizes(body)
         site = body.site
         self.author = Author(site.target, site.names, site.node.name or "scan")
         self.outputs: list[Carried | Collected] = [

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from passes.bodies.time_body import TimeBody
 from passes.ir import scope as scoping
+from passes.ir.live import dependents
 from passes.ir.operators import op_of
 from passes.loops.form import Carried
 from passes.rules.recurrences.index_notation import ONE, At, Factor, Notation, NotLinear, Term
@@ -82,11 +83,7 @@ class StateFinder:
     @cached_property
     def dependent(self) -> frozenset[str]:
         """The values that depend on an unsolved state."""
-        found = set(self.unsolved)
-        for node in self.body.nodes:
-            if not found.isdisjoint(scoping.free_names(node)):
-                found.update(node.output)
-        return frozenset(found)
+        return dependents(self.body.nodes, self.unsolved)
 
     def state(self, carried: Carried) -> LinearState:
         """A carried value as a linear state, not yet with what reads it.

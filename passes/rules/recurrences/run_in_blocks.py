@@ -15,7 +15,7 @@ from passes.rules.recurrences.block_loop import BlockLoop
 from passes.rules.recurrences.element_form import ElementForm
 from passes.rules.recurrences.index_notation import NotLinear
 from passes.rules.recurrences.plan import Stage, has_linear_matrix, stages
-from passes.types.value_types import FLOATS, dims_of, elem_type_of
+from passes.types.value_types import FLOATS, dims_of, elem_type_of, is_static
 
 
 @register("run-in-blocks", considers=is_scan_9, optional=True)
@@ -91,7 +91,7 @@ def _is_static(body: TimeBody) -> bool:
     names = [one.body_input for one in form.scanned]
     names += [one.body_output for one in form.collected]
     shapes = [dims_of(body.rows.types.get(name)) for name in names]
-    return all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
+    return all(map(is_static, shapes))
 
 
 def _rounds(body: TimeBody) -> bool:

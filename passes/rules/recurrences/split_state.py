@@ -24,8 +24,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan in whose body a Concat may put a state together."""
     if op_of(node) != "Scan" or min(opset, target) < OLDEST:
         return False
-    bodies = (body for _, body in scoping.subgraphs(node))
-    return any(op_of(inner) == "Concat" for body in bodies for inner in body.node)
+    return any(op_of(inner) == "Concat" for inner in scoping.inner_nodes(node))
 
 
 @register("split-state", considers=considers, optional=True)

@@ -24,8 +24,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a loop with a sum in its body."""
     if op_of(node) not in ("Scan", "Loop"):
         return False
-    bodies = (body for _, body in scoping.subgraphs(node))
-    return any(is_sum(inner) for body in bodies for inner in body.node)
+    return any(map(is_sum, scoping.inner_nodes(node)))
 
 
 @register("regroup-sum", considers=considers, optional=True)

@@ -10,8 +10,8 @@ from onnx import NodeProto
 
 from passes.analysis.integers.integer_ops import is_settled
 from passes.analysis.integers.plain_gemm import addend, is_plain
-from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
+from passes.ir.live import dependents
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.loops.form import LoopForm
@@ -77,11 +77,7 @@ class Sums:
     @cached_property
     def dependent(self) -> frozenset[str]:
         """The values that depend on a carried one."""
-        found = {carried.body_input for carried in self.form.carried}
-        for node in self.nodes:
-            if not found.isdisjoint(scoping.free_names(node)):
-                found.update(node.output)
-        return frozenset(found)
+        return dependents(self.nodes, (carried.body_input for carried in self.form.carried))
 
     @cached_property
     def _producers(self) -> dict[str, int]:

@@ -18,7 +18,7 @@ from passes.ir.operators import op_of
 from passes.ir.protos import copied
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, LoopForm
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.sequences.elements import origin_of
 from passes.types.value_types import dims_of, elem_type_of, tensor_type
 
@@ -29,12 +29,9 @@ _SPLIT = (
 )
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is a Loop of an opset with sequences."""
-    return op_of(node) == "Loop" and opset >= LOOP_MAY_CARRY_NOTHING
-
-
-@register("collect-sequence", considers=considers, optional=True)
+@register(
+    "collect-sequence", considers=nodes_of("Loop", since=LOOP_MAY_CARRY_NOTHING), optional=True
+)
 def collect_sequence(site: Site) -> Edit:
     """Collect what each iteration of a Loop appends to a sequence that starts empty.
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto, helper, numpy_helper
 
 from passes.analysis.bodies.context import context_of
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.analysis.integers.integer_ops import is_settled
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
@@ -17,7 +17,7 @@ from passes.ir.graph_index import OUTPUT
 from passes.ir.live import orphaned
 from passes.ir.operators import op_of
 from passes.ir.places import graphs_below
-from passes.rule import Claim, Edit, NothingToDo, Refused, Site, register
+from passes.rule import Claim, Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.sequences import sliced
 from passes.rules.sequences.elements import (
     OPERATORS,
@@ -34,12 +34,7 @@ from passes.writing.author import Author
 _PROOF = "nothing reads it, and it cannot fail"
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node reads or writes a sequence or an optional."""
-    return op_of(node) in OPERATORS
-
-
-@register("drop-sequences", considers=considers, optional=True)
+@register("drop-sequences", considers=nodes_of(*OPERATORS), optional=True)
 def drop_sequences(site: Site) -> Edit:
     """Replace sequences and optionals by plain tensors if their contents are known.
 

@@ -8,16 +8,11 @@ from passes.analysis.sizes.static_sizes import stands_in_loop
 from passes.analysis.sizes.whole_axes import cuts_of
 from passes.ir.attributes import attribute, numbers
 from passes.ir.operators import op_of
-from passes.rule import Edit, NothingToDo, Site, register
+from passes.rule import Edit, NothingToDo, Site, nodes_of, register
 from passes.types.value_types import dims_of, elem_type_of
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node may return its input."""
-    return op_of(node) in ("Cast", "Slice")
-
-
-@register("drop-copies", considers=considers, optional=True)
+@register("drop-copies", considers=nodes_of("Cast", "Slice"), optional=True)
 def drop_copies(site: Site) -> Edit:
     """Read a tensor of a body as it is where a Slice takes all of it, or a Cast keeps its type.
 

@@ -16,7 +16,7 @@ from passes.ir import scope as scoping
 from passes.ir.operator_traits import Work, traits_of
 from passes.ir.operators import op_of
 from passes.ir.versions import SOFTMAX_OF_ONE_AXIS
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.simplify.inferred_branch import InferredBranch
 from passes.rules.simplify.inlining import inlined
 from passes.types.value_types import elem_type_of
@@ -25,7 +25,7 @@ from passes.types.value_types import elem_type_of
 _MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 
 
-def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
+def runs_on_empty(level: InferredBranch, node: NodeProto) -> bool:
     """Return whether a node runs on the empty values of the branch, according to its document.
 
     onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
@@ -43,7 +43,7 @@ def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
     return known and level.cannot_fail(node)
 
 
-def gives_nothing_anew(level: InferredBranch, node: NodeProto) -> bool:
+def is_removable(level: InferredBranch, node: NodeProto) -> bool:
     """Return whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
@@ -58,12 +58,7 @@ def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
     return all(isinstance(size, int) and size for size in right)
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is an If."""
-    return op_of(node) == "If"
-
-
-@register("drop-empty-branch", considers=considers, optional=True)
+@register("drop-empty-branch", considers=nodes_of("If"), optional=True)
 def drop_empty_branch(site: Site) -> Edit:
     """Replace an If by its branch for non-empty inputs, if the other one is only for empty inputs.
 
@@ -94,7 +89,7 @@ def drop_empty_branch(site: Site) -> Edit:
     ]
     some, none = sorted(levels, key=lambda level: level.scope.key[-1] != "then_branch")
     _check_same(site, some, none)
-    for level, may_run in ((some, runs_on_nothing), (none, gives_nothing_anew)):
+    for level, may_run in ((some, runs_on_empty), (none, is_removable)):
         for node in level.graph.node:
             if not may_run(level, node):
                 raise Refused(

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.liveness import dead_after_rewrite
 from passes.analysis.integers.decided import decided
 from passes.analysis.integers.integers import Integers
-from passes.ir.operators import op_of
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 from passes.rules.simplify.inlining import inlined
 from passes.rules.simplify.short_circuit import short_circuit
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is an If."""
-    return op_of(node) == "If"
-
-
-@register("inline-if", considers=considers, optional=True)
+@register("inline-if", considers=nodes_of("If"), optional=True)
 def inline_if(site: Site) -> Edit:
     """Replace an If whose condition is known by the branch that it takes.
 

@@ -18,7 +18,7 @@ _MOST_ROUNDS = 16
 
 
 @dataclass
-class Merging:
+class ValueMerging:
     """Merges what a loop has twice; its body is changed in place.
 
     Carried values are the same if their initial values are, and every iteration does the same to

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from onnx import NodeProto
-
 from passes.analysis.bodies.liveness import Live, outputs_of
 from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.ir import scope as scoping
 from passes.ir.live import keep_nodes
-from passes.ir.operators import op_of
 from passes.ir.protos import copied, replace_all
-from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.rule import Edit, NothingToDo, Refused, Site, nodes_of, register
 
 
-def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Return whether a node is an If."""
-    return op_of(node) == "If"
-
-
-@register("prune-if", considers=considers, optional=True)
+@register("prune-if", considers=nodes_of("If"), optional=True)
 def prune_if(site: Site) -> Edit:
     """Drop the outputs of an If that nothing reads, and unused nodes of its branches.
 

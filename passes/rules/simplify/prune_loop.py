@@ -8,7 +8,7 @@ from passes.bodies.captured_state import captured_state
 from passes.ir.operators import is_loop_9
 from passes.loops.form import LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
-from passes.rules.simplify.merging import Merging
+from passes.rules.simplify.merging import ValueMerging
 from passes.rules.simplify.pruning import Pruning
 
 
@@ -49,13 +49,13 @@ def prune_loop(site: Site) -> Edit:
     readers = site.graph.readers
     read = {name for name in site.node.output if name in readers}
     captured = captured_state(site)
-    merging = Merging(site, LoopForm.from_node(captured.node, site.opset), read)
+    merging = ValueMerging(site, LoopForm.from_node(captured.node, site.opset), read)
     form = merging.merge()
     finals = [node for node in captured.finals if node.output[0] in read]
     finals += merging.finals
     handed_on = {name for node in finals for name in node.input}
     pruning = Pruning(site, form, read | handed_on, captured.origin)
-    if pruning.is_in_vain():
+    if pruning.is_removable():
         return Edit(
             (), note="nothing reads it", covered=dead_after_rewrite(site, Integers(site), (), ())
         )

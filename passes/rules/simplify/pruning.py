@@ -16,6 +16,7 @@ from passes.ir.own_outputs import own_outputs
 from passes.ir.versions import LOOP_MAY_CARRY_NOTHING
 from passes.loops.form import Carried, Collected, Kind, LoopForm, Scanned
 from passes.rule import Refused, Site
+from passes.types.value_types import is_static
 
 
 @dataclass
@@ -61,7 +62,7 @@ class Pruning:
         )
         return node
 
-    def is_in_vain(self) -> bool:
+    def is_removable(self) -> bool:
         """Return whether nothing is read, and the loop ends and cannot fail."""
         form = self.form
         if self.read or Live.of(self._level, (), {}).nodes:
@@ -101,15 +102,13 @@ class Pruning:
     def _elements_agree(self, collected: Collected) -> bool:
         """Return whether the elements of all iterations have one known shape; two sizes declared
         with one symbol prove nothing."""
-        dims = self._level.dims_of(collected.body_output)
-        return dims is not None and all(isinstance(dim, int) for dim in dims)
+        return is_static(self._level.dims_of(collected.body_output))
 
     def _keeps_shape(self, carried: Carried) -> bool:
         before, after = (
             self._level.dims_of(name) for name in (carried.body_input, carried.body_output)
         )
-        fixed = before is not None and all(isinstance(dim, int) for dim in before)
-        return fixed and before == after
+        return is_static(before) and before == after
 
     def _live(self, collected: Sequence[Collected]) -> tuple[Live, list[Carried]]:
         """The part of the body that contributes to what is read, and the carried values that

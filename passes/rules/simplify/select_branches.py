@@ -11,16 +11,15 @@ from passes.ir import scope as scoping
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of
 from passes.onnxruntime.element_types import runs
-from passes.rule import Edit, Refused, Site, register
+from passes.rule import Edit, Refused, Site, nodes_of, register
 from passes.rules.simplify.inferred_branch import InferredBranch
-from passes.rules.simplify.inline_if import considers
 from passes.rules.simplify.inlining import chosen, unpacked
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
 
 
-@register("select-branches", considers=considers, optional=True)
+@register("select-branches", considers=nodes_of("If"), optional=True)
 def select_branches(site: Site) -> Edit:
     """Run both branches of an If, and select the outputs of the one that it takes.
 

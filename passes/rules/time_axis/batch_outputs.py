@@ -13,10 +13,11 @@ from passes.bodies.without_iterations import (
     may_move,
     may_run_at_once,
     may_run_once,
-    stands_guessed_sizes,
+    tolerates_unknown_sizes,
 )
 from passes.ir import scope as scoping
 from passes.ir.attributes import attribute
+from passes.ir.live import dependents
 from passes.ir.operators import is_loop_9, op_of
 from passes.loops.form import Kind
 from passes.rule import Edit, Refused, Site, register
@@ -85,7 +86,7 @@ class _Finding:
             free
             and sees
             and may_run_at_once(self.body, node, sees)
-            and stands_guessed_sizes(self.body, node, sees)
+            and tolerates_unknown_sizes(self.body, node, sees)
             and _has_types(self.body, node)
             and not _reads_text(self.body, sees)
             and self.probe.accepts(node)
@@ -165,11 +166,8 @@ def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:
     scanned = attribute(node, "num_scan_inputs", 0)
     inputs, outputs = scoping.input_names(body), scoping.output_names(body)
     carried = len(node.input) - (scanned if op_of(node) == "Scan" else 1)
-    varies = set(inputs[: len(node.input) - scanned])
+    varies = dependents(body.node, inputs[: len(node.input) - scanned])
     needed = set(outputs[:carried])
-    for inner in body.node:
-        if not varies.isdisjoint(scoping.free_names(inner)):
-            varies.update(inner.output)
     for inner in reversed(body.node):
         if not needed.isdisjoint(inner.output):
             needed.update(scoping.free_names(inner))

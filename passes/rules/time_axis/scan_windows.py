@@ -26,10 +26,8 @@ _MOST_BYTES = 1 << 14
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
     """Return whether a node is a Scan of version 9 or later in whose body there is a Concat."""
-    if not is_scan_9(node, opset):
-        return False
-    return any(
-        op_of(inner) == "Concat" for _, body in scoping.subgraphs(node) for inner in body.node
+    return is_scan_9(node, opset) and any(
+        op_of(inner) == "Concat" for inner in scoping.inner_nodes(node)
     )
 
 

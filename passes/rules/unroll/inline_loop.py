@@ -75,7 +75,7 @@ def _as_scan(site: Site) -> Sequence[NodeProto]:
 
 
 class _Inlining(Unrolling):
-    careful = True
+    distrusts_symbols = True
 
 
 def _trips(site: Site, form: LoopForm) -> int:
@@ -88,7 +88,11 @@ def _trips(site: Site, form: LoopForm) -> int:
         bound = bound_of(site, form)
     except Refused:
         raise NothingToDo from None
-    few = site.options.quicker and bound.exact and may_be_written_out(site, form, bound.size)
+    few = (
+        site.options.weigh_few_iterations
+        and bound.exact
+        and may_be_written_out(site, form, bound.size)
+    )
     if bound.promised or not (bound.exact or not TripCount(site, form).starts):
         raise NothingToDo
     if bound.size > 1 and (not few or first_random(site.model, form.body.node) is not None):

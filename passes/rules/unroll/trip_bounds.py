@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from onnx import NodeProto, numpy_helper
 
-from passes.analysis.integers.folding import Array, folded
+from passes.analysis.integers.exactness import Array
+from passes.analysis.integers.folding import folded
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.ir.operators import op_of
 from passes.loops.form import Kind, LoopForm

@@ -10,7 +10,7 @@ from onnx import TensorAnnotation, TypeProto, ValueInfoProto, helper
 
 from passes.analysis.bodies import body_facts
 from passes.analysis.bodies.liveness import doubts_of
-from passes.analysis.integers.folding import Array
+from passes.analysis.integers.exactness import Array
 from passes.bodies.iteration import Iteration, write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
@@ -68,12 +68,12 @@ def _too_old(author: Author, site: Site, collected: Collected, dims: Sequence[Di
 class Unrolling:
     """Writes `trips` iterations of a loop in place of its node.
 
-    `careful`: only known sizes are equal, not those of one symbol. A Scan fails
-    where a state changes its shape: unless all of these are known, writing it out is careful, and
-    checks each state.
+    `distrusts_symbols`: only known sizes are equal, not those of one symbol. A Scan fails if a
+    state changes its shape: unless all of these are known, symbols are distrusted, and each state
+    is checked.
     """
 
-    careful = False
+    distrusts_symbols = False
     guards = GUARD_SIZES
 
     def __init__(self, site: Site, form: LoopForm, trips: int) -> None:
@@ -94,9 +94,11 @@ class Unrolling:
         self._counts = form.iteration in read.union(scoping.output_names(self.form.body))
         self._stable = body_facts.keeps_shape(site, form, symbols=False)
         self._guards = form.kind is Kind.SCAN and not self._valid_inputs
-        known = body_facts.keeps_shape(site, form, symbols=not self.careful)
+        known = body_facts.keeps_shape(site, form, symbols=not self.distrusts_symbols)
         self._typed = all(known.values())
-        self.careful = self.careful or (self._guards and not all(self._stable.values()))
+        self.distrusts_symbols = self.distrusts_symbols or (
+            self._guards and not all(self._stable.values())
+        )
         self._symbols = frozenset(
             dim.dim_param
             for value in site.model.proto.graph.input
@@ -128,7 +130,7 @@ class Unrolling:
             keep,
             self.site.constant,
             self._type_of,
-            careful=self.careful,
+            keeps_size_checks=self.distrusts_symbols,
             doubts=self.doubts,
         ).clean()
         described = self.value_info or self.annotations

@@ -6,6 +6,7 @@ import numpy as np
 from onnx import NodeProto
 
 from passes.ir.attributes import attribute
+from passes.types.value_types import is_static
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
@@ -85,6 +86,6 @@ def _row_numbers(ctx: Vectorizer) -> str:
 def _row_size(ctx: Vectorizer, name: str) -> str:
     """Return the number of elements in one row of a carrying value, int64 scalar or [1]."""
     dims = ctx.dims(name)
-    if all(isinstance(dim, int) for dim in dims):
+    if is_static(dims):
         return ctx.int(int(np.prod([int(dim or 0) for dim in dims])))
     return ctx.op("ReduceProd", spelling.rest_of_shape(ctx, name, 1), keepdims=1)

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute
-from passes.vectorize.axes import shifted
+from passes.vectorize.axes import moved, shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 from passes.writing import spelling
 
@@ -28,9 +28,9 @@ def taken(ctx: Vectorizer, data: str, indices: str, axis: int) -> str:
     count = ctx.rank(indices)
     if not ctx.carries(data):
         found = ctx.op("Gather", data, indices, axis=axis)
-        return _moved(ctx, found, axis, 0, rank + count)  # [before, B, indices, behind]
+        return moved(ctx, found, axis, 0, rank + count)  # [before, B, indices, behind]
     index = spelling.unsqueeze(ctx, _int64(ctx, indices), -1)
-    places = _moved(ctx, data, axis + 1, 1, rank + 1)
+    places = moved(ctx, data, axis + 1, 1, rank + 1)
     found = ctx.op("GatherND", places, index, batch_dims=1)  # [B, indices, before, behind]
     if not (axis and count):
         return found
@@ -43,15 +43,6 @@ def _int64(ctx: Vectorizer, indices: str) -> str:
     if ctx.elem_type(indices) == TensorProto.INT64:
         return indices
     return ctx.op("Cast", indices, to=TensorProto.INT64)
-
-
-def _moved(ctx: Vectorizer, value: str, source: int, target: int, rank: int) -> str:
-    """`value` with one of its axes at another place."""
-    if source == target:
-        return value
-    perm = [axis for axis in range(rank) if axis != source]
-    perm.insert(target, source)
-    return ctx.op("Transpose", value, perm=perm)
 
 
 @batched("GatherElements")

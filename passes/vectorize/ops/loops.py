@@ -12,7 +12,7 @@ from passes.loops.form import Collected, Kind, LoopForm
 from passes.loops.scan_axes import write_scan
 from passes.vectorize.axes import shifted
 from passes.vectorize.row_loops import each_its_own
-from passes.vectorize.vectorizer import Body, Vectorizer, batched
+from passes.vectorize.vectorizer import BatchedBody, Vectorizer, batched
 
 
 @batched("Scan", "Loop")
@@ -86,7 +86,7 @@ class _Inside:
         return {name for name, wide in flags if name and not wide}
 
 
-def _fixpoint(ctx: Vectorizer, form: LoopForm) -> Body:
+def _fixpoint(ctx: Vectorizer, form: LoopForm) -> BatchedBody:
     """The body in which the fewest carried values have the axis; at most one round for each."""
     scanned = {scanned.body_input for scanned in form.scanned if ctx.carries(scanned.tensor)}
     first = int(form.condition is not None)
@@ -101,7 +101,7 @@ def _fixpoint(ctx: Vectorizer, form: LoopForm) -> Body:
         found |= now
 
 
-def _on_body(form: LoopForm, body: Body) -> LoopForm:
+def _on_body(form: LoopForm, body: BatchedBody) -> LoopForm:
     """The loop on another body, whose outputs may have other names."""
     outputs = iter(scoping.output_names(body.graph))
     condition = form.condition

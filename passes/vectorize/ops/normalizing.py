@@ -6,6 +6,7 @@ import numpy as np
 from onnx import NodeProto, helper
 
 from passes.ir.attributes import attribute
+from passes.types.value_types import is_static
 from passes.vectorize.axes import shifted
 from passes.vectorize.vectorizer import Vectorizer, batched
 
@@ -28,7 +29,7 @@ def _apart(node: NodeProto, ctx: Vectorizer, axis: int) -> set[str]:
     rank = ctx.rank(x)
     inner = ctx.dims(x)[axis % rank :]
     elem_type = ctx.elem_type(x)
-    if not all(isinstance(dim, int) for dim in inner) or ctx.elem_type(scale) != elem_type:
+    if not is_static(inner) or ctx.elem_type(scale) != elem_type:
         ctx.only_rows(node, *range(1, len(node.input)))
     ones = np.ones(
         tuple(int(dim or 0) for dim in inner), helper.tensor_dtype_to_np_dtype(elem_type)

@@ -6,6 +6,7 @@ from onnx import NodeProto, TensorProto
 
 from passes.ir.attributes import attribute, attributes
 from passes.ir.versions import SHAPE_HAS_BOUNDS
+from passes.types.value_types import is_static
 from passes.vectorize.axes import shifted_input
 from passes.vectorize.merging import Merging, over_batch
 from passes.vectorize.reshaping import grouped, row_shape
@@ -41,7 +42,7 @@ def squeeze(node: NodeProto, ctx: Vectorizer) -> None:
         ctx.again(node, [x, shifted_input(ctx, axes)])
         return
     dims = ctx.dims(x)
-    if not all(isinstance(dim, int) for dim in dims):
+    if not is_static(dims):
         ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is unknown", x)
     ones = [index + 1 for index, dim in enumerate(dims) if dim == 1]
     if ones:
@@ -66,7 +67,7 @@ def expand(node: NodeProto, ctx: Vectorizer) -> None:
     ctx.only_rows(node, 1)
     x, shape = node.input
     dims = ctx.dims(node.output[0])
-    if dims == ctx.dims(x) and all(isinstance(dim, int) for dim in dims):
+    if dims == ctx.dims(x) and is_static(dims):
         ctx.name_as(x, node.output[0])
     else:
         ctx.again(node, [ctx.raised(x, len(dims)), shape])

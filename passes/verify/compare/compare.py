@@ -17,7 +17,7 @@ from passes.verify.compare.tolerance import (
     ulp_errors,
     unequal,
 )
-from passes.verify.executor import Array, Outcome, Value
+from passes.verify.executor import Array, Outcome, Value, kind_of
 from passes.verify.inputs.arrays import is_float
 
 
@@ -150,8 +150,8 @@ class _How:
 
 
 def _compare_values(name: str, expected: Value, actual: Value, how: _How) -> Comparison:
-    if _form(expected) != _form(actual):
-        return how.differ(name, name, "is", _form(expected), _form(actual))
+    if kind_of(expected) != kind_of(actual):
+        return how.differ(name, name, "is", kind_of(expected), kind_of(actual))
     if expected is None:
         return Comparison(elements=1)
     if isinstance(expected, list) and isinstance(actual, list):
@@ -239,12 +239,6 @@ def _errors(expected: Array, actual: Array) -> Errors:
         float(ulp_errors(expected, actual).max()),
         alike,
     )
-
-
-def _form(value: Value) -> str:
-    if value is None:
-        return "an empty optional"
-    return "a sequence" if isinstance(value, list) else "a tensor"
 
 
 def _dtype_name(array: Array) -> str:

@@ -61,7 +61,7 @@ def _candidates(drawer: Drawer) -> Iterator[Case]:
         if isinstance(value, np.ndarray) and is_float(value.dtype)
     }
     small = {name: _changed(value, _SMALL, 0.0) for name, value in floats.items()}
-    ones = {name: _changed(value, -_SMALL, 1.0, flat=True) for name, value in floats.items()}
+    ones = {name: _changed(value, -_SMALL, 1.0, sizes_only=True) for name, value in floats.items()}
     large = {name: _changed(value, 1.0, _SHIFT) for name, value in floats.items()}
     yield _with(base, small, "small numbers")
     for count in (1, 2):
@@ -87,10 +87,10 @@ def _size(case: Case) -> int:
     return sum(value.size for value in case.feeds.values() if isinstance(value, np.ndarray))
 
 
-def _changed(value: Array, factor: float, added: float, *, flat: bool = False) -> Array:
-    """Finite numbers, scaled and moved; `flat`: of their sizes alone, at most one."""
+def _changed(value: Array, factor: float, added: float, *, sizes_only: bool = False) -> Array:
+    """Finite numbers, scaled and moved; `sizes_only`: of their sizes alone, at most one."""
     numbers = np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=1.0, neginf=-1.0)
-    numbers = np.clip(np.abs(numbers), 0.0, 1.0) if flat else np.clip(numbers, -4.0, 4.0)
+    numbers = np.clip(np.abs(numbers), 0.0, 1.0) if sizes_only else np.clip(numbers, -4.0, 4.0)
     return np.asarray(numbers * factor + added).astype(value.dtype)
 
 

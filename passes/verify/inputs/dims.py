@@ -17,7 +17,7 @@ Declared = tuple[str | int | None, ...]
 
 
 @dataclass(frozen=True)
-class Dims:
+class InputDims:
     """A name or size per axis and input; `unnamed` gives the axis of each made-up name."""
 
     of: Mapping[str, tuple[str | int, ...]]
@@ -50,7 +50,7 @@ def declared(type_: TypeProto) -> Declared | None:
 
 def resolve(
     inputs: Sequence[ValueInfoProto], hints: Mapping[str, Declared], plan: Plan, attempt: Attempt
-) -> Dims:
+) -> InputDims:
     """Names and sizes per axis: declared, completed by the hints, made up where neither knows."""
     of: dict[str, tuple[str | int, ...]] = {}
     unnamed: dict[str, int] = {}
@@ -63,7 +63,7 @@ def resolve(
                 unnamed[dim] = axis
             dims.append(dim)
         of[value.name] = tuple(dims)
-    return Dims(of, unnamed)
+    return InputDims(of, unnamed)
 
 
 def _known(
@@ -80,7 +80,7 @@ def _known(
 
 
 def sizes(
-    dims: Dims, free: Sequence[str], plan: Plan, attempt: Attempt, fixed: Feeds
+    dims: InputDims, free: Sequence[str], plan: Plan, attempt: Attempt, fixed: Feeds
 ) -> dict[str, int]:
     """A size for every name, those that are `free` by the plan's order; values that are there
     already decide for the names they bear."""

@@ -19,7 +19,7 @@ from passes.verify.executor import Array, Feeds, Value
 from passes.verify.inputs import arrays as draw_arrays
 from passes.verify.inputs import dims as draw_dims
 from passes.verify.inputs.arrays import INT_STYLES, Manner, is_float, specials
-from passes.verify.inputs.dims import Dims
+from passes.verify.inputs.dims import InputDims
 from passes.verify.inputs.mentioned import NOTHING, Mentioned
 from passes.verify.inputs.needs import Needs
 from passes.verify.inputs.plans import ATTEMPTS, Attempt, Kind, Lengths, Plan, plans
@@ -160,7 +160,7 @@ class Drawer:
             if draw_dims.declared(value.type) is None and self._hint(value.name).dims is None
         ]
 
-    def free(self, dims: Dims) -> list[str]:
+    def free(self, dims: InputDims) -> list[str]:
         """The symbols whose sizes do not follow from others."""
         return [
             symbol
@@ -168,11 +168,11 @@ class Drawer:
             if self.needs is None or symbol not in self.needs.ties
         ]
 
-    def _shared(self, dims: Dims) -> list[str]:
+    def _shared(self, dims: InputDims) -> list[str]:
         """The symbols on which hints make several inputs agree that are not declared to."""
         return [symbol for symbol in dims.symbols() if self._skewed(symbol, dims)]
 
-    def _skewed(self, symbol: str, dims: Dims) -> list[str]:
+    def _skewed(self, symbol: str, dims: InputDims) -> list[str]:
         """The inputs that disagree on a symbol where some do: the last one that is declared
         otherwise, and those that are declared as it is."""
         bearers = {
@@ -225,7 +225,7 @@ class Drawer:
     def _hint(self, name: str) -> Hint:
         return self.hints.get(name, Hint())
 
-    def _dims(self, plan: Plan, attempt: Attempt) -> Dims:
+    def _dims(self, plan: Plan, attempt: Attempt) -> InputDims:
         hints = {name: hint.dims for name, hint in self.hints.items() if hint.dims is not None}
         for name, rank in (self.needs.ranks if self.needs is not None else {}).items():
             hints.setdefault(name, (None,) * rank)
@@ -237,7 +237,7 @@ class Drawer:
         value: ValueInfoProto,
         plan: Plan,
         attempt: Attempt,
-        dims: Dims,
+        dims: InputDims,
         sizes: Mapping[str, int],
         turn: int,
     ) -> Value:
@@ -265,7 +265,7 @@ class Drawer:
         loose = [dim in dims.unnamed and attempt.merge == "none" for dim in dims.of[value.name]]
         return _draw(rng, value.type, shape, manner, plan, loose)
 
-    def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
+    def _pad(self, feeds: Feeds, dims: InputDims) -> dict[str, Value]:
         """Return the feeds with NaN and infinities after the lengths, if dims show rows and
         time."""
         padded = dict(feeds)

@@ -75,7 +75,7 @@ def cut(
         CannotCut: a node refers to an attribute of its function.
     """
     place, edit = rewritten.place, rewritten.edit
-    context = _told_apart(rewritten)
+    context = _context_renamed(rewritten)
     before_it = [*context, *rewritten.replaced]
     after_it = [*context, *edit.nodes]
     if any(_refers_to_attributes(node) for node in (*before_it, *edit.nodes)):
@@ -101,7 +101,7 @@ def cut(
     )
 
 
-def _told_apart(rewritten: Rewritten) -> list[NodeProto]:
+def _context_renamed(rewritten: Rewritten) -> list[NodeProto]:
     """Return the nodes before the site, some of them in graphs around it: their bodies get new
     names if they and the region, joined in one graph, define the same ones."""
     nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
@@ -138,9 +138,7 @@ def _fixed_of(round_: Round, rewritten: Rewritten, known: set[str]) -> dict[str,
 
 
 def _refers_to_attributes(node: NodeProto) -> bool:
-    return has_references(node) or any(
-        _refers_to_attributes(inner) for _, graph in scoping.subgraphs(node) for inner in graph.node
-    )
+    return has_references(node) or any(map(_refers_to_attributes, scoping.inner_nodes(node)))
 
 
 def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:

@@ -60,7 +60,7 @@ _OWN_WEIGHT = 8
 
 
 #: What was found on regions, by their identity.
-Known = dict[tuple[object, ...], Verification]
+KnownVerifications = dict[tuple[object, ...], Verification]
 
 
 @dataclass
@@ -91,7 +91,7 @@ def verify_rounds(
     say: Callable[[str], None],
     check: str = "",
     *,
-    known: Known,
+    known: KnownVerifications,
 ) -> Verdicts:
     """Execute every rewrite before and after, then the model as it was read and as it is now.
 
@@ -119,7 +119,7 @@ def verify_rounds(
                     (rewritten.rule.name,),
                     rewritten.edit.exact,
                 )
-                return task.loading_told(verdicts, proto)
+                return task.excusing_what_does_not_load(verdicts, proto)
         say("verifying the whole model")
         whole = task.whole(rounds, proto, check)
         untouched = [use for use in rounds if use.model.proto is rounds[0].model.proto]
@@ -133,7 +133,7 @@ def verify_rounds(
             verdicts.mismatch = Disagreement(
                 "main", whole.reason, sides, whole.failure, tuple(names), exact=False
             )
-            return task.loading_told(verdicts, proto)
+            return task.excusing_what_does_not_load(verdicts, proto)
         if whole.verdict != "verified":
             told = zip(regions, verdicts.rewrites, strict=True)
             open_ = [(one, short) for one, short in told if short.verdict == "not-compared"]
@@ -199,7 +199,7 @@ class _Task:
     weights: WeightFile
     given: Sequence[Feeds]
     shown: Sequence[Rewritten]
-    known: Known
+    known: KnownVerifications
 
     def __post_init__(self) -> None:
         self.started = time.monotonic()
@@ -347,7 +347,7 @@ class _Task:
         )
         return replace(found, seconds=time.monotonic() - started)
 
-    def loading_told(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
+    def excusing_what_does_not_load(self, verdicts: Verdicts, proto: ModelProto) -> Verdicts:
         """The verdicts of a verification that ended in a mismatch: where that is one side that an
         executor does not load, and the outcome is no better, it is no more than that."""
         assert verdicts.mismatch is not None
@@ -411,5 +411,4 @@ def _weight(rewritten: Rewritten) -> int:
 
 
 def _count(node: NodeProto) -> int:
-    inner = (one for _, graph in scoping.subgraphs(node) for one in graph.node)
-    return 1 + sum(map(_count, inner))
+    return 1 + sum(map(_count, scoping.inner_nodes(node)))

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 
 from passes.ir.places import Key
-from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value
+from passes.verify.executor import Array, Did, InputsRefused, ModelFailed, Value, kind_of
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described
 from passes.verify.reference.value_types import known_shape
@@ -133,10 +133,3 @@ class Holder:
                 f"its body has {len(body.output_names_)} outputs, at least {before} are needed"
             )
         return collected
-
-
-def kind_of(value: Value) -> str:
-    """Return a short description of a value, for messages."""
-    if value is None:
-        return "an empty optional"
-    return "a sequence" if isinstance(value, list) else "a tensor"

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from onnx import NodeProto
 
-from passes.verify.executor import Value
-from passes.verify.reference.control_flow.holder import Holder, kind_of
+from passes.verify.executor import Value, kind_of
+from passes.verify.reference.control_flow.holder import Holder
 from passes.verify.reference.control_flow.loop import Loop
 from passes.verify.reference.control_flow.scan import Scan9
 from passes.verify.reference.control_flow.scan_8 import Scan8
