@@ -11,6 +11,7 @@ import pytest
 import passes
 from passes.collector import collector_held_back
 from passes.errors import BadModel
+from tests.written import changed
 
 NEGATED = """<ir_version: 4, opset_import: ["" : 8]>
     g (float[2] x) => (float[2] y) { y = NODE (x) }"""
@@ -30,13 +31,13 @@ def test_it_is_off_inside_and_on_behind() -> None:
 
 
 def test_it_is_on_behind_a_model_that_is_converted() -> None:
-    passes.upgrade(onnx.parser.parse_model(NEGATED.replace("NODE", "Neg")), verify=False)
+    passes.upgrade(onnx.parser.parse_model(changed(NEGATED, {"NODE": "Neg"})), verify=False)
     assert gc.isenabled()
 
 
 def test_it_is_on_behind_a_model_that_is_not_valid() -> None:
     with pytest.raises(BadModel, match="Nope"):
-        passes.upgrade(onnx.parser.parse_model(NEGATED.replace("NODE", "Nope")), verify=False)
+        passes.upgrade(onnx.parser.parse_model(changed(NEGATED, {"NODE": "Nope"})), verify=False)
     assert gc.isenabled()
 
 

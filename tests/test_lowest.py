@@ -9,6 +9,7 @@ from onnx import parser
 
 import passes
 from passes.rules.inline_function.chosen import UnknownFunction
+from tests.written import changed
 
 #: RegexFullMatch came with opset 20, and nothing before says what it does.
 STOPPED = """<ir_version: 8, opset_import: ["" : 21, "my" : 1]>
@@ -61,14 +62,14 @@ def test_functions_are_inlined_where_that_is_wanted() -> None:
 
 
 def test_more_than_one_refusal_is_counted_and_shown_on_demand() -> None:
-    twice = STOPPED.replace("[not] z = Not (y)", "[again] z = RegexFullMatch (x)")
+    twice = changed(STOPPED, {"[not] z = Not (y)": "[again] z = RegexFullMatch (x)"})
     step = passes.lowest_opset(parser.parse_model(twice)).steps[1]
     assert step.to_text().endswith("(and 1 more)")
     assert len(step.to_text(verbose=True).splitlines()) == 2
 
 
 def test_a_model_at_the_oldest_opset_goes_nowhere() -> None:
-    found = passes.lowest_opset(parser.parse_model(PLAIN.replace("17", "7")))
+    found = passes.lowest_opset(parser.parse_model(changed(PLAIN, {"17": "7"})))
     assert (found.lowest, found.steps) == (7, [])
     said = "model: opset 7, can be written in no older one (nothing was executed)"
     assert found.to_text() == said

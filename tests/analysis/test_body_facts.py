@@ -6,7 +6,7 @@ import onnx
 
 from passes.analysis.bodies import body_facts
 from passes.loops.form import LoopForm
-from tests.analysis.test_trip_count import STEP, site_of
+from tests.analysis.test_trip_count import site_of
 
 
 def form_of(text: str) -> LoopForm:
@@ -51,7 +51,13 @@ def test_a_recurrence_through_what_a_nested_body_captures() -> None:
 
 def test_dependencies_lead_from_carried_outputs_back_to_their_inputs() -> None:
     graph = body_facts.dependencies(
-        form_of(f"y, z = Scan <num_scan_inputs = 1, body = {STEP}> (h, x)")
+        form_of("""
+        y, z = Scan <num_scan_inputs = 1,
+            body = step (float[2] s, float[2] e) => (float[2] t, float[2] o) {
+            t = Add (s, e)
+            o = Neg (t)
+        }> (h, x)
+        """)
     )
     assert set(graph.edges) == {("s", "t"), ("e", "t"), ("t", "o"), ("t", "s")}
 

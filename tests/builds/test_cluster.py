@@ -24,6 +24,7 @@ from passes.builds.task import End, Task
 from passes.commands.pipeline import Pipeline
 from passes.testing import as_model
 from tests.builds.test_batch import NEGATED
+from tests.written import changed
 
 pytestmark = pytest.mark.slow
 PIPELINE = Pipeline([("simplify", {"executor": "reference"})])
@@ -84,7 +85,7 @@ def tasks(folder: Path, count: int) -> list[tuple[Task, Limits]]:
     found = []
     for number in range(count):
         path = folder / f"m{number:02}.onnx"
-        onnx.save(as_model(NEGATED.replace("float[2]", f"float[{number + 1}]")), path)
+        onnx.save(as_model(changed(NEGATED, {"float[2]": f"float[{number + 1}]"})), path)
         task = Task(str(path), PIPELINE, str(folder / "out" / path.name), force=True)
         found.append((task, Limits(60, 1 << 30)))
     return found

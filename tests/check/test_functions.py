@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.written import changed
+
 from .conftest import Complaint
 
 MODEL = """
@@ -53,13 +55,13 @@ def test_a_function_is_there_twice(complaint: Complaint) -> None:
 
 def test_a_call_with_too_many_inputs(complaint: Complaint) -> None:
     assert complaint(
-        f"{MODEL.replace('(x) }', '(x, x) }')} {HEAD} f (a) => (b) {{ b = Neg (a) }}"
+        f"{changed(MODEL, {'(x) }': '(x, x) }'})} {HEAD} f (a) => (b) {{ b = Neg (a) }}"
     ) == ("main/f_0: the call has 2 inputs, but function d.f takes 1")
 
 
 def test_a_call_with_too_many_outputs(complaint: Complaint) -> None:
     assert complaint(
-        f"{MODEL.replace('y = d', 'y, z = d')} {HEAD} f (a) => (b) {{ b = Neg (a) }}"
+        f"{changed(MODEL, {'y = d': 'y, z = d'})} {HEAD} f (a) => (b) {{ b = Neg (a) }}"
     ) == ("main/f_0: the call has 2 outputs, but function d.f gives 1")
 
 
@@ -76,7 +78,7 @@ def test_an_input_listed_twice(complaint: Complaint) -> None:
 
 
 def test_an_opset_in_which_an_operator_differs(complaint: Complaint) -> None:
-    old = HEAD.replace("18", "13")
+    old = changed(HEAD, {"18": "13"})
     assert complaint(f"{MODEL} {old} f (a) => (b) {{ b = ReduceMax <axes = [0]> (a) }}") == (
         "d.f/reducemax_0: the function imports opset 13 and the model opset 18, but ReduceMax "
         "differs between them"
@@ -84,7 +86,7 @@ def test_an_opset_in_which_an_operator_differs(complaint: Complaint) -> None:
 
 
 def test_an_opset_that_is_too_old(complaint: Complaint) -> None:
-    old = HEAD.replace("18", "6")
+    old = changed(HEAD, {"18": "6"})
     assert complaint(f"{MODEL} {old} f (a) => (b) {{ b = Neg (a) }}") == (
         "d.f: opset 6 is imported, but 7 is the oldest that is supported"
     )

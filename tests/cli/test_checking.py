@@ -16,6 +16,7 @@ from passes.builds import schemas
 from passes.errors import DONE, NOT_PRODUCED, USAGE
 from passes.testing import as_model
 from tests.targets.test_findings import CALLED, SUM, WHILE
+from tests.written import changed
 
 GOLDEN = Path(__file__).parents[2] / "golden_models"
 FAST = ("--executor", "reference", "--verify-budget", "5")
@@ -131,7 +132,7 @@ def test_a_profile_of_ones_own_and_all_targets() -> None:
 )
 def test_a_model_is_given_the_form_that_its_target_takes(target: str, ops: set[str]) -> None:
     Path("npu.toml").write_text('name = "npu"\nsummary = "Some NPU"\n[scan]\nmost = 9\n')
-    onnx.save(as_model(SUM.replace("Add", "Pow")), "sum.onnx")  # a sum would need no loop
+    onnx.save(as_model(changed(SUM, {"Add": "Pow"})), "sum.onnx")  # a sum would need no loop
     arguments = ("optimize", "sum.onnx", "--target", target, "--strict", "-o", "new.onnx")
     assert run(*arguments, "--no-verify")[0] == DONE
     assert {node.op_type for node in onnx.load("new.onnx").graph.node} & {"Loop", "Scan"} == ops

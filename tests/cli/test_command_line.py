@@ -17,6 +17,7 @@ from onnx import ModelProto, TensorProto, parser
 from typer.testing import CliRunner, Result
 
 from passes.__main__ import app
+from tests.written import changed
 
 DONE, FAILED, USAGE, NOT_PRODUCED, MISMATCH = range(5)
 FAST = ("--opset", "9", "--executor", "reference", "--verify-budget", "5")
@@ -359,7 +360,7 @@ class TestNotProduced:
 
 class TestMismatch:
     def test_two_models_that_differ(self, folder: Path) -> None:
-        onnx.save(parser.parse_model(SUM.replace("Add", "Sub")), "other.onnx")
+        onnx.save(parser.parse_model(changed(SUM, {"Add": "Sub"})), "other.onnx")
         result = run("verify", "m.onnx", "other.onnx", "--executor", "reference")
         assert result.exit_code == MISMATCH
         assert "other.onnx: does not agree with m.onnx" in result.stderr
@@ -379,7 +380,7 @@ class TestMismatch:
         assert run(*arguments, "--verify-budget", "3").exit_code == DONE
 
     def test_another_signature(self, folder: Path) -> None:
-        onnx.save(parser.parse_model(SUM.replace("lens", "lengths")), "other.onnx")
+        onnx.save(parser.parse_model(changed(SUM, {"lens": "lengths"})), "other.onnx")
         result = run("verify", "m.onnx", "other.onnx", "--executor", "reference")
         assert result.exit_code == MISMATCH
         assert "the inputs are" in result.stderr
@@ -487,7 +488,7 @@ class TestWhereNothingCanBeWritten:
 
     @pytest.fixture(autouse=True)
     def other(self, folder: Path) -> None:
-        text = SUM.replace("Add", "Sub")
+        text = changed(SUM, {"Add": "Sub"})
         onnx.save(parser.parse_model(text), "other.onnx")
 
     @pytest.mark.parametrize("arguments", [(), ("--json", "/dev/full")])

@@ -11,6 +11,7 @@ from onnx import parser
 from typer.testing import CliRunner
 
 from passes.__main__ import app
+from tests.written import changed
 
 DONE, FAILED, USAGE, NOT_PRODUCED = range(4)
 MODEL = """<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
@@ -96,7 +97,7 @@ def test_an_ir_version_that_cannot_hold_the_model() -> None:
 def test_functions_that_the_ir_version_cannot_hold_are_inlined_unless_others_are_named() -> None:
     assert run("m.onnx", "--ir-version", "7", *FAST)[0] == DONE
     assert not onnx.load("m.converted.onnx").functions
-    again = MODEL.replace("y = my.f (x)", "t = my.f (x) y = my.h (t)")
+    again = changed(MODEL, {"y = my.f (x)": "t = my.f (x) y = my.h (t)"})
     again += '<domain: "my", opset_import: ["" : 18]> h (x) => (y) { y = Abs (x) }'
     onnx.save(parser.parse_model(again), "two.onnx")
     code, _, error = run("two.onnx", "--ir-version", "7", "--inline", "f")

@@ -12,6 +12,7 @@ from passes.commands.rewriting import Lower, Unroll
 from passes.ir.scope import walk_model
 from passes.not_produced import Mismatch, NotProduced
 from passes.testing import as_model
+from tests.written import changed
 
 #: A running sum over three steps.
 SUM = """
@@ -47,7 +48,7 @@ def test_it_does_what_the_commands_do_one_by_one() -> None:
 
 
 def test_dims_are_fixed_for_all_commands() -> None:
-    text = SUM.replace("float[1,3,2] x", "float[1,T,2] x")
+    text = changed(SUM, {"float[1,3,2] x": "float[1,T,2] x"})
     result = passes.Pipeline(["upgrade", Unroll(dims={"T": 2})]).run(as_model(text))
     assert result.report.sizes[1].loops == 0
     with pytest.raises(ValueError, match="the dim 'T' is fixed to 2 and to 3"):

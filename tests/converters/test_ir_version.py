@@ -11,6 +11,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 import passes
 from passes.converters import ir_version
 from passes.converters.ir_version import ELEMENT_TYPES, Feature, needs
+from tests.written import changed
 
 PLAIN = """<ir_version: 14, opset_import: ["" : 13, "my" : 1]>
     g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> { [add] y = Add (x, w) }"""
@@ -66,9 +67,7 @@ HELD: dict[Feature, Callable[[], ModelProto]] = {
         lambda m: m.functions[0].attribute_proto.append(helper.make_attribute("a", 1)), calling()
     ),
     ir_version.OVERLOAD: lambda: parser.parse_model(
-        CALLING.replace("my.f (x)", "my.f:v (x)").replace(
-            '"my", opset', '"my", overload: "v", opset'
-        )
+        changed(CALLING, {"my.f (x)": "my.f:v (x)", '"my", opset': '"my", overload: "v", opset'})
     ),
     ir_version.FUNCTION_TYPES: lambda: with_(
         lambda m: m.functions[0].value_info.add(name="y"), calling()

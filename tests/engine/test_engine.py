@@ -20,6 +20,7 @@ from passes.ir import scope
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.rule import Edit, Refused, Rewrite, Rule, Site, register
+from tests.written import changed
 
 NESTED = """
 <ir_version: 8, opset_import: ["" : 16]>
@@ -358,9 +359,9 @@ def test_constants_are_initializers_and_constant_nodes_of_any_enclosing_graph() 
         }
     """
     names = ("w", "k", "inner", "e", "x", "default", "nobody")
-    newer = constants_seen(text.replace("IR", "8"), *names)
+    newer = constants_seen(changed(text, {"IR": "8"}), *names)
     assert newer == dict(zip(names, [[7], [1, 2], 5, None, None, None, None], strict=True))
-    assert constants_seen(text.replace("IR", "3"), "default") == {"default": [9]}
+    assert constants_seen(changed(text, {"IR": "3"}), "default") == {"default": [9]}
 
 
 def test_a_body_input_hides_an_outer_constant() -> None:

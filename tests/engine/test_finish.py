@@ -12,6 +12,7 @@ from onnx import GraphProto, ModelProto, NodeProto
 import passes
 from passes.ir import scope
 from passes.testing import as_model
+from tests.written import changed
 
 GRU = Path(__file__).parents[2] / "golden_models" / "binary" / "gru.onnx"
 
@@ -84,8 +85,8 @@ def test_what_is_read_no_more_goes_and_what_never_was_stays() -> None:
 
 def test_what_may_fail_stays() -> None:
     """The outcome is to fail where the model does."""
-    text = LOOP.replace("kind = Shape (s)", "kind = Reshape (s, n1) n1 = Identity (n)")
-    text = text.replace("kind = Reshape (s, n1) n1 = Identity (n)", "kind = Gather (s, n)")
+    text = changed(LOOP, {"kind = Shape (s)": "kind = Reshape (s, n1) n1 = Identity (n)"})
+    text = changed(text, {"kind = Reshape (s, n1) n1 = Identity (n)": "kind = Gather (s, n)"})
     after = passes.unroll(as_model(text), verify=False).model
     assert [node.op_type for node in after.graph.node].count("Gather") == 2
 

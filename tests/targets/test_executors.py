@@ -15,6 +15,7 @@ from passes.testing import as_model
 from passes.verify.runtimes import executors
 from tests.cli.test_checking import run
 from tests.targets.test_findings import SUM
+from tests.written import changed
 
 #: All that a distribution writes to register an executor, beside the entry point.
 NPU = """
@@ -90,7 +91,7 @@ def test_an_outcome_that_does_not_run_there_is_not_written(
 
 def test_two_files_are_compared_there(register: Callable[[str], None]) -> None:
     register(NPU)
-    onnx.save(as_model(SUM.replace("Add (s, e)", "Sub (s, e)")), "other.onnx")
+    onnx.save(as_model(changed(SUM, {"Add (s, e)": "Sub (s, e)"})), "other.onnx")
     for other, code in (("sum.onnx", DONE), ("other.onnx", MISMATCH)):
         assert run("verify", "sum.onnx", other, "--executor", "npu")[0] == code
 
@@ -107,7 +108,7 @@ def test_an_executor_that_there_is_not(register: Callable[[str], None]) -> None:
 @pytest.mark.parametrize("name", ["openvino", "tract"])
 def test_those_that_the_package_knows(register: Callable[[str], None], name: str) -> None:
     pytest.importorskip(name)
-    wide = SUM.replace("[2]", "[300000]").replace("[3,2]", "[2,300000]")
+    wide = changed(SUM, {"[2]": "[300000]", "[3,2]": "[2,300000]"})
     weights = onnx.helper.make_tensor("h", 1, [300000], bytes(1200000), raw=True)
     model = as_model(wide)
     model.graph.input.pop(0)

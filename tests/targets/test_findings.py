@@ -8,6 +8,7 @@ from passes.check import load_checked
 from passes.targets.findings import check
 from passes.targets.profile import load, parsed
 from passes.testing import as_model
+from tests.written import changed
 
 HEAD = 'name = "npu"\nsummary = "Some NPU"\n'
 PLAIN = """
@@ -34,7 +35,7 @@ COUNTED = """
       }>
     }
 """
-WHILE = COUNTED.replace("Loop (n, c, x)", 'Loop ("", c, x)')
+WHILE = changed(COUNTED, {"Loop (n, c, x)": 'Loop ("", c, x)'})
 SCANNED = """
     <ir_version: 10, opset_import: ["" : 21]>
     g (float[2] h, float[T,2] x, float[2] w) => (float[2] y) {
@@ -154,7 +155,7 @@ CALLED = """
         ("[scan]\nsymbols = false", SCANNED, []),
         (
             "[scan]\nsymbols = false",
-            SCANNED.replace("(float[2] s", "(float[N] s"),
+            changed(SCANNED, {"(float[2] s": "(float[N] s"}),
             [("symbols", "main/scan_1", "its body declares sizes by symbols")],
         ),
         ("[scan]\ntaken = false", SCANNED, [("scan", "main/scan_1", "a Scan is not taken")]),
@@ -193,8 +194,8 @@ def test_what_is_in_the_way(facts: str, model: str, found: list[tuple[str, str, 
         (PLAIN, []),
         (COUNTED, []),
         (LSTM, []),
-        (PLAIN.replace('"" : 21', '"" : 28'), []),
-        (PLAIN.replace("float[N,2]", "bfloat16[N,2]"), ["type: the element type bfloat16"]),
+        (changed(PLAIN, {'"" : 21': '"" : 28'}), []),
+        (changed(PLAIN, {"float[N,2]": "bfloat16[N,2]"}), ["type: the element type bfloat16"]),
         (
             """<ir_version: 10, opset_import: ["" : 22]>
             g (float[1,1,4,4] x, float[N,4] r, int64[N] b) => (float[N,1,1,1] y) {
@@ -220,12 +221,13 @@ def test_what_onnxruntime_does_not_load(model: str, found: list[str]) -> None:
         assert f"{finding.code}: {finding.sentence}".startswith(wanted)
 
 
-BOTH_WAYS = (
-    LSTM.replace("float[1,", "float[2,")
-    .replace(
-        'direction = "reverse", clip = 1.0', 'direction = "bidirectional", activations = [ACTS]'
-    )
-    .replace("float[3,1,1,2] y", "float[3,2,1,2] y")
+BOTH_WAYS = changed(
+    LSTM,
+    {
+        "float[1,": "float[2,",
+        'direction = "reverse", clip = 1.0': 'direction = "bidirectional", activations = [ACTS]',
+        "float[3,1,1,2] y": "float[3,2,1,2] y",
+    },
 )
 SAME = '"Sigmoid", "Tanh", "Tanh"'
 
@@ -242,7 +244,7 @@ SAME = '"Sigmoid", "Tanh", "Tanh"'
     ],
 )
 def test_activations(target: str, activations: str, found: list[str]) -> None:
-    loaded, _ = load_checked(as_model(BOTH_WAYS.replace("ACTS", activations)))
+    loaded, _ = load_checked(as_model(changed(BOTH_WAYS, {"ACTS": activations})))
     findings = [one for one in check(loaded, load(target)).findings if one.op == "LSTM"]
     assert len(findings) == len(found)
     for finding, wanted in zip(findings, found, strict=True):

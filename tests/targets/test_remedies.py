@@ -11,6 +11,7 @@ from passes.targets.profile import load, parsed
 from passes.targets.remedies import RemedyKind, fixing, plan
 from passes.testing import as_model
 from tests.targets.test_findings import CALLED, LSTM, SCANNED
+from tests.written import changed
 
 DECIDED = """
     <ir_version: 10, opset_import: ["" : 21]>
@@ -69,7 +70,7 @@ def test_inputs_that_decide_by_themselves() -> None:
 
 
 def test_sizes_and_what_iterations_change_decide_nothing() -> None:
-    sized = DECIDED.replace("c = Equal (sr, fast)", "n = Size (x)\n c = Equal (n, fast)")
+    sized = changed(DECIDED, {"c = Equal (sr, fast)": "n = Size (x)\n c = Equal (n, fast)"})
     (found,) = deciding(load_checked(as_model(sized))[0])
     assert found.count == 1, "the inner one alone"
 
@@ -83,7 +84,7 @@ def test_sizes_and_what_iterations_change_decide_nothing() -> None:
         (ENDED, "migraphx", ["simplify --rule count-loop"]),
         (SCANNED, "openvino-2026", ["simplify --rule carry-captures"]),
         (
-            LSTM.replace(", clip = 1.0", ""),
+            changed(LSTM, {", clip = 1.0": ""}),
             "tract",
             ["simplify --rule forward-cell", "convert --opset 18"],
         ),
@@ -143,12 +144,13 @@ def test_a_promise_that_was_made_is_taken() -> None:
 
 
 def test_the_bound_of_a_solver_is_the_trip_count_that_a_target_needs() -> None:
-    bounded = (
-        WHILE.replace(
-            "on = Greater (size, most)", "more = Greater (size, most) on = And (more, few)"
-        )
-        .replace("c = Mul", "few = Less (i, nine) c = Mul")
-        .replace("bool yes", "int64 nine = {9}, bool yes")
+    bounded = changed(
+        WHILE,
+        {
+            "on = Greater (size, most)": "more = Greater (size, most) on = And (more, few)",
+            "c = Mul": "few = Less (i, nine) c = Mul",
+            "bool yes": "int64 nine = {9}, bool yes",
+        },
     )
     found = plan(load_checked(as_model(bounded))[0], load("migraphx"), Binding())
     assert "simplify --rule count-loop" in [str(one) for one in found.taken]

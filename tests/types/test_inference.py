@@ -12,6 +12,7 @@ from passes.types.inference import ValueTypes
 from passes.types.shape_inference import infer_shapes
 from passes.types.value_types import dims_of, elem_type_of, is_known, tensor_type
 from passes.verify.signature import describe_type
+from tests.written import changed
 
 
 def parsed(text: str) -> ModelProto:
@@ -212,12 +213,12 @@ def test_what_a_caller_may_override_has_the_declared_type_and_no_value() -> None
         <float[6] x = {1, 2, 3, 4, 5, 6}, int64[2] shape = {2, 3}>
         { t = Reshape (x, shape) y = Neg (t) }
     """
-    overridable = parsed(text.replace("VERSION", "4"))
+    overridable = parsed(changed(text, {"VERSION": "4"}))
     assert type_at(overridable, "Reshape", "x") == "float[N]"
     dims = dims_of(ValueTypes(overridable).of(next(scope.scopes(overridable)), "t"))
     assert dims is not None
     assert not any(isinstance(dim, int) for dim in dims), "2 and 3 are only the default"
-    assert types_of(parsed(text.replace("VERSION", "3")))["main/t"] == "float[2,3]"
+    assert types_of(parsed(changed(text, {"VERSION": "3"})))["main/t"] == "float[2,3]"
 
 
 def test_a_model_that_inference_rejects_keeps_its_declared_types() -> None:

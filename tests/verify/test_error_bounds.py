@@ -264,7 +264,7 @@ def test_what_rounds_its_weights_may_be_off_by_roundings_alone(
         <float[4] scales = {1, 1, 2, 2}, float factor = {FACTOR}> {
             z = NODE y = Mul (z, factor)
         }"""
-    text = text.replace("SHAPE", shape).replace("MADE", made).replace("NODE", node)
-    before, after = (text.replace("FACTOR", str(number)) for number in (1.0, factor))
+    text = changed(text, {"SHAPE": shape, "MADE": made, "NODE": node})
+    before, after = (changed(text, {"FACTOR": str(number)}) for number in (1.0, factor))
     found = check(model(before, opset=19), model(after, opset=19), exact=False)
     assert found.verdict == ("verified" if factor == 1 else "mismatch")

@@ -18,6 +18,7 @@ from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import executor as executing
 from passes.verify.rewrites import observe as observing
 from passes.verify.rewrites.observe import Seen, key_of, observe
+from tests.written import changed
 
 
 def sites(text: str, op: str = "Neg") -> tuple[Model, list[Rewritten]]:
@@ -118,7 +119,7 @@ def test_a_model_that_takes_no_inputs_at_all_tells_nothing() -> None:
 
 
 def test_external_data_is_read_from_the_folder(tmp_path: Path) -> None:
-    model, rewritten = sites(DOUBLED.replace("Add (x, x)", "Add (x, w)"))
+    model, rewritten = sites(changed(DOUBLED, {"Add (x, x)": "Add (x, w)"}))
     (tmp_path / "w.bin").write_bytes(np.array([10, 20], "<f4").tobytes())
     weight = model.proto.graph.initializer.add(name="w", data_type=1, dims=[2])
     weight.data_location = onnx.TensorProto.EXTERNAL

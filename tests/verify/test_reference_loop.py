@@ -353,7 +353,7 @@ def test_if_runs_one_branch_which_may_return_outer_values(
 
 
 def test_if_takes_a_vector_of_one_and_refuses_more() -> None:
-    model = parser.parse_model(BRANCHES.replace("bool c", "bool[N] c"))
+    model = parser.parse_model(changed(BRANCHES, {"bool c": "bool[N] c"}))
     values = {"a": np.array(2, np.float32), "b": np.array(3, np.float32)}
     assert RUN(model, {"c": np.array([True]), **values}).outputs["x"] == 5
     with pytest.raises(ModelFailed, match="cond must be one bool"):
@@ -398,7 +398,7 @@ def test_a_body_that_does_not_run_is_seen_to_declare_other_sizes_than_it_would_g
       y, z = Loop (n, "") <body = b (int64 i, bool go) => (bool on, float[D] a, float[B] c) {
         on = Identity (go) a = Neg (x) c = Neg (batch) }>
     }"""
-    model = parser.parse_model(text.replace("D]", f"{declared}]"))
+    model = parser.parse_model(changed(text, {"D]": f"{declared}]"}))
     ones = {"x": np.ones(size, np.float32), "batch": np.ones(3, np.float32)}
     assert RUN(model, {**ones, "n": np.array(0)}).misfed == misfed
     assert not RUN(model, {**ones, "n": np.array(1)}).misfed

@@ -180,7 +180,7 @@ def test_a_product_leaves_out_no_nan(a: tuple[int, ...], b: tuple[int, ...]) -> 
         "g (float[A] a, float[B] b) => (y) { y = MatMul (a, b) }"
     )
     sizes = [",".join(map(str, shape)) for shape in (a, b)]
-    model = parser.parse_model(text.replace("A]", f"{sizes[0]}]").replace("B]", f"{sizes[1]}]"))
+    model = parser.parse_model(changed(text, {"A]": f"{sizes[0]}]", "B]": f"{sizes[1]}]"}))
     feeds = {"a": np.full(a, np.nan, np.float32), "b": np.zeros(b, np.float32)}
     answer = np.asarray(RUN(model, feeds).outputs["y"])
     assert answer.shape == np.matmul(feeds["a"], feeds["b"]).shape

@@ -1,4 +1,4 @@
-"""The rule count-loop where whole numbers are compared as floats, as tf2onnx writes them."""
+"""count-loop: whole numbers that are compared as floats, as tf2onnx writes them."""
 
 from __future__ import annotations
 
@@ -7,39 +7,45 @@ import itertools
 import numpy as np
 import onnx
 import pytest
-from test_count_loop import counted, counting, only_counted, same
+from test_count_loop import COUNTING, counted, only_counted, same, with_constants
 
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.executor import ModelFailed
 from passes.verify.reference import ReferenceExecutor
+from tests.written import changed
 
 _LARGE = 1 << 20  # a step: sixteen of them, and floats no longer count one by one
 
 
-def compared(
-    initial: str = "Less (start_f, n_f)",
-    condition: str = "Less (c_f, n_f)",
-    *,
-    start: str = "zero",
-    step: str = "one",
-    to: int = 1,
-    fixed: bool = False,
-    inputs: str = "int32 n",
-    integer: str = "int32",
-    constants: str = "",
-) -> str:
-    """A while loop whose condition casts the counter and its bound to floats; a `fixed` bound is
-    one of the constants."""
-    bound = "" if fixed else f"n_f = Cast <to = {to}> (n)"
-    return counting(
-        start,
-        f"start_f = Cast <to = {to}> (start)\n {bound}\n go0 = {initial}",
-        step,
-        f"c_f = Cast <to = {to}> (c_out)\n go_out = {condition}",
-        inputs=inputs,
-        integer=integer,
-        constants=constants,
-    )
+#: A while loop that counts up to `n`, whose condition casts the counter and its bound to floats.
+AS_FLOATS = """
+<ir_version: 8, opset_import: ["" : 17]>
+counts (int32 n) => (int32 c_end, float h_end, int32[K] all)
+<int32 zero = {0}, int32 one = {1}, float f = {1}>
+{
+    start = Identity (zero)
+    start_f = Cast <to = 1> (start)
+    n_f = Cast <to = 1> (n)
+    go0 = Less (start_f, n_f)
+    c_end, h_end, all = Loop ("", go0, start, f) <body = step
+        (int64 i, bool go, int32 c, float h)
+        => (bool go_out, int32 c_out, float h_out, int32 seen) {
+        c_out = Add (c, one)
+        h_out = Add (h, f)
+        seen = Identity (c)
+        c_f = Cast <to = 1> (c_out)
+        go_out = Less (c_f, n_f)
+    }>
+}
+"""
+OF_64_BITS = {"int32": "int64"}
+FROM_S = {"Identity (zero)": "Identity (s)", "(int32 n)": "(int32 s, int32 n)"}
+
+
+def with_fixed_bound(constant: str) -> str:
+    """The loop with an initializer as its bound."""
+    fixed = {"n_f = Cast <to = 1> (n)": "", "(int32 n)": "(float x)"}
+    return changed(AS_FLOATS, fixed | with_constants(constant))
 
 
 def loop_of(model: onnx.ModelProto) -> onnx.NodeProto:
@@ -64,7 +70,13 @@ def guards_of(model: onnx.ModelProto) -> int:
 )
 @pytest.mark.parametrize("to", [1, 11])
 def test_every_comparison_in_both_orders(initial: str, condition: str, step: str, to: int) -> None:
-    model = compared(initial, condition, step=step, to=to, constants="int32 down = {-1}")
+    comparison = {
+        "go0 = Less (start_f, n_f)": f"go0 = {initial}",
+        "go_out = Less (c_f, n_f)": f"go_out = {condition}",
+        "Add (c, one)": f"Add (c, {step})",
+        "Cast <to = 1>": f"Cast <to = {to}>",
+    }
+    model = changed(AS_FLOATS, comparison | with_constants("int32 down = {-1}"))
     counted(model)
     for n in (-3, -1, 0, 1, 2, 6):
         same(model, dtype=np.int32, n=n)
@@ -72,7 +84,7 @@ def test_every_comparison_in_both_orders(initial: str, condition: str, step: str
 
 @pytest.mark.slow
 def test_counters_of_64_bits() -> None:
-    model = compared(inputs="int64 n", integer="int64")
+    model = changed(AS_FLOATS, OF_64_BITS)
     counted(model)
     for n in (-3, 0, 1, 6):
         same(model, n=n)
@@ -80,26 +92,25 @@ def test_counters_of_64_bits() -> None:
 
 @pytest.mark.parametrize("constants", ["float n_f = {5}", "float n_f = {16777215}"])
 def test_a_fixed_bound_needs_no_guard(constants: str) -> None:
-    text = compared(fixed=True, inputs="float x", constants=constants)
+    text = with_fixed_bound(constants)
     assert guards_of(only_counted(text)) == 0
 
 
 def test_a_bound_that_is_no_whole_number_is_refused() -> None:
-    text = compared(fixed=True, inputs="float x", constants="float n_f = {2.5}")
+    text = with_fixed_bound("float n_f = {2.5}")
     assert_refused(text, "float-counter", pipeline="raise")
 
 
 def test_a_start_that_is_not_fixed_needs_a_bound_that_is() -> None:
-    text = compared(start="s", inputs="int32 s, int32 n")
+    text = changed(AS_FLOATS, FROM_S)
     assert_refused(text, "float-counter", pipeline="raise")
-    down = compared(
-        "Greater (start_f, end)",
-        "Greater (c_f, end)",
-        start="s",
-        step="down",
-        inputs="int32 s, int32 n",
-        constants="float end = {-1}, int32 down = {-1}",
-    )
+    downwards = {
+        "Less (start_f, n_f)": "Greater (start_f, end)",
+        "Less (c_f, n_f)": "Greater (c_f, end)",
+        "Add (c, one)": "Add (c, down)",
+    }
+    constants = with_constants("float end = {-1}, int32 down = {-1}")
+    down = changed(AS_FLOATS, FROM_S | downwards | constants)
     counted(down)
     for s in (-2, -1, 0, 3):
         same(down, dtype=np.int32, s=s, n=0)
@@ -108,9 +119,9 @@ def test_a_start_that_is_not_fixed_needs_a_bound_that_is() -> None:
 # -- where floats no longer count one by one
 
 
-def _end(text: str, *, changed: bool, **values: int) -> int:
+def _end(text: str, *, after: bool, **values: int) -> int:
     """Where the counter ends, before or after counting."""
-    model = only_counted(text) if changed else as_model(text)
+    model = only_counted(text) if after else as_model(text)
     feeds = {name: np.array(value) for name, value in values.items()}
     outcome = ReferenceExecutor().run(model, feeds)
     return int(np.asarray(outcome.outputs["c_end"]))
@@ -118,13 +129,14 @@ def _end(text: str, *, changed: bool, **values: int) -> int:
 
 def test_a_count_that_floats_would_not_give_fails() -> None:
     large = f"int64 large = {{{_LARGE}}}"
-    text = compared(step="large", inputs="int64 n", integer="int64", constants=large)
+    steps = {"Add (c, one)": "Add (c, large)"} | with_constants(large)
+    text = changed(AS_FLOATS, OF_64_BITS | steps)
     n = (1 << 24) + 1  # rounds to 2^24
-    assert _end(text, changed=False, n=n) == 1 << 24  # whole numbers would go on once more
+    assert _end(text, after=False, n=n) == 1 << 24  # whole numbers would go on once more
     with pytest.raises(ModelFailed):
-        _end(text, changed=True, n=n)
+        _end(text, after=True, n=n)
     for n in (0, 1, _LARGE, 5 * _LARGE + 1, 15 * _LARGE):
-        assert _end(text, changed=True, n=n) == _end(text, changed=False, n=n)
+        assert _end(text, after=True, n=n) == _end(text, after=False, n=n)
 
 
 def test_floats_that_are_exact_in_all_iterations_count_like_whole_numbers() -> None:
@@ -139,7 +151,7 @@ def test_floats_that_are_exact_in_all_iterations_count_like_whole_numbers() -> N
 
 
 def test_the_guard_may_be_left_out() -> None:
-    text = compared()
+    text = AS_FLOATS
     result = assert_rewrite(text, pipeline="raise", options={"assume": "valid-inputs"})
     assert guards_of(result.model) == 0
     assert guards_of(only_counted(text)) == 1
@@ -148,43 +160,37 @@ def test_the_guard_may_be_left_out() -> None:
 # -- a trip count beside the condition, as tf2onnx writes map_fn, scan and layers
 
 
-def limited(
-    *,
-    start: str = "zero",
-    bound: str = "n",
-    trips: str = "m = Cast <to = 7> (n)",
-    initial: str = "go0 = And (below, below)",
-    inputs: str = "int32 n",
-    constants: str = "",
-) -> str:
-    """A loop of m trips that compares the iteration before a step, and its counter behind it."""
-    return counting(
-        start,
-        f"""
-        start_f = Cast <to = 1> (start)
-        n_f = Cast <to = 1> ({bound})
-        {trips}
-        below = Less (start_f, n_f)
-        {initial}
-        """,
-        "one",
-        """
-            c_f = Cast <to = 1> (c_out)
-            i_f = Cast <to = 1> (i)
-            inside = Less (i_f, n_f)
-            more = Less (c_f, n_f)
-            go_out = And (more, inside)
-        """,
-        trips="m",
-        inputs=inputs,
-        integer="int32",
-        constants=constants,
-    )
+#: A loop of m trips that compares the number of the iteration before a step, and the counter after.
+LIMITED = """
+<ir_version: 8, opset_import: ["" : 17]>
+counts (int32 n) => (int32 c_end, float h_end, int32[K] all)
+<int32 zero = {0}, int32 one = {1}, float f = {1}>
+{
+    start = Identity (zero)
+    start_f = Cast <to = 1> (start)
+    n_f = Cast <to = 1> (n)
+    m = Cast <to = 7> (n)
+    below = Less (start_f, n_f)
+    go0 = And (below, below)
+    c_end, h_end, all = Loop (m, go0, start, f) <body = step
+        (int64 i, bool go, int32 c, float h)
+        => (bool go_out, int32 c_out, float h_out, int32 seen) {
+        c_out = Add (c, one)
+        h_out = Add (h, f)
+        seen = Identity (c)
+        c_f = Cast <to = 1> (c_out)
+        i_f = Cast <to = 1> (i)
+        inside = Less (i_f, n_f)
+        more = Less (c_f, n_f)
+        go_out = And (more, inside)
+    }>
+}
+"""
 
 
 @pytest.mark.slow
-def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
-    text = limited()
+def test_conditions_that_the_trip_count_implies_are_ignored() -> None:
+    text = LIMITED
     model = only_counted(text)
     assert [node.op_type for node in model.graph.node].count("Greater") == 1  # of the guard
     counted(text)
@@ -195,28 +201,30 @@ def test_conditions_that_the_trip_count_implies_do_not_count() -> None:
 @pytest.mark.slow
 def test_a_loop_from_the_second_on_ends_one_earlier() -> None:
     """As foldl is written: the first row is where it starts."""
-    text = limited(
-        start="one",
-        initial="""
-        zero_f = Cast <to = 1> (zero)
-        first = Less (zero_f, n_f)
-        go0 = And (below, first)
-        """,
-    )
+    from_one = {
+        "Identity (zero)": "Identity (one)",
+        "go0 = And (below, below)": """zero_f = Cast <to = 1> (zero)
+    first = Less (zero_f, n_f)
+    go0 = And (below, first)""",
+    }
+    text = changed(LIMITED, from_one)
     counted(text)
     for n in (-1, 0, 1, 2, 5):
         same(text, dtype=np.int32, n=n)
 
 
 def test_conditions_that_end_earlier_than_the_trip_count_do() -> None:
-    text = limited(bound="k", inputs="int32 n, int32 k")
+    text = changed(
+        LIMITED, {"Cast <to = 1> (n)": "Cast <to = 1> (k)", "(int32 n)": "(int32 n, int32 k)"}
+    )
     counted(text)
     for n, k in itertools.product([-1, 0, 2, 5], [-2, 0, 1, 4]):
         same(text, dtype=np.int32, n=n, k=k)
 
 
 def test_a_fixed_trip_count_needs_no_guard() -> None:
-    text = limited(trips="", constants="int64 m = {4}")
+    fixed = {"m = Cast <to = 7> (n)": ""} | with_constants("int64 m = {4}")
+    text = changed(LIMITED, fixed)
     assert guards_of(only_counted(text)) == 0
     for n in (-1, 0, 2, 9):
         same(text, dtype=np.int32, n=n)
@@ -259,10 +267,10 @@ BY_FLOATS = """
 """
 
 
-def by_floats(start: int, **options: str) -> str:
+def by_floats(start: int) -> str:
     """A loop whose counter takes its step as a float, as paddle writes it."""
-    text = counting(constants=f"int64 s = {{{start}}}", start="s", **options)
-    return text.replace("c_out = Add (c, one)", BY_FLOATS)
+    from_s = {"Identity (zero)": "Identity (s)"} | with_constants(f"int64 s = {{{start}}}")
+    return changed(COUNTING, from_s | {"c_out = Add (c, one)": BY_FLOATS})
 
 
 @pytest.mark.parametrize("start", [-3, 0, (1 << 24) - 3])

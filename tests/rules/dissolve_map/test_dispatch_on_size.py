@@ -13,6 +13,7 @@ from onnx import ModelProto
 import passes
 from passes.ir import scope as scoping
 from passes.testing import as_model
+from tests.written import changed
 
 FOLDER = Path(__file__).parents[3] / "golden_models"
 KNN = onnx.load(FOLDER / "optimize" / "knn_of_few_or_many.before.onnxtxt")
@@ -60,7 +61,7 @@ def test_other_targets_get_one_form(target: str) -> None:
 
 def test_two_open_sizes_decide_nothing() -> None:
     text = onnx.printer.to_text(KNN).replace("N,64", "N,K").replace("300,64", "300,K")
-    model = as_model(text.replace("float[64] point", "float[K] point"))
+    model = as_model(changed(text, {"float[64] point": "float[K] point"}))
     assert ifs(passes.optimize(model, verify=False).model) == 0
 
 

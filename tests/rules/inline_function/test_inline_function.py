@@ -14,6 +14,7 @@ import passes
 from passes.ir.scope import walk_model
 from passes.rules.inline_function.chosen import UnknownFunction
 from passes.testing import assert_rewrite
+from tests.written import changed
 
 CHAIN = """<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
     g (float[N] x) => (float[N] y) { y = my.c (x) }
@@ -54,7 +55,7 @@ class TestWhichFunctions:
         assert functions(inlined(CHAIN, "c", "a")) == ["b", "alone"]
 
     def test_what_only_a_dropped_function_calls_goes_with_it(self) -> None:
-        uncalled = CHAIN.replace("y = my.c (x)", "y = Abs (x)")
+        uncalled = changed(CHAIN, {"y = my.c (x)": "y = Abs (x)"})
         result = passes.convert(parser.parse_model(uncalled), inline=["c"])
         assert functions(result.model) == ["alone"]
         assert not result.report.unchanged
@@ -201,7 +202,7 @@ class TestThroughTheOpsets:
 
 
 def test_a_function_that_calls_itself_is_no_valid_model() -> None:
-    model = parser.parse_model(CHAIN.replace("y = Tanh (t)", "y = my.c (t)"))
+    model = parser.parse_model(changed(CHAIN, {"y = Tanh (t)": "y = my.c (t)"}))
     with pytest.raises(passes.BadModel, match="functions call each other in a circle"):
         passes.convert(model, inline=["all"])
 

@@ -10,6 +10,7 @@ from exact_arithmetic import drawn, run
 
 import passes
 from passes.rules.recurrences import run_in_blocks
+from tests.written import changed
 
 GOLDEN = Path(__file__).parents[3] / "golden_models" / "run-in-blocks"
 #: Models, and how many iterations they run.
@@ -35,7 +36,7 @@ FORMS = {
 def test_a_block_is_its_iterations(name: str, length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_in_blocks, "block_length", lambda *_: length)
     text = (GOLDEN / f"{name}.before.onnxtxt").read_text()
-    before = onnx.parser.parse_model(text.replace(f"[{FORMS[name]},", f"[{length},"))
+    before = onnx.parser.parse_model(changed(text, {f"[{FORMS[name]},": f"[{length},"}))
     after = passes.optimize(
         before, rules=["run-in-blocks"], allow_reassociation=True, verify=False
     ).model

@@ -14,6 +14,7 @@ from onnx_cases import Case, all_cases
 from passes.ir.scope import walk_model
 from passes.rules.sequences.elements import OPERATORS
 from passes.testing import as_text, assert_refused, assert_rewrite
+from tests.written import changed
 
 FLAT = {"flat": True, "bounded": "select"}
 
@@ -218,12 +219,14 @@ join <along> (p, q) => (r) {
 
 
 def test_functions_have_sequences_too() -> None:
-    result = assert_rewrite(FUNCTION.replace("AXIS", "= 0"), pipeline="drop-sequences")
+    result = assert_rewrite(changed(FUNCTION, {"AXIS": "= 0"}), pipeline="drop-sequences")
     ops = [node.op_type for node in result.model.functions[0].node]
     assert set(ops) == {"Concat", "Identity"}
 
 
 def test_what_callers_choose_is_refused() -> None:
     assert_refused(
-        FUNCTION.replace("AXIS", ": int = @along"), "attribute-reference", pipeline="drop-sequences"
+        changed(FUNCTION, {"AXIS": ": int = @along"}),
+        "attribute-reference",
+        pipeline="drop-sequences",
     )

@@ -6,6 +6,7 @@ import pytest
 
 import passes
 from passes.testing import as_model
+from tests.written import changed
 
 CONDITION = """
 <ir_version: 8, opset_import: ["" : 21]>
@@ -33,14 +34,14 @@ def ops(text: str) -> list[str]:
 def test_an_if_stays_whose_branch_may_not_run_in_any_case(
     then: str, otherwise: str, why: str
 ) -> None:
-    assert ops(CONDITION.replace("THEN", then).replace("ELSE", otherwise)) == ["If"], why
+    assert ops(changed(CONDITION, {"THEN": then, "ELSE": otherwise})) == ["If"], why
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_an_if_stays_whose_branches_return_other_shapes(swapped: bool) -> None:
     then, otherwise = ("wide", "c")[:: -1 if swapped else 1]
-    text = CONDITION.replace("bool y", "y").replace("THEN", f"p = Identity ({then})")
-    assert ops(text.replace("ELSE", f"q = Identity ({otherwise})")) == ["If"]
+    text = changed(CONDITION, {"bool y": "y", "THEN": f"p = Identity ({then})"})
+    assert ops(changed(text, {"ELSE": f"q = Identity ({otherwise})"})) == ["If"]
 
 
 def test_a_loop_that_only_declares_that_a_value_is_single_proves_nothing() -> None:
