@@ -1,4 +1,4 @@
-"""Loops and Ifs of a model that are alike, as groups in a tree, with a pattern of their paths."""
+"""Groups of loops and Ifs that are alike, in a tree, each with a pattern of their paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Alike:
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """Their paths."""
+        """The paths of all of them."""
         return tuple(place.path for place in self.places)
 
     @cached_property
@@ -41,14 +41,14 @@ class Alike:
         return pattern_of(self.paths)
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, Alike]]:
-        """This group and those below it, each with its depth."""
+        """Yield this group and those below it, each with its depth."""
         yield depth, self
         for group in self.inner:
             yield from group.walk(depth + 1)
 
 
 def alike(model: Model) -> tuple[Alike, ...]:
-    """The loops and Ifs of a model, functions included, in groups: each belongs to one.
+    """Return the loops and Ifs of a model, functions included, in groups: each belongs to one.
 
     A group is below another if all its members are in bodies of members of that one; the groups
     that are below none are returned, in the order of their first members. The types of the model
@@ -85,7 +85,7 @@ def alike(model: Model) -> tuple[Alike, ...]:
 
 
 def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    """What both begin with."""
+    """Return the elements with which both begin."""
     if one == other:
         return one
     pairs = enumerate(zip(one, other, strict=False))
@@ -94,7 +94,7 @@ def _common(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def pattern_of(texts: Sequence[str]) -> str:
-    """A pattern that all texts match, as of `fnmatch`: what differs between them is `*`.
+    """Return a pattern, as of `fnmatch`, that all texts match: `*` for the words that differ.
 
     Words and numbers differ as a whole. One text, or several equal ones, stay as they are.
     """
@@ -114,7 +114,7 @@ def pattern_of(texts: Sequence[str]) -> str:
 
 
 def _agreeing(lists: Sequence[Sequence[str]], most: int) -> list[str]:
-    """The words with which all lists begin, `most` at most."""
+    """Return the words with which all lists begin, `most` at most."""
     found = []
     for column in list(zip(*lists, strict=False))[:most]:
         if len(set(column)) > 1:

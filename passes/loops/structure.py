@@ -1,4 +1,4 @@
-"""What loops and Ifs compute, up to the names of values and to the values of weights."""
+"""The structure of loops and Ifs, up to the names of values and the values of weights."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class _Values:
     _count: int = 0
 
     def define(self, names: Iterable[str]) -> None:
-        """Number what is defined."""
+        """Number values that are defined."""
         for name in names:
             self.numbers[name] = self._count
             self._count += 1
 
     def read(self, names: Iterable[str]) -> tuple[int, ...]:
-        """The numbers of what is read; what is not defined is captured."""
+        """Return the numbers of values that are read; those that are not defined are captured."""
         found = []
         for name in names:
             number = self.numbers.get(name) if name else -1
@@ -71,11 +71,11 @@ class Structures:
     _graphs: dict[Key, _Graph] = field(default_factory=dict, repr=False)
 
     def of(self, place: Place) -> int:
-        """A number, the same for nodes that differ in names and in weights at most.
+        """Return a number, the same for nodes that differ in names and in weights at most.
 
-        What counts: operators, attributes, opsets, which value is read where, the types of what
-        is read from outside, up to the names of symbolic dims, small constants of sizes, and of
-        other constants their type, and which of 0, 1, -1 and infinity a single number is.
+        These count: operators, attributes, opsets, which node reads which value, the types of
+        captured values, up to the names of symbolic dims, the values of small integer constants,
+        and of other constants the type, and which of 0, 1, -1 and infinity a single number is.
         """
         values = _Values()
         node = self._node(place.node, place.index, place.scope, values)
@@ -150,7 +150,7 @@ def _attribute(attribute: AttributeProto) -> Hashable:
 
 
 def _tensor(tensor: TensorProto) -> Hashable:
-    """What counts of a constant."""
+    """Return the part of a constant that counts."""
     kind, dims = tensor.data_type, tuple(tensor.dims[:])
     if tensor.data_location == TensorProto.EXTERNAL:
         return kind, dims
@@ -166,7 +166,7 @@ def _tensor(tensor: TensorProto) -> Hashable:
 
 
 def _type(known: TypeProto | None, symbols: dict[str, int]) -> Hashable:
-    """A type, its symbolic dims numbered."""
+    """Return a type, its symbolic dims numbered."""
     if known is None or known.WhichOneof("value") is None:
         return None
     if known.WhichOneof("value") != "tensor_type":
