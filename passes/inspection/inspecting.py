@@ -199,7 +199,7 @@ def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
         ir_version=model.proto.ir_version,
         nodes=size.nodes,
         loops=size.loops,
-        different_loops=sum(is_loop(one.first.node) for one in groups),
+        loop_kinds=sum(is_loop(one.first.node) for one in groups),
         ifs=size.operators.get("If", 0),
         sequences=sum(size.operators.get(maker, 0) for maker in _MAKERS),
         functions=len(model.proto.functions),

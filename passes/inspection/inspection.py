@@ -80,7 +80,7 @@ class Inspection:
     """A model in numbers, and its loops and Ifs in groups.
 
     `nodes`, `loops`, `ifs` and `sequences`, the nodes that make one, are counted in bodies and
-    functions, too; `different_loops` are the groups of loops. `external_bytes` are those of weights
+    functions, too; `loop_kinds` are the groups of loops. `external_bytes` are those of weights
     in other files. `notes` tell which parts were read as they are meant, not as they are written.
     `groups` are in the order of the model, each after the one above it; `left_out` are those that
     were not looked into. `next` is a command that rewrites some of them or explains why none does,
@@ -93,7 +93,7 @@ class Inspection:
     ir_version: int
     nodes: int
     loops: int
-    different_loops: int
+    loop_kinds: int
     ifs: int
     sequences: int
     functions: int

@@ -44,8 +44,8 @@ def text_of(found: Inspection, verbose: bool, width: int) -> str:
 
 def _verdict(found: Inspection) -> str:
     loops = count(found.loops, "loop")
-    if found.different_loops < found.loops:
-        loops += f" ({found.different_loops} different)"
+    if found.loop_kinds < found.loops:
+        loops += f" of {count(found.loop_kinds, 'kind')}"
     parts = ((found.ifs, "If"), (found.sequences, "sequence"), (found.functions, "function"))
     said = [
         *(f"opset {found.opset}", f"IR {found.ir_version}", _long(found.nodes, "node"), loops),

@@ -127,7 +127,9 @@ class Structures:
         ends = (values.read(node.input[:]), tuple(map(bool, node.output[:])))
         if not node.attribute:
             return operator, ends
-        tensor = constant_tensor(node) if op_of(node) == "Constant" else None
+        # that of `value` is an attribute, which is not copied
+        spelled = op_of(node) == "Constant" and node.attribute[0].name != "value"
+        tensor = constant_tensor(node) if spelled else None
         if tensor is not None:
             return operator, ends, _tensor(tensor)
         if not holds_graphs(node):

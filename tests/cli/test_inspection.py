@@ -27,7 +27,7 @@ def lines(*arguments: str) -> list[str]:
     result = run("inspect", "m.onnx", *arguments)
     assert (result.exit_code, result.stderr) == (DONE, "")
     verdict, *rest, following = result.stdout.splitlines()
-    assert verdict == "m.onnx: opset 16, IR 8, 9 nodes, 3 loops (2 different), 1 If"
+    assert verdict == "m.onnx: opset 16, IR 8, 9 nodes, 3 loops of 2 kinds, 1 If"
     assert following.startswith("next: passes ")
     return [line for line in rest if not line.startswith("in all")]
 

@@ -116,7 +116,7 @@ def test_loop() -> None:
 
 def test_the_tree_and_its_numbers() -> None:
     found = inspected(LAYERS)
-    assert (found.loops, found.different_loops, found.ifs, found.nodes) == (3, 2, 1, 9)
+    assert (found.loops, found.loop_kinds, found.ifs, found.nodes) == (3, 2, 1, 9)
     assert [(group.pattern, group.above) for group in found.groups] == [
         ("main/layer_*_rnn", -1),
         ("main/pick", -1),

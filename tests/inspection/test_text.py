@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onnx import parser
 
+import passes
 from passes.choices import RuleOptions
 from passes.inspection.inspecting import Wanted, inspect_model
 from passes.inspection.inspection import Group, Inspection
@@ -21,7 +22,7 @@ def test_a_transcript() -> None:
     assert (
         shown(LAYERS) + "\n"
         == """\
-model: opset 16, IR 8, 9 nodes, 3 loops (2 different), 1 If
+model: opset 16, IR 8, 9 nodes, 3 loops of 2 kinds, 1 If
 2 x main/layer_*_rnn: Scan-16, T iterations, 1 node in the body
   scans float[2] (axis 0); collects float[2] (axis 0); reads 1 outer value
   rewrites: dissolve-map (all iterations at once); batch-inputs (1 node before the loop)
@@ -41,7 +42,7 @@ def test_a_whole_transcript() -> None:
     assert (
         shown(LAYERS, verbose=True, every_rule=True) + "\n"
         == """\
-model: opset 16, IR 8, 9 nodes, 3 loops (2 different), 1 If
+model: opset 16, IR 8, 9 nodes, 3 loops of 2 kinds, 1 If
 2 x main/layer_*_rnn: Scan-16, T iterations, 1 node in the body
   paths: main/layer_0_rnn, main/layer_1_rnn
   scans: e float[2] (axis 0)
@@ -69,6 +70,32 @@ in all, rewrites: 3 x peel; 2 x dissolve-map; 2 x batch-inputs; 2 x lower-scan; 
 in all, refuses: 2 x unroll [trip-count-not-static]; 1 x select-branches [may-fail]
 """
     )
+
+
+def test_sixty_layers_fit_a_screen() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        encoder (float[T,B,8] x, float[B,8] h, float[8,8] W) => (float[T,B,8] y) {
+          last, y = Scan <num_scan_inputs = 1,
+            body = step (float[B,8] s, float[B,8] e) => (float[B,8] t, float[B,8] o) {
+              p = MatMul (e, W) a = Add (p, s) t = Tanh (a) o = Identity (t)
+            }> (h, x)
+        }
+    """)
+    layer = model.graph.node.pop()
+    for number in range(60):
+        added = model.graph.node.add()
+        added.CopyFrom(layer)
+        added.name = f"encoder.{number}.rnn"
+        added.input[1] = f"y_{number}" if number else "x"
+        added.output[:] = [f"last_{number}", f"y_{number + 1}"]
+        model.graph.value_info.add(name=f"y_{number + 1}", type=model.graph.output[0].type)
+    model.graph.value_info.pop()
+    model.graph.output[0].name = "y_60"
+    assert passes.inspect(model).to_text().splitlines()[:2] == [
+        "model: opset 17, IR 8, 300 nodes, 60 loops of 1 kind",
+        "60 x main/encoder.*.rnn: Scan-16, T iterations, 4 nodes in the body",
+    ]
 
 
 def test_square_brackets_in_names_stay() -> None:
