@@ -42,7 +42,7 @@ def group_of(model: Model, alike: Alike, above: int, answers: Sequence[Answer]) 
         paths=alike.paths,
         above=above,
         op=op_of(first.node),
-        version=defs.get_schema(first.node.op_type, opset).since_version,
+        version=defs.get_schema(op_of(first.node), opset).since_version,
         opset=opset,
         nodes=sum(len(below.node) for graph in graphs for below in scoping.graphs_below(graph)),
         captured=tuple(_value(model, first.scope, name) for name in captured),

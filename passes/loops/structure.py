@@ -123,7 +123,7 @@ class Structures:
         return _Graph(self._number(structure), tuple(values.captured))
 
     def _node(self, node: NodeProto, index: int, scope: Scope, values: _Values) -> Hashable:
-        operator = (node.domain, node.op_type, node.overload)
+        operator = (op_of(node), node.overload)
         ends = (values.read(node.input[:]), tuple(map(bool, node.output[:])))
         if not node.attribute:
             return operator, ends
