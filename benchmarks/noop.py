@@ -12,7 +12,7 @@ import passes
 from benchmarks.harness import Aim, Bench, Side
 from benchmarks.models import chain, nested
 from passes.choices import RuleOptions
-from passes.cli.inspection import inspect_model
+from passes.inspection.inspecting import inspect_model
 from passes.ir.model import Model
 from passes.ir.save import save
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from passes.api import (
         convert,
         hoist,
+        inspect,
         lower,
         lowest_opset,
         optimize,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
     from passes.errors import BadModel, PassesError
+    from passes.inspection.inspection import Inspection
     from passes.report import Report
     from passes.rule import Edit, NothingToDo, Refused, Site, register
     from passes.session import Mismatch, NotProduced, NotVerified, Result
@@ -40,6 +42,7 @@ _HOMES = {
     "DEFAULT_OPSET": "passes.choices",
     "convert": "passes.api",
     "hoist": "passes.api",
+    "inspect": "passes.api",
     "lower": "passes.api",
     "lowest_opset": "passes.api",
     "optimize": "passes.api",
@@ -51,6 +54,7 @@ _HOMES = {
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
     "PassesError": "passes.errors",
+    "Inspection": "passes.inspection.inspection",
     "Report": "passes.report",
     "Edit": "passes.rule",
     "NothingToDo": "passes.rule",
@@ -67,6 +71,7 @@ __all__ = [
     "DEFAULT_OPSET",
     "BadModel",
     "Edit",
+    "Inspection",
     "Mismatch",
     "NotProduced",
     "NotVerified",
@@ -79,6 +84,7 @@ __all__ = [
     "Site",
     "convert",
     "hoist",
+    "inspect",
     "lower",
     "lowest_opset",
     "optimize",

@@ -15,6 +15,7 @@ import typer
 
 from passes.cli import building as command_building
 from passes.cli import checking as command_checking
+from passes.cli import inspection as command_inspection
 from passes.cli import rewriting as command_rewriting
 from passes.cli import showing as command_showing
 from passes.cli.running import complain, note_failure, report_failure
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.add_typer(command_rewriting.make())
 app.add_typer(command_building.app)
 app.add_typer(command_checking.app)
+app.add_typer(command_inspection.app)
 app.add_typer(command_showing.app)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from passes.choices import DEFAULT_OPSET, RuleOptions
+from passes.choices import DEFAULT_OPSET, Batch, RuleOptions
 from passes.commands.registry import function_of
 from passes.commands.rewriting import (
     Convert,
@@ -16,6 +16,8 @@ from passes.commands.rewriting import (
     Unroll,
     Upgrade,
 )
+from passes.inspection.inspecting import inspect_model
+from passes.inspection.inspection import Inspection
 from passes.lowest import Lowest, find_lowest
 from passes.session import Source
 
@@ -23,6 +25,7 @@ __all__ = [
     "DEFAULT_OPSET",
     "convert",
     "hoist",
+    "inspect",
     "lower",
     "lowest_opset",
     "optimize",
@@ -54,3 +57,16 @@ def lowest_opset(model: Source, *, inline: Sequence[str] = ()) -> Lowest:
         UnknownFunction: the model has no function of a name in `inline`.
     """
     return find_lowest(model, RuleOptions(inline=tuple(inline) or ("unsupported",)))
+
+
+def inspect(model: Source, *, opset: int | None = None, batch: str = Batch.auto) -> Inspection:
+    """Return the loops and Ifs of a model, in groups that are alike, with the answers of each rule.
+
+    Nothing is executed and the model stays as it is. `opset` and `batch` are those of `upgrade`.
+
+    Raises:
+        BadModel: the input is no valid model.
+        UnknownOpset: the installed onnx does not know the opset.
+        TooNew: the model is newer than the opset.
+    """
+    return inspect_model(model, opset, RuleOptions(batch=batch))

@@ -25,10 +25,10 @@ MODEL = """
 """
 #: Who changes this changes what users may rely on: CHANGELOG.md says so.
 PUBLIC = [
-    *("BadModel", "DEFAULT_OPSET", "Edit", "Mismatch", "NotProduced", "NotVerified"),
-    *("NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result", "Site"),
-    *("convert", "hoist", "lower", "lowest_opset", "optimize", "raise_", "register", "run"),
-    *("simplify", "unroll", "upgrade"),
+    *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
+    *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
+    *("Site", "convert", "hoist", "inspect", "lower", "lowest_opset", "optimize", "raise_"),
+    *("register", "run", "simplify", "unroll", "upgrade"),
 ]
 
 
@@ -49,6 +49,7 @@ def test_a_model_is_a_path_bytes_a_proto_or_a_result(tmp_path: Path) -> None:
     assert all(result.model == model for result in results)
     assert results[1].save(tmp_path / "new.onnx").read_bytes() == path.read_bytes()
     assert passes.lowest_opset(results[0]).lowest == 7
+    assert passes.inspect(results[0]).nodes == 1
     with pytest.raises(passes.BadModel, match="is no ONNX model"):
         passes.upgrade(b"none")
 

@@ -15,12 +15,20 @@ from passes.builds.config import Build, OverrideTable, Verifying
 from passes.builds.report_file import VERSION, ReportFile
 from passes.commands.declaring import options_of
 from passes.commands.registry import load_commands
+from passes.inspection.inspection import VERSION as INSPECT_VERSION
+from passes.inspection.inspection import Inspection
 
 
 def report() -> dict[str, Any]:
     """The schema of the report file."""
     title = f"Report of passes, version {VERSION}"
     return {"$schema": DIALECT, "title": title, **schema_of(ReportFile)}
+
+
+def inspection() -> dict[str, Any]:
+    """Return the schema of the file that `inspect --json` writes."""
+    title = f"Findings of inspect, version {INSPECT_VERSION}"
+    return {"$schema": DIALECT, "title": title, **schema_of(Inspection)}
 
 
 def config() -> dict[str, Any]:
@@ -123,6 +131,7 @@ def _object(kind: Any) -> dict[str, Any]:
 #: What makes each schema, by the name of its file.
 SCHEMAS: Mapping[str, Callable[[], dict[str, Any]]] = {
     f"report-{VERSION}.schema.json": report,
+    f"inspect-{INSPECT_VERSION}.schema.json": inspection,
     "config.schema.json": config,
 }
 

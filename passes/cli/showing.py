@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from passes.builds.task import reproduced
-from passes.choices import Batch, RuleOptions
-from passes.cli.parameters import (
-    THE_MODEL,
-    give_parameters,
-    model_arguments,
-    options_from,
-    parameters_of,
-)
-from passes.cli.running import check_report, complain, fail, failing, progress, show, tell, write
-from passes.commands.declaring import Says, WrongValue, options_of
+from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
+from passes.cli.running import check_report, complain, fail, failing, progress, show, tell
+from passes.commands.declaring import Says, WrongValue
 from passes.commands.delivery import Reporting
-from passes.commands.options import Converting, Executing
-from passes.commands.rewriting import Upgrade
+from passes.commands.options import Executing
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
 app = typer.Typer()
@@ -54,13 +45,6 @@ class Verify(Executing, Reporting):
         if self.atol is None and self.rtol is None:
             return None
         return self.atol or 0.0, self.rtol or 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inspect(Converting, Reporting):
-    """The options of `inspect`."""
-
-    batch: Annotated[str, options_of(Upgrade)["batch"].says] = Batch.auto
 
 
 def _verify(before: Path, after: Path, **given: Any) -> None:
@@ -101,38 +85,9 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
         fail(f"{before}: no case could be compared, {verification.reason}", NOT_PRODUCED)
 
 
-def _inspect(model: Path, **given: Any) -> None:
-    """Show every loop of a model, and what the rules would do with it, or why not."""
-    from passes.cli.inspection import inspect_model, to_json, to_table
-    from passes.engine.target_opset import TooNew
-    from passes.errors import PassesError
-
-    options = options_from(Inspect, given)
-    try:
-        check_report(options.json, (model,))
-        asked, release = options.asked()
-        loops = inspect_model(model, asked, RuleOptions(batch=options.batch), release)
-    except TooNew as error:
-        fail(f"{model}: {error}", NOT_PRODUCED)
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
-    from rich.console import Console
-
-    out = Console()
-    printed = StringIO()  # rich would print itself, and not mind what becomes of it
-    width = out.width if out.is_terminal else 150
-    console = Console(file=printed, width=width, force_terminal=out.is_terminal)
-    console.print(to_table(loops) if loops else f"{model}: no Scan and no Loop")
-    tell(printed.getvalue().removesuffix("\n"))
-    if options.json is not None:
-        write(options.json, to_json(loops))
-
-
 _SIDES = {"before": "The original.", "after": "The model to compare with it."}
 give_parameters(_verify, [*model_arguments(**_SIDES), *parameters_of(Verify)])
 app.command("verify", short_help="Execute two models on the same inputs and compare them.")(_verify)
-give_parameters(_inspect, [*model_arguments(model=THE_MODEL), *parameters_of(Inspect)])
-app.command("inspect", short_help="Show every loop, and what the rules would do with it.")(_inspect)
 
 
 @app.command("list")

@@ -70,7 +70,7 @@ class Engine:
         if not self._any_considered(model, rules):
             return outcome
         copy = copied(model.proto)
-        names = Names(scoping.names_in(graph for _, below in model.graphs for graph in below))
+        names = Names(model.names)
         memory = Memory()
         templates = Templates()
         for scope, (_, owner) in zip(
@@ -106,14 +106,16 @@ class Engine:
         )
 
     def ask(self, model: Model, places: Sequence[Place]) -> Round:
-        """Return what each rule by itself would do at some sites, with the model unchanged."""
+        """Return what each rule by itself would do at some sites, with the model unchanged; with a
+        target opset, what they would do together."""
         outcome = Round(model, model.types, model.proto, tuple(rule.name for rule in self.rules))
-        names = Names(scoping.all_names(owner for _, owner in scoping.owners(model.proto)))
-        for rule in self.rules:
+        names = Names(model.names)
+        alone = [(rule,) for rule in self.rules]
+        for rules in alone if self.target is None else [tuple(self.rules)]:
             memory = Memory()
             for place in places:
-                opset = model.opset(place.scope.owner)
-                self._sweep(outcome, names, memory, Templates(), opset, (rule,)).ask(place)
+                opset = model.opset_at(place.scope)
+                self._sweep(outcome, names, memory, Templates(), opset, rules).ask(place)
         return outcome
 
     def _any_considered(self, model: Model, rules: Sequence[Rule]) -> bool:

@@ -37,7 +37,7 @@ def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
     sites: list[str] = []
     for place in scoping.walk_model(copy):
         names = [name for name in (place.path, place.node.name) if name]
-        meant = {pattern for pattern in patterns if _matches(pattern, names)}
+        meant = {pattern for pattern in patterns if matches(pattern, names)}
         matched |= meant
         place.node.metadata_props.add(key=_KEY, value=_MEANT if meant else _NOT_MEANT)
         if scoping.holds_graphs(place.node):
@@ -49,7 +49,7 @@ def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
     return copy
 
 
-def _matches(pattern: str, names: Sequence[str]) -> bool:
+def matches(pattern: str, names: Sequence[str]) -> bool:
     """Return whether a pattern is one of the names, which may hold brackets, or matches it."""
     return any(name == pattern or fnmatchcase(name, pattern) for name in names)
 

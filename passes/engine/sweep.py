@@ -17,6 +17,7 @@ from passes.engine.template import Filled, Templated, Templates
 from passes.errors import BadModel, ChosenByCaller
 from passes.ir import scope as scoping
 from passes.ir.names import Names
+from passes.ir.protos import copied
 from passes.ir.scope import Owner, Place, Scope
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.onnxruntime.dequantized import with_dequantized_apart
@@ -86,7 +87,14 @@ class Sweep:
             list_initializers(owner)
 
     def ask(self, place: Place) -> None:
-        """Record what the first rule that considers a site would do with it."""
+        """Record what the first rule that considers a site would do with it, and where the model is
+        converted, with what is in its bodies: those are converted first."""
+        if self.converting:
+            node = copied(place.node)
+            inner = zip(place.scope.inner(place.index), scoping.subgraphs(node), strict=True)
+            for before, (_, graph) in inner:
+                self.rewrite(before, graph)
+            place = Place(node, place.index, place.scope)
         considering = [
             rule for rule in self.rules if rule.considers(place.node, self.opset, self.target)
         ]

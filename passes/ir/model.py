@@ -26,7 +26,7 @@ from passes.ir.external_data import ExternalTensor, check_external_data
 from passes.ir.graph_index import GraphIndex
 from passes.ir.operators import op_of, plain_domain
 from passes.ir.places import imports_of
-from passes.ir.scope import Owner, Scope, graphs_below, owners
+from passes.ir.scope import Owner, Scope, graphs_below, names_in, owners
 from passes.types.inference import ValueTypes
 
 _MOST_QUOTED = 300  # characters of a parser's message
@@ -93,6 +93,11 @@ class Model:
     def graphs(self) -> list[tuple[Owner, list[Owner]]]:
         """The main graph and each function, with itself and every graph nested in it."""
         return [(top, list(graphs_below(top))) for _, top in owners(self.proto)]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Every name of a value that occurs in it, at any depth."""
+        return frozenset(names_in(graph for _, below in self.graphs for graph in below))
 
     @cached_property
     def has_bodies(self) -> bool:

@@ -1,0 +1,207 @@
+"""Looks at the loops and Ifs of a model, and asks the rules about each kind of them once."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from passes.choices import Batch, RuleOptions
+from passes.engine.plugins import rule
+from passes.engine.schedules import SCHEDULES, UPGRADE
+from passes.engine.selection import NothingMatches, matches
+from passes.engine.target_opset import check_known, check_reachable, loadable, target_opset
+from passes.errors import nearest
+from passes.inspection.asking import all_rules, ask, main_rules
+from passes.inspection.facts import group_of
+from passes.inspection.inspection import VERSION, Answer, Group, Inspection
+from passes.ir.external_data import byte_size, external_tensors
+from passes.ir.model import Model
+from passes.ir.operators import op_of
+from passes.ir.places import is_loop
+from passes.loops.alike import Alike, alike
+from passes.onnxruntime.releases import Release
+from passes.report import Size
+from passes.session import Source, loaded
+
+#: Operators that make a sequence of no other.
+_MAKERS = ("SequenceEmpty", "SequenceConstruct", "SplitToSequence")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which groups are looked into, all by default.
+
+    `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
+    `rule` and `code` what is answered. `most` groups are looked into at most, the first
+    ones; `every_rule` is asked, or those of the commands that people run first.
+    """
+
+    loops: Sequence[str] = ()
+    op: str | None = None
+    rule: str | None = None
+    code: str | None = None
+    depth: int | None = None
+    most: int | None = None
+    every_rule: bool = True
+
+    @property
+    def rules(self) -> Sequence[str]:
+        """The rules that are asked. Raises UnknownRule where there is none of that name."""
+        if self.rule is not None:
+            return [rule(self.rule).name]
+        return all_rules() if self.every_rule or self.code is not None else main_rules()
+
+    def of(self, answers: Sequence[Answer]) -> tuple[Answer, ...]:
+        """Return those of the answers that are wanted."""
+        return tuple(one for one in answers if self.code in (None, one.code))
+
+    @property
+    def by_answer(self) -> bool:
+        """Whether a group without an answer is not wanted."""
+        return self.rule is not None or self.code is not None
+
+
+def inspect_model(
+    source: Source,
+    asked: int | None,
+    options: RuleOptions,
+    release: Release | None = None,
+    wanted: Wanted | None = None,
+) -> Inspection:
+    """Return the loops and Ifs of a model, with the answers of the rules.
+
+    `asked` is the opset that the rules are to upgrade to.
+
+    Raises:
+        BadModel: the input is no valid model.
+        UnknownOpset: the installed onnx does not know the requested opset.
+        TooNew: the model is newer than that, or than what the release loads.
+        NothingMatches: a pattern of paths matches none.
+        UnknownRule: there is no such rule.
+    """
+    wanted = wanted or Wanted()
+    rules = wanted.rules
+    check_known(asked)
+    model, survey = loaded(source)
+    file = os.fspath(source) if isinstance(source, str | os.PathLike) else ""
+    reached = loadable(model, asked, release)
+    check_reachable(model, reached, release)
+    tree = alike(model) if model.has_bodies else ()
+    found = replace(_overview(model, tree), file=file, notes=tuple(survey.notes))
+    rows = _rows(tree)
+    shown = _shown(rows, wanted)
+    kept = list(shown)[: wanted.most]
+    target, places = target_opset(model, reached), [shown[at].first for at in kept]
+    told = ask(model, places, rules, target, options) if places else {}
+    answers = {
+        at: wanted.of(told.get((*place.scope.key, place.index), ()))
+        for at, place in zip(kept, places, strict=True)
+    }
+    if wanted.by_answer:
+        kept = [at for at in kept if answers[at]]
+    positions = {at: position for position, at in enumerate(kept)}
+    groups = tuple(
+        group_of(model, shown[at], _above(rows, positions, at), answers[at]) for at in kept
+    )
+    left_out = 0 if wanted.by_answer else len(shown) - len(kept)
+    command = next_command(file, groups, asked, release, options)
+    return replace(found, groups=groups, left_out=left_out, next=command)
+
+
+def _rows(tree: Sequence[Alike]) -> list[tuple[Alike, int]]:
+    """Return the groups of a tree in order, each with the position of the one above it, or -1."""
+    rows: list[tuple[Alike, int]] = []
+
+    def enter(groups: Sequence[Alike], above: int) -> None:
+        for group in groups:
+            rows.append((group, above))
+            enter(group.inner, len(rows) - 1)
+
+    enter(tree, -1)
+    return rows
+
+
+def _above(rows: Sequence[tuple[Alike, int]], positions: Mapping[int, int], at: int) -> int:
+    """Return the new position of the nearest row above one that has a new position, or -1."""
+    above = rows[at][1]
+    while above >= 0 and above not in positions:
+        above = rows[above][1]
+    return positions.get(above, -1)
+
+
+def _shown(rows: Sequence[tuple[Alike, int]], wanted: Wanted) -> dict[int, Alike]:
+    """Return the wanted groups, reduced to their wanted members, by position.
+
+    Raises:
+        NothingMatches: a pattern matches no path.
+    """
+    paths = [path for group, _ in rows for path in group.paths]
+    for pattern in wanted.loops:
+        if not any(matches(pattern, [path]) for path in paths):
+            close = nearest(pattern, paths) if paths else "the model has no loop and no branch"
+            raise NothingMatches(f"no loop or If has a path that matches {pattern!r}; {close}")
+    found, depths = {}, {-1: 0}
+    for at, (group, above) in enumerate(rows):
+        depths[at] = depths[above] + 1
+        if wanted.depth is not None and depths[at] > wanted.depth:
+            continue
+        if wanted.op not in (None, op_of(group.first.node)):
+            continue
+        members = [
+            place
+            for place, path in zip(group.places, group.paths, strict=True)
+            if not wanted.loops or any(matches(pattern, [path]) for pattern in wanted.loops)
+        ]
+        if members:
+            found[at] = group if len(members) == len(group.places) else Alike(tuple(members))
+    return found
+
+
+def next_command(
+    file: str,
+    groups: Sequence[Group],
+    asked: int | None,
+    release: Release | None,
+    options: RuleOptions,
+) -> str:
+    """Return a command that rewrites some of the groups, or explains why none does."""
+    if not file or not groups:
+        return ""
+    answers = [one for group in groups for one in group.answers]
+    rules = [one.rule for one in answers if one.outcome == "rewrites"]
+    codes = Counter(one.code for one in answers if one.outcome == "refuses")
+    if any(name in UPGRADE.rules for name in rules):
+        said = ["upgrade", file]
+        said += ["--opset", f"{asked}"] if release is None and asked is not None else []
+        said += ["--for", f"onnxruntime==1.{release.minor}"] if release is not None else []
+        said += ["--batch", options.batch] if options.batch != Batch.auto else []
+    elif any(name in SCHEDULES["optimize"].rules for name in rules):
+        said = ["optimize", file]
+    elif rules:
+        said = ["simplify", file, "--rule", rules[0]]
+    elif codes:
+        said = ["explain", codes.most_common(1)[0][0]]
+    else:
+        said = ["check", file, "--all-targets"]
+    return shlex.join(["passes", *said])
+
+
+def _overview(model: Model, tree: Sequence[Alike]) -> Inspection:
+    size = Size.of(model)
+    groups = [one for top in tree for _, one in top.walk()]
+    return Inspection(
+        schema_version=VERSION,
+        file="",
+        opset=model.opset(),
+        ir_version=model.proto.ir_version,
+        nodes=size.nodes,
+        loops=size.loops,
+        loop_kinds=sum(is_loop(one.first.node) for one in groups),
+        ifs=size.operators.get("If", 0),
+        sequences=sum(size.operators.get(maker, 0) for maker in _MAKERS),
+        functions=len(model.proto.functions),
+        external_bytes=sum(map(byte_size, external_tensors(model.proto))),
+    )
