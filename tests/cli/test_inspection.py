@@ -16,6 +16,7 @@ from passes.cli.inspection import Loop, inspect_model, to_json, to_table
 from passes.engine.schedules import SCHEDULES
 from passes.errors import BadModel
 from passes.session import Session
+from tests.written import changed
 
 STEP = "step (float[2] s, float[2] e) => (float[2] t, float[2] o) { t = Add (s, e) o = Neg (t) }"
 SCAN_8 = f"""
@@ -238,14 +239,22 @@ def test_square_brackets_in_names_and_codes_are_no_markup() -> None:
 def test_a_loop_whose_form_callers_choose_is_shown_and_left_alone(
     attributes: str, call: str
 ) -> None:
-    x = "float[2,7]" if "input_axes" in attributes else "float[7,2]"
-    text = f"""
-        <ir_version: 8, opset_import: ["" : 16, "my" : 1]>
-        g (float[2] h, {x} x) => (float[2] y, float[7,2] z) {{
-          y, z = my.run <chosen = {call}> (h, x) }}
-        <domain: "my", opset_import: ["" : 16]>
-        run <chosen> (h, x) => (y, z) {{ y, z = Scan <{attributes}, body = {STEP}> (h, x) }}
+    text = """
+    <ir_version: 8, opset_import: ["" : 16, "my" : 1]>
+    g (float[2] h, float[7,2] x) => (float[2] y, float[7,2] z) { y, z = my.run <chosen = 1> (h, x) }
+    <domain: "my", opset_import: ["" : 16]>
+    run <chosen> (h, x) => (y, z) {
+      y, z = Scan <num_scan_inputs: int = @chosen,
+          body = step (float[2] s, float[2] e) => (float[2] t, float[2] o) {
+        t = Add (s, e)
+        o = Neg (t)
+      }> (h, x)
+    }
     """
+    changes = {"num_scan_inputs: int = @chosen": attributes, "chosen = 1": f"chosen = {call}"}
+    if "input_axes" in attributes:
+        changes["float[7,2] x"] = "float[2,7] x"
+    text = changed(text, changes)
     (loop,) = inspect_model(onnx.parser.parse_model(text), None, RuleOptions())
     assert (loop.path, loop.trip_count) == ("my.run/scan_0", "?")
     assert loop.rules[-1].endswith("of Scan is 'chosen' of the function, which its callers choose")
