@@ -13,6 +13,7 @@ from passes.engine.schedules import SCHEDULES
 from passes.ir import scope as scoping
 from passes.session import NotProduced, Session
 from passes.testing import assert_refused, assert_rewrite, options_of
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
@@ -128,20 +129,24 @@ def test_the_docstring_names_every_code_that_the_rule_gives() -> None:
 @pytest.mark.parametrize(
     ("batch", "wide", "called"), [("B", "N", "B"), ("B", "B", "scan_batch"), ("3", "N", 3)]
 )
-def test_the_body_for_all_rows_calls_their_number_what_the_model_calls_it(
+def test_the_body_for_all_rows_declares_the_size_of_the_batch(
     batch: str, wide: str, called: str | int
 ) -> None:
     """Where a row has a size by that name, which may be another one, it is called otherwise."""
-    text = f"""
+    text = """
     <ir_version: 4, opset_import: ["" : 8]>
-    sums (float[{batch},2] h0, float[{batch},T,2] x, float[{batch},T,{wide}] z)
-        => (float[{batch},2] h, float[{batch},T,2] y) {{
-        h, y = Scan <num_scan_inputs = 2, body = step (float[2] s, float[2] x_t, float[{wide}] z_t)
-            => (float[2] s_out, float[2] y_t) {{
-            m = ReduceMax <keepdims = 0> (z_t)  a = Add (s, x_t)  b = Max (a, m)
-            s_out = Tanh (b)  y_t = Neg (b) }}> ("", h0, x, z)
-    }}
+    sums (float[B,2] h0, float[B,T,2] x, float[B,T,N] z) => (float[B,2] h, float[B,T,2] y) {
+        h, y = Scan <num_scan_inputs = 2, body = step (float[2] s, float[2] x_t, float[N] z_t)
+            => (float[2] s_out, float[2] y_t) {
+            m = ReduceMax <keepdims = 0> (z_t)
+            a = Add (s, x_t)
+            b = Max (a, m)
+            s_out = Tanh (b)
+            y_t = Neg (b)
+        }> ("", h0, x, z)
+    }
     """
+    text = changed(text, {"[B,": f"[{batch},", "T,N]": f"T,{wide}]", "[N]": f"[{wide}]"})
     result = assert_rewrite(text, opset=21, options={"assume": "non-empty,valid-inputs"})
     (scan,) = [node for node in result.model.graph.node if node.op_type == "Scan"]
     ((_, body),) = scoping.subgraphs(scan)

@@ -194,14 +194,21 @@ def test_slices_are_joined_at_every_axis(opset: int, axis: int, joined: int, sta
     dims[axis] = "N"
     source = ",".join(map(str, dims))
     target = "A,B,C" if stacks else "A,B"
-    result = assert_rewrite(
-        f"""<ir_version: 6, opset_import: ["" : {opset}]>
-        g (float[{source}] x) => (float[{target}] y) {{
-            s = SplitToSequence <axis = {axis}, keepdims = 0> (x)
-            y = ConcatFromSequence <axis = {joined}, new_axis = {stacks}> (s)
-        }}""",
-        pipeline="drop-sequences",
-    )
+    text = """
+    <ir_version: 6, opset_import: ["" : 17]>
+    g (float[3,2,4] x) => (float[A,B,C] y) {
+        s = SplitToSequence <axis = 0, keepdims = 0> (x)
+        y = ConcatFromSequence <axis = 1, new_axis = 1> (s)
+    }
+    """
+    changes = {
+        '"" : 17': f'"" : {opset}',
+        "[3,2,4]": f"[{source}]",
+        "[A,B,C]": f"[{target}]",
+        "axis = 0, keepdims = 0": f"axis = {axis}, keepdims = 0",
+        "axis = 1, new_axis = 1": f"axis = {joined}, new_axis = {stacks}",
+    }
+    result = assert_rewrite(changed(text, changes), pipeline="drop-sequences")
     assert not left(result.model)
 
 
