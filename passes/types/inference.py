@@ -71,7 +71,8 @@ def light_copy(model: ModelProto) -> ModelProto:
     number of a body's inputs with what the node feeds, which fails for an IR 3 body that lists its
     initializers as inputs.
     """
-    defaults = scoping.input_names(model.graph) if model.ir_version >= FREE_INITIALIZERS else []
+    free = model.ir_version >= FREE_INITIALIZERS
+    defaults = frozenset(scoping.input_names(model.graph) if free else ())
     kept = (tensor for tensor in model.graph.initializer if tensor.name not in defaults)
     copy = with_initializers(model, map(_light, kept), without=("training_info",))
     tops: list[scoping.Owner] = [copy.graph, *copy.functions]
