@@ -1,0 +1,50 @@
+"""Adds the pages of the documentation that are not in `docs/`, when MkDocs builds it.
+
+`CONTRIBUTING.md` and others are pages, too: links to and from them are made to fit the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parents[2]
+#: Pages by the file outside of `docs/` that they are made of.
+OUTSIDE = {
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/README.md": "benchmarks.md",
+}
+_LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made of other files."""
+    for source, name in OUTSIDE.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, name, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let links that are right in the repository be right in the site."""
+    uri = page.file.src_uri
+    source = {name: path for path, name in OUTSIDE.items()}.get(uri, f"docs/{uri}")
+
+    def mended(link: re.Match[str]) -> str:
+        text, path, anchor = link[1], link[2], link[3] or ""
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
+        if target in OUTSIDE:
+            place = OUTSIDE[target]
+        elif target.startswith("docs/"):
+            place = target.removeprefix("docs/")
+        else:  # a file of the sources; what is no file at all fails the build
+            return f"{text} (`{target}`)" if (ROOT / target).is_file() else link[0]
+        return f"[{text}]({posixpath.relpath(place, posixpath.dirname(uri) or '.')}{anchor})"
+
+    return _LINK.sub(mended, markdown)
