@@ -9,6 +9,10 @@ import posixpath
 import re
 from pathlib import Path
 
+import commands_page
+import releases_page
+import rule_pages
+import schema_page
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -23,10 +27,28 @@ OUTSIDE = {
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put the pages of the rules into the navigation, below their index."""
+    for section in config.nav or ():
+        for entry in next(iter(section.values())) if isinstance(section, dict) else ():
+            if isinstance(entry, dict) and entry.get("Rules") == "rules.md":
+                entry["Rules"] = ["rules.md", *(f"rules/{name}.md" for name in rule_pages.names())]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made of other files."""
-    for source, name in OUTSIDE.items():
-        text = (ROOT / source).read_text(encoding="utf-8")
+    """Add the pages that are made of other files, or take the place of those in `docs/`."""
+    made = {
+        **{name: (ROOT / source).read_text(encoding="utf-8") for source, name in OUTSIDE.items()},
+        **dict(rule_pages.pages()),
+        "reference/commands.md": commands_page.page(),
+        "reference/configuration.md": schema_page.configuration(),
+        "reference/report.md": schema_page.report(),
+        "reference/releases.md": releases_page.page(),
+    }
+    for name, text in made.items():
+        if (old := files.get_file_from_path(name)) is not None:
+            files.remove(old)
         files.append(File.generated(config, name, content=text))
     return files
 
