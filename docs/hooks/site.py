@@ -9,6 +9,7 @@ import posixpath
 import re
 from pathlib import Path
 
+import cases_page
 import commands_page
 import releases_page
 import rule_pages
@@ -28,11 +29,14 @@ _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of the rules into the navigation, below their index."""
+    """Put the pages that are made into the navigation, below those that lead to them."""
+    below = {"rules.md": [f"rules/{name}.md" for name in rule_pages.names()]}
+    if cases_page.TABLE.exists():
+        below["opset-down.md"] = [cases_page.NAME]
     for section in config.nav or ():
         for entry in next(iter(section.values())) if isinstance(section, dict) else ():
-            if isinstance(entry, dict) and entry.get("Rules") == "rules.md":
-                entry["Rules"] = ["rules.md", *(f"rules/{name}.md" for name in rule_pages.names())]
+            for title, name in entry.items() if isinstance(entry, dict) else ():
+                entry[title] = [name, *below[name]] if name in below else name
     return config
 
 
@@ -46,6 +50,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/report.md": schema_page.report(),
         "reference/releases.md": releases_page.page(),
     }
+    if text := cases_page.page():
+        made[cases_page.NAME] = text
     for name, text in made.items():
         if (old := files.get_file_from_path(name)) is not None:
             files.remove(old)
