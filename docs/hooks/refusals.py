@@ -13,14 +13,13 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
 import onnx
-from mkdocs.exceptions import PluginError
 
 import passes.__main__
 from passes.choices import Target
@@ -30,6 +29,10 @@ ROOT = Path(__file__).parents[2]
 _PREFIX = "option "
 _REFUSED = re.compile(r"^  refused (?P<said>.*) \[rule (?P<rule>\S+), code (?P<code>\S+)\]$", re.M)
 _METADATA = re.compile(r",\s*metadata_props: \[.*?\]", re.DOTALL)
+
+
+class NotRefused(Exception):
+    """A model is not refused with the code that it names."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +61,18 @@ def examples() -> Mapping[tuple[str, str], list[Example]]:
     """The examples by rule and code; the shortest models come first.
 
     Raises:
-        PluginError: a model is not refused with the code that it names.
+        NotRefused: a model is not refused with the code that it names.
     """
     found: dict[tuple[str, str], list[Example]] = {}
     paths = sorted((ROOT / "golden_models").glob("*/*.refused.onnxtxt"))
-    with _quiet(), tempfile.TemporaryDirectory() as folder:
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")  # onnx calls its text form experimental
         for path in sorted(paths, key=lambda path: path.stat().st_size):
             code, words = command_of(path)
             printed = _printed([*words, "-o", f"{folder}/outcome.onnx", "--force"])
             said = [match for match in _REFUSED.finditer(printed) if match["code"] == code]
             if not said:
-                raise PluginError(f"{shlex.join(words)} does not print {code}, but: {printed}")
+                raise NotRefused(f"{shlex.join(words)} does not print {code}, but: {printed}")
             rule = said[0]["rule"]
             example = Example(rule, code, path, tuple(words), said[0][0].strip())
             found.setdefault((rule, code), []).append(example)
@@ -78,7 +82,7 @@ def examples() -> Mapping[tuple[str, str], list[Example]]:
 def command_of(path: Path) -> tuple[str, list[str]]:
     """The code that a model names, and the command line that is to refuse it."""
     folder = path.parent.name
-    said = {entry.key: entry.value for entry in _loaded(path).metadata_props}
+    said = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     options = {
         key.removeprefix(_PREFIX): value for key, value in said.items() if key.startswith(_PREFIX)
     }
@@ -121,15 +125,3 @@ def _printed(words: list[str]) -> str:
     ):
         passes.__main__._left()
     return output.getvalue()
-
-
-def _loaded(path: Path) -> onnx.ModelProto:
-    return onnx.load(path)
-
-
-@contextmanager
-def _quiet():  # type: ignore[no-untyped-def]
-    """Without onnx's warning that its text form is experimental."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
