@@ -98,11 +98,11 @@ def shown(rule: str, code: str) -> list[Example]:
 
 
 def _shown(example: Example, count: int) -> str:
-    more = example.model.parent.name
-    others = f" It is the shortest of {count} such models in `golden_models/{more}`." * (count > 1)
+    folder = example.model.parent.name
+    others = f", the shortest of {count} such models in `golden_models/{folder}`" * (count > 1)
     return "\n".join(
         (
-            f"`{example.model.name}`:{others}",
+            f"`{example.model.name}`{others}:",
             "",
             "```text",
             example.text,

@@ -25,6 +25,7 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
 }
+_TABLE = re.compile(r'class="language-console( highlight"(?:(?!</div>).)*┏)', re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -76,3 +77,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(uri) or '.')}{anchor})"
 
     return _LINK.sub(mended, markdown)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Mark output that is a table, whose lines must not be wrapped."""
+    return _TABLE.sub(r'class="table language-console\1', html)
