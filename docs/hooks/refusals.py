@@ -27,7 +27,7 @@ from passes.commands.registry import load_commands
 
 ROOT = Path(__file__).parents[2]
 _PREFIX = "option "
-_REFUSED = re.compile(r"^  refused (?P<said>.*) \[rule (?P<rule>\S+), code (?P<code>\S+)\]$", re.M)
+_REFUSED = re.compile(r"^  refused .* \[rule (?P<rule>\S+), code (?P<code>\S+)\]$", re.M)
 _METADATA = re.compile(r",\s*metadata_props: \[.*?\]", re.DOTALL)
 
 
@@ -43,7 +43,7 @@ class Example:
     code: str
     model: Path
     words: tuple[str, ...]
-    said: str
+    line: str
 
     @property
     def command(self) -> str:
@@ -70,11 +70,11 @@ def examples() -> Mapping[tuple[str, str], list[Example]]:
         for path in sorted(paths, key=lambda path: path.stat().st_size):
             code, words = command_of(path)
             printed = _printed([*words, "-o", f"{folder}/outcome.onnx", "--force"])
-            said = [match for match in _REFUSED.finditer(printed) if match["code"] == code]
-            if not said:
+            lines = [match for match in _REFUSED.finditer(printed) if match["code"] == code]
+            if not lines:
                 raise NotRefused(f"{shlex.join(words)} does not print {code}, but: {printed}")
-            rule = said[0]["rule"]
-            example = Example(rule, code, path, tuple(words), said[0][0].strip())
+            rule = lines[0]["rule"]
+            example = Example(rule, code, path, tuple(words), lines[0][0].strip())
             found.setdefault((rule, code), []).append(example)
     return found
 
@@ -82,17 +82,19 @@ def examples() -> Mapping[tuple[str, str], list[Example]]:
 def command_of(path: Path) -> tuple[str, list[str]]:
     """The code that a model names, and the command line that is to refuse it."""
     folder = path.parent.name
-    said = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    metadata = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     options = {
-        key.removeprefix(_PREFIX): value for key, value in said.items() if key.startswith(_PREFIX)
+        key.removeprefix(_PREFIX): value
+        for key, value in metadata.items()
+        if key.startswith(_PREFIX)
     }
     words = _command(folder, options)
-    if "opset" in said or folder == "upgrade":
-        words += ["--opset", said.get("opset", "9")]
+    if "opset" in metadata or folder == "upgrade":
+        words += ["--opset", metadata.get("opset", "9")]
     for name, value in options.items():
         flag = f"--{'set' if name == 'values' else name.replace('_', '-')}"
         words += [flag] if value == "yes" else [flag, value]
-    return said["refused"], [words[0], f"{path.relative_to(ROOT)}", *words[1:]]
+    return metadata["refused"], [words[0], f"{path.relative_to(ROOT)}", *words[1:]]
 
 
 def _command(folder: str, options: dict[str, str]) -> list[str]:

@@ -110,7 +110,7 @@ def _shown(example: Example, count: int) -> str:
             "",
             "```console",
             f"$ {example.command}",
-            example.said,
+            example.line,
             "```",
         )
     )

@@ -1,4 +1,4 @@
-"""How far down test cases go, for people: a summary by operator, and a table of all cases."""
+"""The oldest opsets that test cases reach: a summary by operator, and a table of all cases."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from going_down import Gone
 
-#: What a case reaches that goes to none of the targets.
+#: The oldest opset of a case that reaches none of the targets.
 ITS_OWN = "its own"
 _EXPANDED = "_expanded"
 

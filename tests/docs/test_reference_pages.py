@@ -80,4 +80,4 @@ def test_each_code_of_each_rule_has_an_example_or_a_reason() -> None:
             examples = rule_pages.shown(name, code)
             assert bool(examples) != ((name, code) in rule_pages.NOT_SHOWN), (name, code)
             assert f"### {code}\n" in pages[f"rules/{name}.md"]
-            assert all(f"code {code}]" in one.said for one in examples)
+            assert all(f"code {code}]" in one.line for one in examples)
