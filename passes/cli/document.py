@@ -25,14 +25,14 @@ something to do runs next, until none does: what stands in front sees each chang
 
 def document() -> str:
     """All rules, schedules and codes, as Markdown."""
-    parts = [_HEAD, _schedules()]
-    parts += [_rule(rule) for _, rule in sorted(load_rules().items())]
+    parts = [_HEAD, schedules()]
+    parts += [rule_text(rule) for _, rule in sorted(load_rules().items())]
     codes = [f"- `{code}`: {meaning}" for code, meaning in sorted(SESSION_CODES.items())]
     parts.append("\n".join(["## Codes of every command", "", *codes]))
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def _schedules() -> str:
+def schedules() -> str:
     """The phases with more than one rule, then the commands in terms of them."""
     every = (phase for schedule in SCHEDULES.values() for phase in schedule.phases)
     phases = dict.fromkeys(phase for phase in every if not phase.first)
@@ -51,7 +51,8 @@ def _named(phase: Phase) -> str:
     return phase.name if len(phase.rules) > 1 else f"`{phase.name}`"
 
 
-def _rule(rule: Rule) -> str:
+def rule_text(rule: Rule) -> str:
+    """A rule's docstring below its name, as Markdown."""
     lines = [f"## {rule.name}", ""]
     code = False
     for line in rule.documentation.splitlines():

@@ -7,21 +7,23 @@ same there, and once it was taken up again.
 A case goes down as it is, every input fed, and `fixed`: all inputs but the first are initializers,
 as exporters write axes and sizes, at the top of the model or in the body of an If, a Loop or a
 function. Prints each difference, and what stops how many cases. `--peer` lets onnx's own converter
-take down those at the top, too; `--page` writes `docs/opset-down.md`, from all places and with it.
+take down those at the top, too; `--page` writes `docs/opset-down.md` and all cases to
+`build/opset-down.csv`, from all places and with it.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
-from backend_cases import ops_of
+from backend_cases import main_op, ops_of
+from going_down_page import page, reason_of, rows_of, table
 from onnx import ModelProto, numpy_helper, version_converter
 from onnx_cases import Case, all_cases
 from ort_process import difference
@@ -47,7 +49,8 @@ RTOL, ATOL = 1e-3, 1e-5
 _NO_KERNEL = "Could not find an implementation"
 
 REFERENCE = ReferenceExecutor()
-PAGE = Path(__file__).parents[2] / "docs" / "opset-down.md"
+ROOT = Path(__file__).parents[2]
+PAGE, TABLE = ROOT / "docs" / "opset-down.md", ROOT / "build" / "opset-down.csv"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,11 @@ class Gone:
     wrong: str = ""
     executors: tuple[str, ...] = ()
     peer: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """What became of it, in a word."""
+        return "wrong" if self.wrong else "refused" if self.refused else "same"
 
     def __str__(self) -> str:
         return f"{self.case} {self.form} in {self.place} to {self.target}: {self.wrong or 'same'}"
@@ -204,91 +212,9 @@ def cases_of(ops: Sequence[str]) -> list[Case]:
     return [case for case in cases if not ops or not ops_of(case.model).isdisjoint(ops)]
 
 
-_HEAD = """# How far down onnx's test cases go
-
-Made by `PYTHONPATH=.:tests/verify python tests/converters/going_down.py --page`.
-
-Every case of `onnx.backend.test.case.node` and `.model` whose results can be compared, taken from
-its own opset down to {targets}: as it is, and with all inputs but the first as initializers
-(`fixed`), as exporters write axes and sizes. What it gives was compared before and after, and once
-it was taken up again, in the reference executor and in onnxruntime, as far as what they make of
-the original is what the case says. What onnx's own `version_converter` makes of the same models was
-compared in the same way.
-
-| target | same here | refused here | wrong here | same by onnx | not converted | wrong |
-|---|---|---|---|---|---|---|
-{counts}
-In the body of an If, a Loop and a function, where a Loop collects the results of two iterations:
-
-| in | same here | refused here | wrong here |
-|---|---|---|---|
-{inside}
-Each case, with the oldest of these opsets that it reaches at the top of a model, and what stops it
-there; and in which bodies it goes less far, and why.
-
-| case | reaches | why no further | in bodies |
-|---|---|---|---|
-{rows}"""
-
-
-def page(found: Sequence[Gone]) -> str:
-    """`docs/opset-down.md`."""
-    counts = ""
-    for target in TARGETS:
-        here = [gone for gone in found if gone.target == target and gone.place == "main"]
-        peers = Counter(
-            gone.peer if gone.peer in ("right", "wrong", "not run") else "stopped" for gone in here
-        )
-        counts += _line(target, *_counted(here), peers["right"], peers["stopped"], peers["wrong"])
-    inside = ""
-    for place in EVERYWHERE:
-        if place != "main":
-            inside += _line(place, *_counted([gone for gone in found if gone.place == place]))
-    by_case: dict[tuple[str, str], dict[str, list[Gone]]] = {}
-    for gone in found:
-        by_place = by_case.setdefault((gone.case, gone.form), {})
-        by_place.setdefault(gone.place, []).append(gone)
-    rows = "".join(_row(*key, by_place) for key, by_place in sorted(by_case.items()))
-    targets = ", ".join(map(str, TARGETS))
-    return _HEAD.format(targets=targets, counts=counts, inside=inside, rows=rows)
-
-
-def _line(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |\n"
-
-
-def _counted(found: Sequence[Gone]) -> tuple[int, int, int]:
-    outcomes = Counter(_outcome(gone) for gone in found)
-    return outcomes["same"], outcomes["refused"], outcomes["wrong"]
-
-
-def _outcome(gone: Gone) -> str:
-    return "wrong" if gone.wrong else "refused" if gone.refused else "same"
-
-
-def _row(case: str, form: str, by_place: dict[str, list[Gone]]) -> str:
-    name = case.removeprefix("test_") + (" (fixed)" if form == "fixed" else "")
-    reached, reason = _reached(by_place.pop("main"))
-    inside: dict[str, list[str]] = {}
-    for place, steps in by_place.items():
-        least, why = _reached(steps)
-        if least != reached:
-            inside.setdefault(f"{least}: {why}", []).append(place)
-    less = "; ".join(f"{', '.join(places)} {what}" for what, places in inside.items())
-    return _line(name, reached, reason, less)
-
-
-def _reached(steps: Sequence[Gone]) -> tuple[str, str]:
-    """The oldest opset that a case reaches in one place, and what stops it there."""
-    same = [gone.target for gone in steps if _outcome(gone) == "same"]
-    stopped = next((gone for gone in steps if _outcome(gone) != "same"), None)
-    reason = "" if stopped is None else stopped.wrong or _reason(stopped.refused)
-    return f"{min(same)}" if same else "its own", " ".join(reason.split()).replace("|", "\\|")
-
-
-def _reason(refused: str) -> str:
-    """A refusal without its path."""
-    return refused.partition(": ")[2] or refused
+def operator_of(case: Case, by_name: Mapping[str, Case]) -> str:
+    """The op that a case is about; that of a function body is the function."""
+    return main_op(by_name.get(case.name.partition("_expanded")[0], case))
 
 
 def _part(given: argparse.Namespace, part: int) -> list[Gone]:
@@ -320,14 +246,19 @@ def main() -> None:
         parts = list(pool.map(partial(_part, given), range(given.jobs)))
     found = [gone for part in parts for gone in part]
     for gone in found:
-        stopped[_reason(gone.refused)[:140]] += bool(gone.refused)
+        stopped[reason_of(gone.refused)[:140]] += bool(gone.refused)
         ran = " and ".join(gone.executors) or "run by no executor"
-        counts[ran if _outcome(gone) == "same" else _outcome(gone)] += 1
+        counts[ran if gone.outcome == "same" else gone.outcome] += 1
     for sentence, count in stopped.most_common(40):
         print(f"{count:6} stopped by {sentence}")
     print(dict(counts))
     if given.page:
-        PAGE.write_text(page(found), encoding="utf-8")
+        by_name = {case.name: case for case in all_cases()}
+        operators = {name: operator_of(case, by_name) for name, case in by_name.items()}
+        rows = rows_of(found, operators)
+        PAGE.write_text(page(found, rows, TARGETS, EVERYWHERE), encoding="utf-8")
+        TABLE.parent.mkdir(exist_ok=True)
+        TABLE.write_text(table(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 from backend_cases import main_op
 from going_down import EVERYWHERE, Gone, cases_of, go_down
+from going_down_page import page, rows_of, table
 from onnx_cases import Case
 
 from passes.verify.onnxruntime.executor import OnnxRuntimeExecutor
@@ -38,6 +41,28 @@ def same(found: list[Gone]) -> int:
 def ort() -> Iterator[OnnxRuntimeExecutor]:
     with OnnxRuntimeExecutor(optimize=False) as executor:
         yield executor
+
+
+def test_the_page_counts_cases_by_operator() -> None:
+    stopped = "main/topk_0: TopK has no axis | or two [not-constant]"
+    found = [
+        *(Gone("test_abs", "fed", "main", target) for target in (13, 9)),
+        Gone("test_top_k", "fed", "main", 13),
+        Gone("test_top_k", "fed", "main", 9, refused=stopped, peer="wrong"),
+        Gone("test_top_k", "fed", "if", 13, refused=stopped),
+        Gone("test_top_k_expanded_ver11", "fed", "main", 13, refused=stopped),
+    ]
+    operators = {gone.case: "Abs" if gone.case == "test_abs" else "TopK" for gone in found}
+    rows = rows_of(found, operators)
+    text = page(found, rows, (13, 9), ("main", "if"))
+    assert "| 13 | 2 | 1 | 0 | 0 | 3 | 0 |\n| 9 | 1 | 1 | 0 | 0 | 1 | 1 |" in text
+    assert "| if | 0 | 1 | 0 |" in text
+    assert "The 1\ncases of function bodies" in text
+    assert "reach opset 9: Abs." in text
+    assert "| TopK | 13: 1 | TopK has no axis \\| or two [not-constant] |" in text
+    read = list(csv.DictReader(table(rows).splitlines()))
+    assert read == [asdict(row) for row in rows]
+    assert read[1]["in_bodies"] == "if its own: TopK has no axis | or two [not-constant]"
 
 
 def test_one_case_of_every_third_op(ort: OnnxRuntimeExecutor) -> None:

@@ -1,0 +1,124 @@
+"""The pages of the rules: an index of rules and codes, and a page for each rule.
+
+Rules and codes come from docstrings, examples from the golden models that each code refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from refusals import Example, examples
+
+from passes.cli.document import rule_text, schedules
+from passes.cli.explanation import SESSION_CODES
+from passes.engine.plugins import load_rules
+from passes.rule import Rule
+
+_INDEX = """# The rules
+
+A rule rewrites one kind of node, or refuses it with a code and a sentence. Each has a page that
+describes it and shows, for every code, a model that is refused, the command and what it prints.
+`passes list` lists the rules, `passes explain NAME` explains a rule or a code.
+
+| rule | what it does |
+|---|---|
+{rules}
+
+{schedules}
+
+## Refusal codes
+
+| code | rule | meaning |
+|---|---|---|
+{codes}
+"""
+_EVERY = "every-command"
+_RUN = "The commands in the examples run in a checkout of the repository."
+#: Why there is no example of a code, by rule and code.
+NOT_SHOWN = {
+    ("opset", "unknown-op"): "The command reports such a model as invalid before the rule sees it.",
+    ("opset", "no-step"): "A release of onnx with operators newer than this package gives it.",
+    (_EVERY, "too-deep"): "An example takes 32 bodies, each in the one before.",
+    (_EVERY, "ir-metadata"): "The text form of ONNX has no such metadata.",
+    (_EVERY, "not-verified"): "It depends on the executors that are installed.",
+}
+
+
+def names() -> list[str]:
+    """The names of the pages of rules."""
+    return [*sorted(load_rules()), _EVERY]
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """The address of each page in the site, and its Markdown."""
+    rules = [rule for _, rule in sorted(load_rules().items())]
+    listed = [
+        f"| [`{rule.name}`](rules/{rule.name}.md) | {_cell(rule.summary)} |" for rule in rules
+    ]
+    codes = [
+        (code, f"[`{rule.name}`](rules/{rule.name}.md#{code})", meaning)
+        for rule in rules
+        for code, meaning in rule.refusal_codes.items()
+    ]
+    codes += [
+        (code, f"[every command](rules/{_EVERY}.md#{code})", meaning)
+        for code, meaning in SESSION_CODES.items()
+    ]
+    rows = [f"| `{code}` | {rule} | {_cell(meaning)} |" for code, rule, meaning in sorted(codes)]
+    index = _INDEX.format(rules="\n".join(listed), codes="\n".join(rows), schedules=schedules())
+    yield "rules.md", index
+    for rule in rules:
+        yield f"rules/{rule.name}.md", _page(rule)
+
+    yield f"rules/{_EVERY}.md", _refusals("# Codes of every command", _EVERY, SESSION_CODES)
+
+
+def _page(rule: Rule) -> str:
+    text, _, _ = rule_text(rule).partition("\nRefuses:")
+    title = "#" + text.strip().removeprefix("##")
+    if not rule.refusal_codes:
+        return f"{title}\n"
+    return _refusals(f"{title}\n\n## Refusals", rule.name, rule.refusal_codes)
+
+
+def _refusals(head: str, rule: str, codes: Mapping[str, str]) -> str:
+    parts = [head, _RUN]
+    for code, meaning in codes.items():
+        parts.append(f"### {code}\n\n{_sentence(meaning)}")
+        found = shown(rule, code)
+        parts.append(_shown(found[0], len(found)) if found else NOT_SHOWN[rule, code])
+    return "\n\n".join(parts) + "\n"
+
+
+def shown(rule: str, code: str) -> list[Example]:
+    """The examples of a code of a rule; those of another rule where there are none."""
+    own = examples().get((rule, code))
+    others = (found for (_, other), found in examples().items() if other == code)
+    return own or next(others, [])
+
+
+def _shown(example: Example, count: int) -> str:
+    folder = example.model.parent.name
+    others = f", the shortest of {count} such models in `golden_models/{folder}`" * (count > 1)
+    return "\n".join(
+        (
+            f"`{example.model.name}`{others}:",
+            "",
+            "```text",
+            example.text,
+            "```",
+            "",
+            "```console",
+            f"$ {example.command}",
+            example.line,
+            "```",
+        )
+    )
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

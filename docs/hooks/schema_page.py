@@ -1,0 +1,232 @@
+"""Tables of the keys that a JSON schema describes, a heading for each table in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
+from typing import Any
+
+Schema = Mapping[str, Any]
+_TOP = "Top level"
+
+#: What the keys mean of which a schema has no description.
+MEANINGS = {
+    "pipelines": "Pipelines by name: lists of steps.",
+    "verify": "How outcomes are verified.",
+    "overrides": "Options for some of the models; the last entry that matches counts.",
+    "overrides.verify": "How outcomes of these models are verified.",
+    "schema_version": "The version of this form.",
+    "tools": "Versions of this tool, Python and what executes models.",
+    "end": "What became of the model.",
+    "exit_code": "The exit code.",
+    "error": "The sentence that tells why there is no outcome; empty where there is one.",
+    "seconds": "Seconds that the work took.",
+    "commands": "The commands of the pipeline, with all options.",
+    "dims": "Symbolic dims that were fixed.",
+    "input": "The model file and the files of its weights.",
+    "output": "The files that were written.",
+    "remarks": "What to know of the files, such as a damaged entry of the cache.",
+    "meanings": "The meaning of each refusal code in `records`.",
+    "command": "The last command.",
+    "file": "The model, as it was named.",
+    "opsets": "The opset before and after.",
+    "sizes": "The size of the model before and after.",
+    "records": "Each place that a rule rewrote or refused.",
+    "checked": "The verdict on the whole model; null without verification.",
+    "failure": "Why there is no outcome, where no record tells it.",
+    "warnings": "What to know of the outcome.",
+    "notes": "What to know of the model as it was read.",
+    "ir_versions": "The IR version before and after; 0 where the command chooses none.",
+    "bound": "A sentence for each input and output whose type changed.",
+    "findings": "Under `--strict`: what is in the way of the outcome at its target.",
+    "commands.command": "Its name.",
+    "commands.options": "Its options, also those that were not named.",
+    "input.path": "The path.",
+    "input.bytes": "The size in bytes.",
+    "input.sha256": "The SHA-256 of the content.",
+    "output.path": "The path.",
+    "output.bytes": "The size in bytes.",
+    "output.sha256": "The SHA-256 of the content.",
+    "sizes.nodes": "Nodes, those of bodies and functions included.",
+    "sizes.loops": "Scan and Loop nodes.",
+    "sizes.operators": "Nodes by operator.",
+    "records.rule": "The rule.",
+    "records.path": "The path of the node.",
+    "records.op": "Its operator.",
+    "records.outcome": "What the rule did.",
+    "records.note": "How it rewrote the node.",
+    "records.code": "The code of a refusal.",
+    "records.sentence": "Why it refused.",
+    "records.culprits": "The nodes and values that are in the way.",
+    "records.optional": "Whether the outcome can do without this rewrite.",
+    "records.checked": "The verdict on the rewrite.",
+    "records.extras": "Nodes that a shorter rewrite would do without.",
+    "records.loop": "The innermost loop that the node is, or is located in.",
+    "checked.verdict": "`verified`, `mismatch` or `not-compared`.",
+    "checked.reason": "What the verdict rests on.",
+    "checked.compared": "Cases that were compared, by executor.",
+    "checked.crossed": "Cases compared with the reference executor, by executor.",
+    "checked.max_absolute_error": "The largest absolute difference of floats.",
+    "checked.max_relative_error": "The largest relative difference of floats.",
+    "checked.max_ulp_error": "The largest difference in units of the last place.",
+    "checked.alike": "`bits`, `values` (only signs of zeros differ) or `near`.",
+    "checked.not_run": "What was left out when the time was over.",
+    "checked.notes": "Differences that do not count, and why.",
+    "checked.unreached": "What no case reached.",
+    "checked.same_as": "The path of an equal rewrite that was verified for both.",
+    "checked.excuses": "Cases whose differences do not count, by excuse.",
+    "checked.seconds": "Seconds that verification took.",
+    "extras.nodes": "How many nodes.",
+    "extras.purpose": "What they are for.",
+    "extras.option": "The option that leaves them out.",
+    "findings.code": "The kind of the finding.",
+    "findings.path": "The path of a node, value or function.",
+    "findings.op": "The operator.",
+    "findings.sentence": "What the target does not take.",
+    "findings.confidence": "How sure that is.",
+    "findings.otherwise": "What the target does with it.",
+}
+
+_CONFIGURATION = """# The configuration file
+
+`passes run` reads `passes.toml`, or the table `[tool.passes]` of `pyproject.toml`, of the current
+folder or of the nearest one above; `--config FILE` names another. `passes init` writes a commented
+one. [A step of a build](../build.md) explains outcomes, limits, the cache and clusters.
+
+Paths are relative to the file. Editors complete and check it with the schema
+`passes/builds/config.schema.json`, of which this page is made. An unknown key is an error: the
+sentence names its line and the nearest key.
+"""
+_STEPS = """
+## Steps of a pipeline
+
+A step is the name of a command, or a table `{command = "unroll", max-nodes = 5000}` with any of its
+options:
+
+"""
+_REPORT = """# The JSON report
+
+`passes COMMAND MODEL --json FILE` writes it on every exit, `--json -` to stdout; `passes run
+--results FILE` writes one a line, as the key `report`. It fits the schema
+`passes/builds/report-1.schema.json`, of which this page is made. `schema_version` changes when a
+key is removed or changes its meaning.
+
+A key that is not required has its default in the report of a model that cannot be read.
+[Exit codes](exit-codes.md) explains `exit_code`.
+"""
+
+
+def configuration() -> str:
+    """The page of `passes.toml`."""
+    schema = _read("config.schema.json")
+    steps = [step for step in schema["$defs"]["step"]["anyOf"] if "properties" in step]
+    lines = [_CONFIGURATION, *_tables(_TOP, schema, schema)]
+    options = {
+        step["properties"]["command"]["const"]: [
+            key for key in step["properties"] if key != "command"
+        ]
+        for step in steps
+    }
+    shared = [key for key in options["lower"] if all(key in own for own in options.values())]
+    lines += [_STEPS.rstrip("\n"), "", "| command | options |", "|---|---|"]
+    lines.append(_row(("every command", _listed(shared))))
+    for name, own in options.items():
+        lines.append(_row((f"`{name}`", _listed([key for key in own if key not in shared]))))
+    lines += ["", "[Commands and options](commands.md) explains each."]
+    return "\n".join(lines) + "\n"
+
+
+def report() -> str:
+    """The page of the report file."""
+    schema = _read("report-1.schema.json")
+    return "\n".join([_REPORT, *_tables(_TOP, schema, schema)]) + "\n"
+
+
+def _listed(keys: Sequence[str]) -> str:
+    return ", ".join(f"`{key}`" for key in keys)
+
+
+def _read(name: str) -> Any:
+    return json.loads(resources.files("passes.builds").joinpath(name).read_text(encoding="utf-8"))
+
+
+def _tables(
+    title: str, table: Schema, whole: Schema, shown: set[str] | None = None
+) -> Iterator[str]:
+    """A heading and a table for an object, then those of the objects in it, each once."""
+    shown = set() if shown is None else shown
+    required = table.get("required", ())
+    head = ("key", "type", "default", "meaning")
+    yield from (f"## {title}", "", _row(head), _row(["---"] * len(head)))
+    inner: dict[str, Schema] = {}
+    for key, found in table["properties"].items():
+        schema = _resolved(found, whole)
+        deeper = _object_in(schema, whole)
+        kind = _type(schema, whole)
+        if deeper is not None:
+            inner[key] = deeper
+            kind += f", [see below](#{_anchor(key)})"
+        default = "required" if key in required else ""
+        if "default" in schema:
+            default = f"`{json.dumps(schema['default'])}`"
+        meaning = schema.get("description") or MEANINGS.get(_name(title, key), "")
+        yield _row((f"`{key}`", kind, default, meaning))
+    yield ""
+    for key, deeper in inner.items():
+        if key not in shown:
+            shown.add(key)
+            yield from _tables(f"`{key}`", deeper, whole, shown)
+
+
+def _name(title: str, key: str) -> str:
+    """What a key is called in `MEANINGS`."""
+    return key if title == _TOP else f"{title.strip('`')}.{key}"
+
+
+def _anchor(key: str) -> str:
+    return key.lower()
+
+
+def _row(cells: Any) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+
+def _resolved(schema: Schema, whole: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    found: Schema = whole["$defs"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _object_in(schema: Schema, whole: Schema) -> Schema | None:
+    """The table that values are, or are lists of, where its keys are known."""
+    options = [schema, *schema.get("anyOf", ())]
+    options += [_resolved(one["items"], whole) for one in options if one.get("items")]
+    return next((one for one in options if "properties" in one), None)
+
+
+def _type(schema: Schema, whole: Schema) -> str:
+    """A type in words."""
+    schema = _resolved(schema, whole)
+    if "enum" in schema:
+        return " or ".join(f"`{word}`" for word in schema["enum"])
+    if "prefixItems" in schema:
+        return f"a pair of {_type(schema['prefixItems'][0], whole)}s"
+    if "anyOf" in schema:
+        if any("properties" in one and "command" in one["properties"] for one in schema["anyOf"]):
+            return "step"
+        return " or ".join(_type(one, whole) for one in schema["anyOf"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    kind: str = schema.get("type", "any value")
+    if kind == "array":
+        item = _type(schema["items"], whole)
+        return f"list of {item}" if item.startswith("`") else f"list of {item}s"
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        if not values:
+            return "table"
+        item = _type(values, whole)
+        return f"{item}s by name" if " " not in item else f"by name, a {item}"
+    return kind

@@ -1,0 +1,72 @@
+"""Runs the commands of the documentation, and compares what they print with what it shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+#: What differs from run to run.
+_SECONDS = re.compile(r"[\d.]+ s of work")
+#: What an installation is made of, the modules and the metadata, without the network.
+_INSTALL = """
+import os, sys
+from setuptools import setup
+os.chdir(sys.argv[1])
+setup(script_args=["-q", "build_py", "-d", sys.argv[2], "egg_info", "--egg-base", sys.argv[2]])
+"""
+
+
+class Shell:
+    """Runs commands in a folder; what `pip install` installs is importable for later ones."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.code = 0
+
+    def replay(self, block: str) -> str:
+        """A block with the real output after every command."""
+        commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+        return "".join(f"$ {command}\n{self.run(command)}" for command in commands)
+
+    def run(self, command: str) -> str:
+        """What a command prints, standard error after standard output."""
+        if command == "echo $?":
+            return f"{self.code}\n"
+        site = f"{self.folder / 'site'}"
+        done = subprocess.run(
+            [sys.executable, *self._words(command, site)],
+            cwd=self.folder,
+            env={
+                **os.environ,
+                "XDG_CACHE_HOME": f"{self.folder / 'cache'}",
+                "PYTHONPATH": os.pathsep.join([site, os.environ.get("PYTHONPATH", "")]),
+            },
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        self.code = done.returncode
+        lines = (done.stdout + done.stderr).splitlines()
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+
+    def _words(self, command: str, site: str) -> list[str]:
+        """What Python is to run; what is no Python program is not shown."""
+        program, *words = shlex.split(command)
+        if program == "pip":
+            command, package = words
+            assert command == "install"
+            Path(site).mkdir(exist_ok=True)
+            return ["-W", "ignore", "-c", _INSTALL, package, site]
+        if program == "passes":
+            return ["-m", "passes", *words]
+        assert program == "python", f"{command!r} cannot be run by a test"
+        return words
+
+
+def timeless(text: str) -> str:
+    """Without what differs from run to run."""
+    return _SECONDS.sub("some work", text)
