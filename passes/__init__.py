@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         unroll,
         upgrade,
     )
+    from passes.bisection.bisecting import bisect
     from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
@@ -47,6 +48,7 @@ _HOMES = {
     "simplify": "passes.api",
     "unroll": "passes.api",
     "upgrade": "passes.api",
+    "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
@@ -77,6 +79,7 @@ __all__ = [
     "Report",
     "Result",
     "Site",
+    "bisect",
     "convert",
     "hoist",
     "lower",

@@ -27,8 +27,8 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Mismatch", "NotProduced", "NotVerified"),
     *("NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result", "Site"),
-    *("convert", "hoist", "lower", "lowest_opset", "optimize", "raise_", "register", "run"),
-    *("simplify", "unroll", "upgrade"),
+    *("bisect", "convert", "hoist", "lower", "lowest_opset", "optimize", "raise_", "register"),
+    *("run", "simplify", "unroll", "upgrade"),
 ]
 
 

@@ -1,0 +1,310 @@
+"""`bisect`: where two models that ought to do the same part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto
+
+from passes.bisection.aligning import NoCommonSignature, aligned
+from passes.bisection.because import reasons
+from passes.bisection.cutting import CannotCut, as_model, part_of
+from passes.bisection.pairing import Pair, Pairing
+from passes.bisection.result import Bisection, Cut, First, Spot
+from passes.bisection.trace import Instance, Run, Trace, trace
+from passes.bisection.values import Sieve
+from passes.ir.model import Model
+from passes.ir.names import Names
+from passes.ir.operators import op_of
+from passes.session import Source, loaded
+from passes.verify.compare.compare import Comparison, compare
+from passes.verify.compare.strictness import NEAR
+from passes.verify.compare.tolerance import ulp_errors
+from passes.verify.compare.trial import AUTHORITY
+from passes.verify.compare.verdicts import Failure, Verification
+from passes.verify.executor import Executor, Feeds, Outcome, Value
+from passes.verify.inputs.arrays import is_float
+from passes.verify.inputs.hints import model_hints
+from passes.verify.installed import executors
+from passes.verify.terms import Inputs, Limits, Models, Terms
+from passes.verify.verification import verify
+
+#: Bytes of values that are held, by default.
+MEMORY = 1 << 30
+#: Seconds for the verification of one pair.
+_PER_PAIR = 10.0
+
+
+@dataclass(frozen=True)
+class Search:
+    """Where to look: the inputs to try, which are `given` ones first, by how many `cases`, in what,
+    how much time (seconds) and memory (bytes) that may take, and if floats are to be `exact`."""
+
+    given: Sequence[Feeds] = ()
+    seed: int = 0
+    cases: int | None = None
+    executor: str = "both"
+    budget: float = 60.0
+    memory: int = MEMORY
+    exact: bool = False
+
+
+def bisect(
+    before: Source,
+    after: Source,
+    *,
+    inputs: Feeds | None = None,
+    seed: int = 0,
+    cases: int | None = None,
+    executor: str = "both",
+    budget: float = 60.0,
+    memory: int = MEMORY,
+    exact: bool = False,
+) -> Bisection:
+    """Find the first value in which two models that ought to do the same differ, and why.
+
+    Both are run on `inputs` (arrays by name), if given, and on drawn ones, at most on so many
+    `cases`, until their outputs differ by more than verification allows. Then every value of both
+    runs is compared, in every iteration of every loop. `executor`: `reference`, `onnxruntime` or
+    `both`. `budget` is in seconds, for finding inputs; `memory` in bytes, for the values that are
+    held. `exact`: floats must be equal to the bit.
+
+    Raises:
+        BadModel: one of them is no valid model.
+        NoExecutor: onnxruntime is asked for, and not installed.
+    """
+    given = () if inputs is None else (inputs,)
+    search = Search(given, seed, cases, executor, budget, memory, exact)
+    return bisect_models(loaded(before)[0], loaded(after)[0], search)
+
+
+def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
+    """The same for two models that are loaded."""
+    try:
+        other = aligned(before.proto, after.proto)
+    except NoCommonSignature as error:
+        return Bisection("unknown", f"the models have no common signature: {error}")
+    with executors(search.executor) as chosen:
+        sides = Models(before.proto, other, before.base_dir, after.base_dir)
+        found = _verified(sides, before, search, chosen)
+        if found.verdict == "verified":
+            return Bisection("agree", f"the models agree: {found.reason}", notes=found.notes)
+        if found.failure is None:
+            return Bisection("unknown", f"no case could be compared: {found.reason}")
+        return _Bisector(sides, search, chosen, found.failure).result()
+
+
+def _verified(
+    sides: Models, before: Model, search: Search, chosen: Sequence[Executor]
+) -> Verification:
+    """The verdict, by preference on inputs in which few values are equal by chance."""
+    inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
+    terms = Terms(chosen, exact=search.exact, inputs=inputs, limits=Limits(search.budget))
+    found = verify(sides, terms)
+    if found.failure is None or not found.failure.case.exact or search.exact:
+        return found
+    ordinary = replace(inputs, accept=lambda case: not case.exact and case.kind == "ordinary")
+    named = [one for one in chosen if one.name == found.failure.executor] or chosen
+    limits = Limits(min(search.budget, _PER_PAIR))
+    again = verify(sides, replace(terms, executors=named, inputs=ordinary, limits=limits))
+    return again if again.failure is not None else found
+
+
+class _Bisector:
+    """Two models, and a case in which they differ."""
+
+    def __init__(
+        self, sides: Models, search: Search, chosen: Sequence[Executor], failure: Failure
+    ) -> None:
+        self.sides, self.search, self.chosen = sides, search, chosen
+        self.failure = failure
+        self.feeds = failure.case.feeds
+        self.before = self._traced(sides.before, sides.base_dir)
+        self.after = self._traced(sides.after, sides.base_dir_after)
+        self.notes: list[str] = []
+
+    def _traced(self, model: ModelProto, base_dir: Path | None) -> Trace:
+        return trace(model, self.feeds, base_dir=base_dir, memory=self.search.memory // 2)
+
+    def result(self) -> Bisection:
+        """Where they part."""
+        failure = self.failure
+        made = Bisection("differ", failure.sentence, failure.executor, failure.case.label)
+        for which, one in (("the original", self.before), ("the other model", self.after)):
+            if one.left_out:
+                self.notes.append(
+                    f"{one.left_out} iterations of {which} were not recorded; --memory is for more"
+                )
+        if self.before.outcome is None:
+            note = f"the original fails in the reference executor: {self.before.why}"
+            return replace(made, notes=(note,))
+        pairing = Pairing(self.before, self.after, Sieve(self.search.exact))
+        found = self._first(pairing)
+        if found is None:
+            return replace(made, notes=tuple(self.notes))
+        pair, cut, alone = found
+        if cut is not None:
+            cut = self._shown(cut, self.chosen)
+            others = [one.name for one in self.chosen if one.name not in cut.shown]
+            self.notes += [f"the parts do not differ in {name}" for name in others]
+        first = First(
+            _spot(pair.before),
+            _spot(pair.after),
+            *_how_far(pair),
+            reasons(pair, pairing),
+            alone,
+            cut,
+        )
+        last = None if pair.last is None else _spot_of(pair.last)
+        return replace(made, last=last, first=first, notes=tuple(self.notes))
+
+    def _first(self, pairing: Pairing) -> tuple[Pair, Cut | None, bool] | None:
+        """The first pair that differs, where its nodes are given the same."""
+        doubtful: tuple[Pair, Cut | None, bool] | None = None
+        for pair in pairing.pairs():
+            try:
+                cut = self._cut(pair, pairing)
+            except CannotCut:
+                if pair.how != "output":
+                    continue
+                return doubtful or (pair, None, False)
+            if not cut.shown:
+                if not pair.fed:
+                    pairing.accept(pair)
+                continue
+            better, alone = self._patched(pair)
+            if better or pair.how in ("operator", "output") or _is_one_node(cut):
+                return pair, cut, alone
+            doubtful = doubtful or (pair, cut, alone)
+        return doubtful
+
+    def _cut(self, pair: Pair, pairing: Pairing) -> Cut:
+        """Both sides of a pair as models that are given what agrees."""
+        if pair.before.run is None or pair.after.run is None:
+            raise CannotCut("it is an input or a constant")
+        old = part_of(
+            pair.before.run, lambda one: one.digest if pairing.agrees_before(one) else None
+        )
+        new = part_of(pair.after.run, pairing.key)
+        names, inputs = Names([pair.after.name]), []
+        for key in dict.fromkeys(key for key, _ in (*old.given, *new.given)):
+            value = pairing.value_before(key)
+            inputs.append((names.fresh(value.name), key, self._value(value)))
+        before = as_model(self.before, old, pair.before, inputs, pair.after.name)
+        after = as_model(self.after, new, pair.after, inputs, pair.after.name)
+        feeds = {name: value for name, _, value in inputs}
+        return self._shown(Cut(before, after, feeds, ()), self._wanted())
+
+    def _value(self, one: Instance) -> Value:
+        if one.held:
+            return one.value
+        sides = ((self.before, self.sides.base_dir), (self.after, self.sides.base_dir_after))
+        for side, base_dir in sides:
+            if one.serial < len(side.instances) and side.instances[one.serial] is one:
+                memory = self.search.memory // 2
+                again = trace(
+                    side.model, side.feeds, base_dir=base_dir, memory=memory, wanted=[one.serial]
+                )
+                return again.instances[one.serial].value
+        raise CannotCut(f"{one.name} is not held")
+
+    def _wanted(self) -> list[Executor]:
+        """The executors in which a part is to show the difference, the reference executor first."""
+        own = [one for one in self.chosen if one.name == AUTHORITY]
+        return own or list(self.chosen)
+
+    def _shown(self, cut: Cut, chosen: Sequence[Executor]) -> Cut:
+        """A cut with the executors in which its sides differ by more than verification allows."""
+        shown, failure = [], None
+        for executor in chosen:
+            inputs = Inputs(given=[cut.feeds], most=1)
+            terms = Terms(
+                [executor], exact=self.search.exact, inputs=inputs, limits=Limits(_PER_PAIR)
+            )
+            found = verify(Models(cut.before, cut.after), terms)
+            if found.verdict == "mismatch":
+                shown.append(executor.name)
+                failure = failure or found.failure
+        return replace(cut, shown=shown, failure=failure)
+
+    def _patches(self, pair: Pair) -> Iterator[tuple[int, Value]]:
+        """What the node of a pair makes, in every iteration, by serial number, with what it should
+        be."""
+        old, new = pair.before.run, pair.after.run
+        yield pair.after.serial, pair.before.value
+        if old is None or new is None:
+            return
+        known = {run.at.iterations: run for run in self.before.runs if run.node is old.node}
+        for run in self.after.runs:
+            against = known.get(run.at.iterations) if run.node is new.node else None
+            for one, other in zip(run.makes, against.makes if against else (), strict=False):
+                if one is not None and other is not None and other.held:
+                    yield one.serial, other.value
+
+    def _patched(self, pair: Pair) -> tuple[bool, bool]:
+        """Whether the outputs differ less, and whether they agree, where the model computes on with
+        the original's value."""
+        assert self.before.outcome is not None
+        patched = trace(
+            self.sides.after,
+            self.feeds,
+            base_dir=self.sides.base_dir_after,
+            memory=self.search.memory // 2,
+            patches=dict(self._patches(pair)),
+        )
+        if patched.outcome is None:
+            return False, False
+        now = compare(self.before.outcome, patched.outcome, _LOOSE)
+        if self.after.outcome is None:
+            return True, now.agree
+        then = compare(self.before.outcome, self.after.outcome, _LOOSE)
+        return now.agree or _wrong(now) < _wrong(then), now.agree
+
+
+#: What counts as an agreement of outputs that are computed of the original's values.
+_LOOSE = replace(NEAR, units=64.0, floor=1.0)
+
+
+def _is_one_node(cut: Cut) -> bool:
+    """Whether both sides are one node, of one operator."""
+    ops = {op_of(node) for side in (cut.before, cut.after) for node in side.graph.node}
+    return cut.nodes == (1, 1) and len(ops) == 1
+
+
+def _wrong(comparison: Comparison) -> tuple[int, int]:
+    return len(comparison.differences), comparison.wrong
+
+
+def _spot(one: Instance) -> Spot:
+    assert one.run is not None
+    return Spot(one.run.path, one.run.at.iterations, one.name)
+
+
+def _spot_of(run: Run) -> Spot:
+    made = next((one.name for one in run.makes if one is not None), "")
+    return Spot(run.path, run.at.iterations, made)
+
+
+def _how_far(pair: Pair) -> tuple[str, float | None, float | None]:
+    """How two values differ: a sentence, by how many representable numbers, and how many may be."""
+    name = pair.after.name
+    old, new = pair.before.value, pair.after.value
+    found = compare(Outcome({name: old}), Outcome({name: new}), NEAR, sides=("before", "after"))
+    if not found.differences:
+        return f"{name} differs", None, None
+    worst = found.differences[0]
+    if worst.index is None or not isinstance(old, np.ndarray) or not is_float(old.dtype):
+        return worst.sentence, None, None
+    expected, actual = np.asarray(worst.expected), np.asarray(worst.actual)
+    if not (np.isfinite(expected) and np.isfinite(actual)):
+        return worst.sentence, None, None
+    expected = expected.astype(old.dtype)
+    allowed = expected + NEAR.allowed(expected).astype(old.dtype)
+    return (
+        worst.sentence,
+        float(ulp_errors(expected, actual.astype(old.dtype)).max()),
+        float(ulp_errors(expected, allowed.astype(old.dtype)).max()),
+    )
