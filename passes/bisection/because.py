@@ -81,7 +81,8 @@ def _operands(
         if left.constant and right.constant:
             yield f"{what} {right.name} {_constant(left, right)}"
         elif key is not None and (meant := pairing.value_before(key)).name != left.name:
-            yield f"{what} is {right.name}, in the original {left.name}, not {meant.name}"
+            other = "" if meant.is_trivial else f", not {meant.name}"
+            yield f"{what} is {right.name}, in the original {left.name}{other}"
         elif key is not None and meant.at is not None and meant.at.iterations:
             numbers = ", ".join(map(str, meant.at.iterations))
             yield f"{what} {right.name} is {left.name} of iteration {numbers} of the original"

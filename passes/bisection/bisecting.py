@@ -16,9 +16,9 @@ from passes.bisection.pairing import Pair, Pairing
 from passes.bisection.result import Bisection, Cut, First, Spot
 from passes.bisection.trace import Instance, Run, Trace, trace
 from passes.bisection.values import Sieve
+from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.names import Names
-from passes.ir.operators import op_of
 from passes.session import Source, loaded
 from passes.verify.compare.compare import Comparison, compare
 from passes.verify.compare.strictness import NEAR
@@ -172,13 +172,14 @@ class _Bisector:
                     continue
                 return doubtful or (pair, None, False)
             if not cut.shown:
-                if not pair.fed:
+                if not pair.fed and not pair.weak:
                     pairing.accept(pair)
                 continue
             better, alone = self._patched(pair)
-            if better or pair.how in ("operator", "output") or _is_one_node(cut):
+            if better or pair.how in ("operator", "output"):
                 return pair, cut, alone
-            doubtful = doubtful or (pair, cut, alone)
+            if not pair.weak:
+                doubtful = doubtful or (pair, cut, alone)
         return doubtful
 
     def _cut(self, pair: Pair, pairing: Pairing) -> Cut:
@@ -189,7 +190,10 @@ class _Bisector:
             pair.before.run, lambda one: one.digest if pairing.agrees_before(one) else None
         )
         new = part_of(pair.after.run, pairing.key)
-        names, inputs = Names([pair.after.name]), []
+        bodies = [
+            graph for run in (*old.runs, *new.runs) for _, graph in scoping.subgraphs(run.node)
+        ]
+        names, inputs = Names({pair.after.name, *scoping.all_names(bodies)}), []
         for key in dict.fromkeys(key for key, _ in (*old.given, *new.given)):
             value = pairing.value_before(key)
             inputs.append((names.fresh(value.name), key, self._value(value)))
@@ -245,33 +249,34 @@ class _Bisector:
                     yield one.serial, other.value
 
     def _patched(self, pair: Pair) -> tuple[bool, bool]:
-        """Whether the outputs differ less, and whether they agree, where the model computes on with
-        the original's value."""
+        """Whether the models differ less, and whether their outputs agree, where the second one
+        computes on with the original's value."""
         assert self.before.outcome is not None
+        patches = dict(self._patches(pair))
         patched = trace(
             self.sides.after,
             self.feeds,
             base_dir=self.sides.base_dir_after,
             memory=self.search.memory // 2,
-            patches=dict(self._patches(pair)),
+            patches=patches,
         )
         if patched.outcome is None:
             return False, False
         now = compare(self.before.outcome, patched.outcome, _LOOSE)
-        if self.after.outcome is None:
+        if self.after.outcome is None or now.agree:
             return True, now.agree
         then = compare(self.before.outcome, self.after.outcome, _LOOSE)
-        return now.agree or _wrong(now) < _wrong(then), now.agree
+        known = {one.digest for one in self.before.instances}
+        alike = [
+            sum(one.digest in known for one in side.instances if not one.is_trivial)
+            for side in (self.after, patched)
+        ]
+        # what was put in place is one of them
+        return _wrong(now) < _wrong(then) or alike[0] + len(patches) < alike[1], False
 
 
 #: What counts as an agreement of outputs that are computed of the original's values.
 _LOOSE = replace(NEAR, units=64.0, floor=1.0)
-
-
-def _is_one_node(cut: Cut) -> bool:
-    """Whether both sides are one node, of one operator."""
-    ops = {op_of(node) for side in (cut.before, cut.after) for node in side.graph.node}
-    return cut.nodes == (1, 1) and len(ops) == 1
 
 
 def _wrong(comparison: Comparison) -> tuple[int, int]:

@@ -75,6 +75,8 @@ def part_of(run: Run, key: Callable[[Instance], bytes | None]) -> Part:
                 part.given.append((agreed, operand))
             elif operand.run is not None:
                 waiting.append(operand.run)
+            elif operand.is_trivial:  # the number of the iteration
+                part.given.append((operand.digest, operand))
             else:
                 raise CannotCut(f"{operand.name} differs, which a loop hands to its body")
     return part

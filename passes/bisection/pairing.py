@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import Any, Literal
 
 import numpy as np
@@ -21,19 +22,23 @@ from passes.ir.operators import op_of
 
 #: How sure it is that two values belong together.
 How = Literal["operator", "name", "operands", "output"]
+#: Nodes of one operator and operand that are looked at, at most.
+_MOST_ALIKE = 64
 Operands = tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two values that belong together and differ; `last` is what ended before without a difference.
-    `fed`: their nodes are already given what differs."""
+    `fed`: their nodes are already given what differs. `weak`: the value agrees with another one,
+    perhaps by chance."""
 
     before: Instance
     after: Instance
     how: How
     last: Run | None
     fed: bool = False
+    weak: bool = False
 
 
 class Pairing:
@@ -63,10 +68,10 @@ class Pairing:
         self._by_name: dict[tuple[str, tuple[int, ...]], list[Instance]] = defaultdict(list)
         for run in before.runs:
             operands = _operands(run)
-            self._by_structure[op_of(run.node), operands].append(run)
+            self._by_structure[_op(run), operands].append(run)
             self._by_operands[operands].append(run)
             for key in set(operands):
-                self._by_operand[op_of(run.node), key].append(run)
+                self._by_operand[_op(run), key].append(run)
             for made in run.makes:
                 if made is not None:
                     self._by_name[made.name, run.at.iterations].append(made)
@@ -127,51 +132,45 @@ class Pairing:
     def _judge(self, run: Run, place: int, made: Instance, last: Run | None) -> Pair | None:
         """Find what a value agrees with, or the pair that it makes with what it should be."""
         keys = [self.key(one) for one in run.reads.values()]
-        known = None not in keys
-        exact = known and all(one.agreed == one.digest for one in run.reads.values())
+        exact = all(one.agreed == one.digest for one in run.reads.values())
         operands = self._keys(run)
-        same = self._by_structure.get((op_of(run.node), operands), []) if known else []
+        same = self._by_structure.get((_op(run), operands), []) if None not in keys else []
         others = [found for other in same if (found := _made(other, place)) is not None]
-        if not others and known and made.digest in self._old.by_digest and not made.is_trivial:
-            self._agree(made, made.digest)
-            return None
-        for other in others:
-            if other.digest == made.digest or self._near_enough(
-                other.value, made.value, drift=not exact
-            ):
-                self._agree(made, other.digest)
-                return None
-        if made.constant:
-            if made.digest in self._old.by_digest:
-                self._agree(made, made.digest)
-            return None
-        others = [
-            other
-            for other in others
-            if not self.agrees_before(other) or _written_alike(other.run, run)
-        ]
-        if others:
-            return Pair(self._fitting(others, made), made, "operator", last)
+
+        def fits(other: Instance, drift: bool) -> bool:
+            equal = other.digest == made.digest
+            return equal or self._near_enough(other.value, made.value, drift=drift)
+
+        match = next((other for other in others if fits(other, not exact)), None)
+        if match is None and others and not made.constant:
+            meant = [
+                other
+                for other in others
+                if not self.agrees_before(other) or _written_alike(other.run, run)
+            ]
+            if meant:
+                return Pair(self._fitting(meant, made), made, "operator", last)
         named = self._named(run, made)
-        if named is not None and self._near_enough(named.value, made.value, drift=True):
-            self._agree(made, named.digest)
+        if match is None and (made.digest in self._old.by_digest or made.digest in self._sliced):
+            match = made
+        if match is None and named is not None and fits(named, True):
+            match = named
+        match = match or self._old.nearly(made)
+        if match is not None:
+            self._agree(made, match.digest)
+        chance = made.is_trivial or made.digest in operands
+        if made.constant or (match is not None and not chance):
             return None
-        if made.digest in self._old.by_digest or made.digest in self._sliced:
-            if named is None or not made.is_trivial:
-                self._agree(made, made.digest)
-                return None
-        elif (other_ := self._old.nearly(made)) is not None:
-            self._agree(made, other_.digest)
+        same_op = named is not None and named.run is not None and _op(named.run) == _op(run)
+        like = None if same_op else self._like(run, place, made, operands)
+        other = like or named
+        if other is None:
             return None
-        if named is not None:
-            return Pair(named, made, "name", last)
-        like = self._like(run, place, made, operands)
-        if like is not None:
-            if self._near_enough(like.value, made.value, drift=True):
-                self._agree(made, like.digest)
-                return None
-            return Pair(like, made, "operands", last)
-        return None
+        if fits(other, True):
+            self._agree(made, other.digest)
+            return None
+        how: How = "name" if other is named else "operands"
+        return Pair(other, made, how, last, weak=match is not None)
 
     def _keys(self, run: Run) -> Operands:
         return tuple(
@@ -191,7 +190,7 @@ class Pairing:
     def _named(self, run: Run, made: Instance) -> Instance | None:
         """What the original has under the name, in the same iterations, if it may be the same."""
         for other in self._by_name.get((made.name, run.at.iterations), []):
-            same = other.run is not None and op_of(other.run.node) == op_of(run.node)
+            same = other.run is not None and _op(other.run) == _op(run)
             if same or _shape(other) == _shape(made):
                 return other
         return None
@@ -199,26 +198,22 @@ class Pairing:
     def _like(self, run: Run, place: int, made: Instance, operands: Operands) -> Instance | None:
         """What the original makes of the same operands by another operator, or by the same one of
         most of them, with which nothing agrees."""
-        runs = [(len(operands), other) for other in self._by_operands.get(operands, [])]
-        if not runs:
-            op = op_of(run.node)
-            shared = [key for key in set(operands) if key in self._old.by_digest]
-            found = {
-                id(other): other
-                for key in shared
-                if not self._old.by_digest[key].is_trivial
-                for other in self._by_operand.get((op, key), [])
-            }
-            runs = [(_alike(operands, _operands(other)), other) for other in found.values()]
-        best: tuple[int, Instance] | None = None
-        for count, other in runs:
+        known = [self._by_operands.get(operands, [])]
+        known += [self._by_operand.get((_op(run), key), []) for key in set(operands)]
+        runs = [other for runs in known for other in runs[:_MOST_ALIKE]]
+        best: tuple[tuple[int, bool], Instance] | None = None
+        for other in runs:
             value = _made(other, place)
-            if value is None or self.agrees_before(value) or _shape(value) != _shape(made):
+            if value is None or _shape(value) != _shape(made):
+                continue
+            if self.agrees_before(value) and not run.bodies:  # a loop passes by what another gives
                 continue
             if other.at.iterations[: len(run.at.iterations)] != run.at.iterations:
                 continue
-            if count and (best is None or count > best[0]):
-                best = count, value
+            count = _alike(operands, _operands(other))
+            rank = count, other.at.iterations == run.at.iterations
+            if count and (best is None or rank > best[0]):
+                best = rank, value
         return best and best[1]
 
     def _same_elements(self, old: Instance, new: Instance) -> bool:
@@ -241,7 +236,7 @@ class Pairing:
         if partner is None or partner.run is None:
             return
         other = partner.run
-        if op_of(other.node) == op_of(run.node):
+        if _op(other) == _op(run):
             sides = other.operands, run.operands
         else:
             sides = initial_states(other), initial_states(run)
@@ -273,7 +268,7 @@ def _written_alike(run: Run | None, other: Run) -> bool:
 def initial_states(run: Run) -> list[Instance | None]:
     """What a loop carries into its first iteration; nothing for other nodes."""
     operands = run.operands
-    match op_of(run.node):
+    match _op(run):
         case "Loop":
             return operands[2:]
         case "Scan":
@@ -284,6 +279,10 @@ def initial_states(run: Run) -> list[Instance | None]:
 
 def _operands(run: Run) -> Operands:
     return tuple(b"" if one is None else one.digest for one in run.operands)
+
+
+def _op(run: Run) -> str:
+    return op_of(run.node)
 
 
 def _made(run: Run, place: int) -> Instance | None:
@@ -299,4 +298,4 @@ def _shape(one: Instance) -> Any:
 
 
 def _alike(one: Operands, other: Operands) -> int:
-    return sum(left == right for left, right in zip(one, other, strict=False))
+    return len(set(one) & set(other)) + sum(map(eq, one, other))
