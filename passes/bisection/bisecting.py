@@ -36,6 +36,8 @@ from passes.verify.verification import verify
 MEMORY = 1 << 30
 #: Seconds for the verification of one pair.
 _PER_PAIR = 10.0
+#: The kinds of cases in which few values are equal by chance.
+_TELLING = ("given", "ordinary")
 
 
 @dataclass(frozen=True)
@@ -100,17 +102,13 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
 def _verified(
     sides: Models, before: Model, search: Search, chosen: Sequence[Executor]
 ) -> Verification:
-    """The verdict, by preference on inputs in which few values are equal by chance."""
+    """The verdict: first on inputs in which few values are equal by chance, then on all."""
     inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
     terms = Terms(chosen, exact=search.exact, inputs=inputs, limits=Limits(search.budget))
-    found = verify(sides, terms)
-    if found.failure is None or not found.failure.case.exact or search.exact:
-        return found
-    ordinary = replace(inputs, accept=lambda case: not case.exact and case.kind == "ordinary")
-    named = [one for one in chosen if one.name == found.failure.executor] or chosen
+    telling = replace(inputs, accept=lambda case: not case.exact and case.kind in _TELLING)
     limits = Limits(min(search.budget, _PER_PAIR))
-    again = verify(sides, replace(terms, executors=named, inputs=ordinary, limits=limits))
-    return again if again.failure is not None else found
+    found = verify(sides, replace(terms, executors=chosen[:1], inputs=telling, limits=limits))
+    return found if found.failure is not None else verify(sides, terms)
 
 
 class _Bisector:
