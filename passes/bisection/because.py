@@ -35,8 +35,7 @@ def reasons(pair: Pair, pairing: Pairing) -> list[str]:
     found += _attributes(before.node, after.node)
     if any(one.entry for one in after.reads.values()):
         found += _around(before, after)
-    if not found:
-        found = [*_versions(before, after)]
+    found += _versions(before, after)
     if before.trips != after.trips:
         found.append(f"it runs {after.trips} iterations, in the original {before.trips}")
     elif not found and after.trips:

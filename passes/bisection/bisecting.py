@@ -12,6 +12,7 @@ from onnx import ModelProto
 from passes.bisection.aligning import NoCommonSignature, aligned
 from passes.bisection.because import reasons
 from passes.bisection.cutting import CannotCut, as_model, part_of
+from passes.bisection.elsewhere import first_elsewhere
 from passes.bisection.pairing import Pair, Pairing
 from passes.bisection.result import Bisection, Cut, First, Spot
 from passes.bisection.trace import Instance, Run, Trace, trace
@@ -111,6 +112,10 @@ def _verified(
     return found if found.failure is not None else verify(sides, terms)
 
 
+#: A pair that differs, both sides cut to it, and whether nothing else differs.
+_Found = tuple[Pair, Cut | None, bool]
+
+
 class _Bisector:
     """Two models, and a case in which they differ."""
 
@@ -140,7 +145,11 @@ class _Bisector:
             note = f"the original fails in the reference executor: {self.before.why}"
             return replace(made, notes=(note,))
         pairing = Pairing(self.before, self.after, Sieve(self.search.exact))
-        found = self._first(pairing)
+        found = self._first(pairing) if failure.executor == AUTHORITY else self._elsewhere(pairing)
+        if found is None and (failed := self.after.failed) is not None:
+            spot = _spot_of(failed)
+            first = First(spot, spot, f"it fails: {self.after.why}", None, None, (), False, None)
+            return replace(made, first=first, notes=tuple(self.notes))
         if found is None:
             return replace(made, notes=tuple(self.notes))
         pair, cut, alone = found
@@ -159,26 +168,45 @@ class _Bisector:
         last = None if pair.last is None else _spot_of(pair.last)
         return replace(made, last=last, first=first, notes=tuple(self.notes))
 
-    def _first(self, pairing: Pairing) -> tuple[Pair, Cut | None, bool] | None:
+    def _first(self, pairing: Pairing) -> _Found | None:
         """The first pair that differs, where its nodes are given the same."""
-        doubtful: tuple[Pair, Cut | None, bool] | None = None
+        doubtful: _Found | None = None
+        fed: _Found | None = None
         for pair in pairing.pairs():
             try:
                 cut = self._cut(pair, pairing)
             except CannotCut:
                 if pair.how != "output":
                     continue
-                return doubtful or (pair, None, False)
+                return fed or doubtful or (pair, None, False)
             if not cut.shown:
                 if not pair.fed and not pair.weak:
                     pairing.accept(pair)
                 continue
             better, alone = self._patched(pair)
-            if better or pair.how in ("operator", "output"):
-                return pair, cut, alone
-            if not pair.weak:
+            if pair.fed:
+                fed = fed or ((pair, cut, alone) if better else None)
+            elif better or pair.how in ("operator", "output"):
+                return (pair, cut, alone) if fed is None or _is_inside(pair, pairing) else fed
+            elif not pair.weak:
                 doubtful = doubtful or (pair, cut, alone)
-        return doubtful
+        return fed or doubtful
+
+    def _elsewhere(self, pairing: Pairing) -> _Found | None:
+        """The first pair that differs in another executor than the reference executor."""
+        name = self.failure.executor
+        self.chosen = [one for one in self.chosen if one.name == name]
+        self.notes.append(f"the models agree in the reference executor, not in {name}")
+        pair = first_elsewhere(self.chosen[0], self.sides, pairing, self.feeds)
+        if pair is None:
+            self.notes.append(
+                f"no value of the main graph is seen to differ in {name} as an output"
+            )
+            return None
+        try:
+            return pair, self._cut(pair, pairing), False
+        except CannotCut:
+            return pair, None, False
 
     def _cut(self, pair: Pair, pairing: Pairing) -> Cut:
         """Both sides of a pair as models that are given what agrees."""
@@ -277,6 +305,15 @@ class _Bisector:
 _LOOSE = replace(NEAR, units=64.0, floor=1.0)
 
 
+def _is_inside(pair: Pair, pairing: Pairing) -> bool:
+    """Whether a pair differs in a body by itself, not by what the loop hands to the body."""
+    old, new = pair.before.run, pair.after.run
+    if old is None or new is None or new.at.holder is None:
+        return False
+    known = {one.digest for one in old.reads.values()}
+    return not any(one.entry and pairing.key(one) not in known for one in new.reads.values())
+
+
 def _wrong(comparison: Comparison) -> tuple[int, int]:
     return len(comparison.differences), comparison.wrong
 
@@ -287,8 +324,7 @@ def _spot(one: Instance) -> Spot:
 
 
 def _spot_of(run: Run) -> Spot:
-    made = next((one.name for one in run.makes if one is not None), "")
-    return Spot(run.path, run.at.iterations, made)
+    return Spot(run.path, run.at.iterations, next(filter(None, run.node.output), ""))
 
 
 def _how_far(pair: Pair) -> tuple[str, float | None, float | None]:

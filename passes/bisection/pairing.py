@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from operator import eq
 from typing import Any, Literal
 
 import numpy as np
@@ -120,7 +119,7 @@ class Pairing:
                 agreed &= made.agreed is not None
             if agreed and not all(made is None or made.constant for made in run.makes):
                 last = run
-        for old, new in zip(self.before.outputs, self.after.outputs, strict=True):
+        for old, new in zip(self.before.outputs, self.after.outputs, strict=False):  # it failed
             if not self._near_enough(old.value, new.value):
                 yield Pair(old, new, "output", last)
 
@@ -208,10 +207,11 @@ class Pairing:
                 continue
             if self.agrees_before(value) and not run.bodies:  # a loop passes by what another gives
                 continue
-            if other.at.iterations[: len(run.at.iterations)] != run.at.iterations:
+            same = other.at.iterations == run.at.iterations
+            if not same and len(other.at.iterations) == len(run.at.iterations):
                 continue
             count = _alike(operands, _operands(other))
-            rank = count, other.at.iterations == run.at.iterations
+            rank = count, same
             if count and (best is None or rank > best[0]):
                 best = rank, value
         return best and best[1]
@@ -236,11 +236,12 @@ class Pairing:
         if partner is None or partner.run is None:
             return
         other = partner.run
-        if _op(other) == _op(run):
+        sides = initial_states(other), initial_states(run)
+        if _op(other) == _op(run) != "Scan":
             sides = other.operands, run.operands
-        else:
-            sides = initial_states(other), initial_states(run)
-        for old, new in zip(*sides, strict=False):
+        if len(sides[0]) != len(sides[1]):
+            return
+        for old, new in zip(*sides, strict=True):
             if old is None or new is None or self._same_elements(old, new):
                 continue
             if self.key(new) == old.digest:
@@ -298,4 +299,6 @@ def _shape(one: Instance) -> Any:
 
 
 def _alike(one: Operands, other: Operands) -> int:
-    return len(set(one) & set(other)) + sum(map(eq, one, other))
+    return len(set(one) & set(other)) + sum(
+        left == right for left, right in zip(one, other, strict=False)
+    )
