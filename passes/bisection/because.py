@@ -26,17 +26,20 @@ def reasons(pair: Pair, pairing: Pairing) -> list[str]:
     before, after = pair.before.run, pair.after.run
     if before is None or after is None:
         return []
+    found = [*_versions(before, after)]
     if op_of(before.node) != op_of(after.node):
-        other = f"it is {_a(after)}, in the original {_a(before)}"
-        states = initial_states(before), initial_states(after)
-        found = [*_operands(*states, pairing, "initial state")] if all(states) else []
-        return found or [other]
-    found = [*_operands(before.operands, after.operands, pairing)]
-    found += _attributes(before.node, after.node)
+        found = [f"it is {_a(after)}, in the original {_a(before)}"]
+    if found and (states := (initial_states(before), initial_states(after)))[0] and states[1]:
+        return [*_operands(*states, pairing, "initial state")] or found
+    if op_of(before.node) == op_of(after.node):
+        found = [*_operands(before.operands, after.operands, pairing), *found]
+        found += _attributes(before.node, after.node)
     if any(one.entry for one in after.reads.values()):
         found += _around(before, after)
-    found += _versions(before, after)
-    if before.trips != after.trips:
+    if op_of(before.node) != op_of(after.node):
+        wholes = [run.path for run in (before, after) if run.bodies]
+        found += [f"{path} is compared as a whole, iterations and all" for path in wholes]
+    elif before.trips != after.trips:
         found.append(f"it runs {after.trips} iterations, in the original {before.trips}")
     elif not found and after.trips:
         found.append("its body differs")
@@ -45,7 +48,8 @@ def reasons(pair: Pair, pairing: Pairing) -> list[str]:
 
 def _a(run: Run) -> str:
     op = op_of(run.node)
-    return f"an {op}" if op[0] in "AEIO" else f"a {op}"
+    vowel = op[0] in "AEIOU" and not op.startswith("Uni")
+    return f"an {op}" if vowel else f"a {op}"
 
 
 def _ordinal(place: int, what: str) -> str:
@@ -70,8 +74,8 @@ def _operands(
         if left is None or right is None:
             given = left or right
             if given is not None:
-                side = "in the original only" if right is None else "not in the original"
-                yield f"its {_ordinal(place, kind)} {given.name} is given {side}"
+                where = "here" if right is None else "in the original"
+                yield f"its {_ordinal(place, kind)} {given.name} is left out {where}"
             continue
         key = pairing.key(right)
         if left.digest in (key, right.digest):

@@ -155,8 +155,6 @@ class _Bisector:
         pair, cut, alone = found
         if cut is not None:
             cut = self._shown(cut, self.chosen)
-            others = [one.name for one in self.chosen if one.name not in cut.shown]
-            self.notes += [f"the parts do not differ in {name}" for name in others]
         first = First(
             _spot(pair.before),
             _spot(pair.after),
@@ -258,6 +256,9 @@ class _Bisector:
             if found.verdict == "mismatch":
                 shown.append(executor.name)
                 failure = failure or found.failure
+            elif len(chosen) > 1:
+                how = "cannot be compared" if found.verdict == "not-compared" else "do not differ"
+                self.notes.append(f"the parts {how} in {executor.name}: {found.reason}")
         return replace(cut, shown=shown, failure=failure)
 
     def _patches(self, pair: Pair) -> Iterator[tuple[int, Value]]:

@@ -205,6 +205,8 @@ class Pairing:
             value = _made(other, place)
             if value is None or _shape(value) != _shape(made):
                 continue
+            if run.bodies and len(run.operands) != len(other.operands):
+                continue
             if self.agrees_before(value) and not run.bodies:  # a loop passes by what another gives
                 continue
             same = other.at.iterations == run.at.iterations
