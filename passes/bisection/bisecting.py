@@ -130,7 +130,7 @@ class _Bisector:
         self.notes: list[str] = []
 
     def _traced(self, model: ModelProto, base_dir: Path | None) -> Trace:
-        return trace(model, self.feeds, base_dir=base_dir, memory=self.search.memory // 2)
+        return trace(model, self.feeds, base_dir, self.search.memory // 2)
 
     def result(self) -> Bisection:
         """Where they part."""
@@ -220,24 +220,11 @@ class _Bisector:
         names, inputs = Names({pair.after.name, *scoping.all_names(bodies)}), []
         for key in dict.fromkeys(key for key, _ in (*old.given, *new.given)):
             value = pairing.value_before(key)
-            inputs.append((names.fresh(value.name), key, self._value(value)))
+            inputs.append((names.fresh(value.name), key, value.value))
         before = as_model(self.before, old, pair.before, inputs, pair.after.name)
         after = as_model(self.after, new, pair.after, inputs, pair.after.name)
         feeds = {name: value for name, _, value in inputs}
         return self._shown(Cut(before, after, feeds, ()), self._wanted())
-
-    def _value(self, one: Instance) -> Value:
-        if one.held:
-            return one.value
-        sides = ((self.before, self.sides.base_dir), (self.after, self.sides.base_dir_after))
-        for side, base_dir in sides:
-            if one.serial < len(side.instances) and side.instances[one.serial] is one:
-                memory = self.search.memory // 2
-                again = trace(
-                    side.model, side.feeds, base_dir=base_dir, memory=memory, wanted=[one.serial]
-                )
-                return again.instances[one.serial].value
-        raise CannotCut(f"{one.name} is not held")
 
     def _wanted(self) -> list[Executor]:
         """The executors in which a part is to show the difference, the reference executor first."""
@@ -283,8 +270,8 @@ class _Bisector:
         patched = trace(
             self.sides.after,
             self.feeds,
-            base_dir=self.sides.base_dir_after,
-            memory=self.search.memory // 2,
+            self.sides.base_dir_after,
+            self.search.memory // 2,
             patches=patches,
         )
         if patched.outcome is None:

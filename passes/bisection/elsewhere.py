@@ -47,7 +47,7 @@ def first_elsewhere(
             return None
         found = pairs[low]
         for one, value in zip((found.before, found.after), seen(found), strict=True):
-            one.value = value
+            one.stored, one.held = value, True
     except Ended:
         return None
     return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -190,7 +190,7 @@ class Pairing:
         """What the original has under the name, in the same iterations, if it may be the same."""
         for other in self._by_name.get((made.name, run.at.iterations), []):
             same = other.run is not None and _op(other.run) == _op(run)
-            if same or _shape(other) == _shape(made):
+            if same or other.kind == made.kind:
                 return other
         return None
 
@@ -203,7 +203,7 @@ class Pairing:
         best: tuple[tuple[int, bool], Instance] | None = None
         for other in runs:
             value = _made(other, place)
-            if value is None or _shape(value) != _shape(made):
+            if value is None or value.kind != made.kind:
                 continue
             if run.bodies and len(run.operands) != len(other.operands):
                 continue
@@ -294,10 +294,6 @@ def _made(run: Run, place: int) -> Instance | None:
 
 def _iterations(one: Instance) -> tuple[int, ...]:
     return () if one.run is None else one.run.at.iterations
-
-
-def _shape(one: Instance) -> Any:
-    return None if not isinstance(one.value, np.ndarray) else (one.value.dtype, one.value.shape)
 
 
 def _alike(one: Operands, other: Operands) -> int:

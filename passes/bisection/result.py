@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 from onnx import ModelProto
@@ -112,26 +112,11 @@ class Bisection:
 
     def to_json(self) -> str:
         """All of it but the models and inputs."""
-        first = self.first
-        told = {
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "executor": self.executor,
-            "case": self.case,
-            "agree_up_to": None if self.last is None else asdict(self.last),
-            "first_to_differ": None,
-            "notes": list(self.notes),
-        }
-        if first is not None:
-            told["first_to_differ"] = {
-                "before": asdict(first.before),
-                "after": asdict(first.after),
-                "sentence": first.sentence,
-                "ulp": first.units,
-                "ulp_allowed": first.allowed,
-                "because": list(first.because),
-                "alone": first.alone,
-                "nodes": None if first.cut is None else first.cut.nodes,
-                "shown": None if first.cut is None else list(first.cut.shown),
+        bare = self.first and replace(self.first, cut=None)
+        told = asdict(replace(self, first=bare))
+        if self.first is not None and self.first.cut is not None:
+            told["first"]["cut"] = {
+                "nodes": self.first.cut.nodes,
+                "shown": list(self.first.cut.shown),
             }
         return json.dumps(told, indent=2) + "\n"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ from passes.verify.reference.machine import Frame, Kernel
 _BYTES_PER_RUN = 4096
 #: Values of at most this many bytes are held in any case.
 _SMALL = 1024
+#: Seconds that a run may take.
+_MOST_SECONDS = 60.0
 #: The operators that run their body once for each iteration.
 REPEATS = ("Loop", "Scan", "SequenceMap")
 
@@ -35,30 +36,29 @@ REPEATS = ("Loop", "Scan", "SequenceMap")
 class Instance:
     """A value, once: what a node made in one iteration, an input, or a constant.
 
-    `digest` is equal for equal dtypes, shapes and bits. `value` is None, too, where there was no
-    room for it. `agreed` is the digest of the value of the other model that it agrees with.
+    `digest` is equal for equal dtypes, shapes and bits; `kind` is dtype and shape. `is_trivial`:
+    others may hold the same by chance, as it has one distinct element at most. `agreed` is the
+    digest of the value of the other model that it agrees with.
     """
 
     name: str
     digest: bytes
-    value: Value
     serial: int
+    trace: Trace
+    held: bool
+    stored: Value
+    kind: tuple[str, tuple[int, ...]] | None
+    is_trivial: bool
     at: Activation | None = None
     run: Run | None = None
     constant: bool = False
     entry: bool = False
-    held: bool = True
     agreed: bytes | None = None
 
-    @cached_property
-    def is_trivial(self) -> bool:
-        """Whether others may hold the same by chance: it has one distinct element at most."""
-        if not self.held:
-            return False
-        value = self.value
-        if not isinstance(value, np.ndarray) or value.dtype.kind == "b":
-            return True
-        return value.size < 2 or bool(np.all(value == value.flat[0]))
+    @property
+    def value(self) -> Value:
+        """What it is; where there was no room for it, that takes another run."""
+        return self.stored if self.held else self.trace.again(self.serial)
 
 
 @dataclass(eq=False)
@@ -131,10 +131,12 @@ class Moment:
 class Trace:
     """All that happened in a run. `outcome` is None where it failed, with the reason in `why` and
     the innermost node that did not end in `failed`. `left_out` are iterations for which there was
-    no room."""
+    no room in `memory` (bytes)."""
 
     model: ModelProto
     feeds: Feeds
+    base_dir: Path | None
+    memory: int
     moments: list[Moment] = field(default_factory=list)
     instances: list[Instance] = field(default_factory=list)
     outcome: Outcome | None = None
@@ -142,48 +144,53 @@ class Trace:
     why: Ended | None = None
     failed: Run | None = None
     left_out: int = 0
+    _later: Trace | None = None
 
     @property
     def runs(self) -> Iterator[Run]:
         """The nodes that ran, as they ended."""
         return (moment.run for moment in self.moments if moment.ended)
 
+    def again(self, serial: int) -> Value:
+        """A value for which there was no room; with it, those after it are held."""
+        if self._later is None or not self._later.instances[serial].held:
+            self._later = None
+            self._later = trace(self.model, self.feeds, self.base_dir, self.memory, start=serial)
+        return self._later.instances[serial].stored
+
 
 def trace(
     model: ModelProto,
     feeds: Feeds,
+    base_dir: Path | None,
+    memory: int,
     *,
-    base_dir: Path | None = None,
-    timeout: float | None = None,
-    memory: int = 1 << 29,
-    wanted: Collection[int] = (),
+    start: int = 0,
     patches: Mapping[int, Value] | None = None,
 ) -> Trace:
     """Run a model and note every value. Never raises for what the model does.
 
-    `memory` bounds the bytes of what is held: beyond, values have a digest alone, but for those
-    with a serial number in `wanted`, and iterations are left out. `patches` are values, by serial
-    number, with which the model computes on in place of its own.
+    `memory` bounds the bytes of what is held: beyond, values from the serial number `start` on have
+    a digest alone, and iterations are left out. `patches` are values, by serial number, with which
+    the model computes on in place of its own.
     """
-    room = 0 if patches or wanted else memory // 2
-    kept, changed = frozenset(wanted), patches or {}
-    recorder = _Recorder(Trace(model, feeds), memory // 2, room, kept, changed)
+    made = Trace(model, feeds, base_dir, memory)
+    recorder = _Recorder(made, memory // 2, start, patches or {})
     executor = ReferenceExecutor(kernels=recorder.kernel)
     try:
-        outcome = executor.run(model, feeds, base_dir=base_dir, timeout=timeout)
+        made.outcome = executor.run(model, feeds, base_dir=base_dir, timeout=_MOST_SECONDS)
     except Ended as error:
-        recorder.trace.why = error
+        made.why = error
     else:
-        recorder.finish(outcome)
-    return recorder.trace
+        recorder.finish(made.outcome)
+    return made
 
 
 @dataclass
 class _Recorder:
     trace: Trace
-    memory: int
     room: int
-    wanted: frozenset[int]
+    start: int
     patches: Mapping[int, Value]
     _stack: list[Run | None] = field(default_factory=list)
     _current: dict[int, tuple[Frame, Activation | None]] = field(default_factory=dict)
@@ -222,7 +229,6 @@ class _Recorder:
 
     def finish(self, outcome: Outcome) -> None:
         """Note what the model answers."""
-        self.trace.outcome = outcome
         for name, value in outcome.outputs.items():
             known = self._main.values.get(name) if self._main else None
             self.trace.outputs.append(known or self._instance(name, value))
@@ -246,7 +252,7 @@ class _Recorder:
         if holder is not None:
             count = holder.bodies[id(evaluator)]
             holder.bodies[id(evaluator)] += 1
-            if len(self.trace.moments) * _BYTES_PER_RUN > self.memory:
+            if len(self.trace.moments) * _BYTES_PER_RUN > self.trace.memory // 2:
                 self.trace.left_out += 1
                 return None
         made = Activation(evaluator, holder, count)
@@ -293,14 +299,27 @@ class _Recorder:
         return values
 
     def _instance(self, name: str, value: Value) -> Instance:
-        serial = len(self.trace.instances)
-        size = _size(value)
-        held = size <= max(_SMALL, self.room) or serial in self.wanted
+        serial, size = len(self.trace.instances), _size(value)
+        held = size <= _SMALL or serial == self.start or (self.start < serial and size <= self.room)
         if held and size > _SMALL:
             self.room -= size
-        made = Instance(name, digest(value), value if held else None, serial, held=held)
+        made = instance(name, value, serial, self.trace, held=held)
         self.trace.instances.append(made)
         return made
+
+
+def instance(name: str, value: Value, serial: int, of: Trace, *, held: bool = True) -> Instance:
+    """A value of a run; kept if it is to be `held`."""
+    kind = (value.dtype.name, value.shape) if isinstance(value, np.ndarray) else None
+    stored = value if held else None
+    return Instance(name, digest(value), serial, of, held, stored, kind, _is_trivial(value))
+
+
+def _is_trivial(value: Value) -> bool:
+    if not isinstance(value, np.ndarray) or value.dtype.kind == "b" or value.size < 2:
+        return True
+    flat = value.reshape(-1)
+    return bool(flat[0] == flat[-1] and np.all(flat == flat[0]))
 
 
 def _size(value: Value) -> int:

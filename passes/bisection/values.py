@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from passes.bisection.trace import REPEATS, Instance, Trace, digest
+from passes.bisection.trace import REPEATS, Instance, Trace, digest, instance
 from passes.ir.operators import op_of
 from passes.verify.compare.strictness import NEAR
 from passes.verify.compare.tolerance import Tolerance, unequal
@@ -68,31 +68,29 @@ class Values:
             self.by_digest.setdefault(one.digest, one)
         self._by_kind: dict[Any, list[tuple[float, int, Instance]]] = defaultdict(list)
         for number, one in enumerate(self.by_digest.values()):
-            kind = _kind(one.value)
-            if kind is not None and not one.is_trivial:
-                self._by_kind[kind].append((_mean(one.value), number, one))
+            if _is_telling(one):
+                self._by_kind[one.kind].append((_mean(one.stored), number, one))
         for entries in self._by_kind.values():
             entries.sort()
 
     def nearly(self, one: Instance) -> Instance | None:
         """A value that is the same but for roundings; None where others may be so by chance."""
-        kind = _kind(one.value)
-        if kind is None or one.is_trivial:
+        if not _is_telling(one):
             return None
-        entries, mean = self._by_kind.get(kind, []), _mean(one.value)
-        first = bisect_left(entries, (mean - _slack(one.value), -1))
+        entries, mean = self._by_kind.get(one.kind, []), _mean(one.stored)
+        first = bisect_left(entries, (mean - _slack(one.stored), -1))
         for other_mean, _, other in entries[first : first + _MOST_LOOKED_AT]:
-            if other_mean > mean + _slack(one.value):
+            if other_mean > mean + _slack(one.stored):
                 return None
             if self.sieve.passes(other.value, one.value, drift=True):
                 return other
         return None
 
 
-def _kind(value: Value) -> Any:
-    if not isinstance(value, np.ndarray) or not is_float(value.dtype):
-        return None
-    return value.dtype.name, value.shape
+def _is_telling(one: Instance) -> bool:
+    """Whether others hardly hold about the same by chance."""
+    value = one.stored
+    return isinstance(value, np.ndarray) and is_float(value.dtype) and not one.is_trivial
 
 
 def _mean(value: Any) -> float:
@@ -123,10 +121,10 @@ def _stacks(trace: Trace) -> Iterator[tuple[Instance, list[Instance]]]:
 
 
 def _stacked(name: str, parts: list[Instance]) -> Iterator[tuple[Instance, list[Instance]]]:
-    arrays = [one.value for one in parts if isinstance(one.value, np.ndarray) and one.held]
+    arrays = [one.stored for one in parts if isinstance(one.stored, np.ndarray)]
     kinds = {(array.dtype, array.shape) for array in arrays}
     if len(arrays) != len(parts) or len(kinds) != 1:
         return
     for axis in range(min(2, arrays[0].ndim + 1)):
         value = np.stack(arrays, axis)
-        yield Instance(name, digest(value), value, -1), parts
+        yield instance(name, value, -1, parts[0].trace), parts

@@ -108,6 +108,17 @@ class TestVerdicts:
         assert found.first.after.path == "main/add_4"
 
 
+def test_values_for_which_there_is_no_room_are_computed_again() -> None:
+    x = np.random.default_rng(0).standard_normal(2_000).astype(np.float32)
+    found = passes.bisect(
+        model(), model(BEFORE.replace("Neg(a)", "Abs(a)")), inputs={"x": x}, memory=1
+    )
+    assert found.first is not None
+    assert found.first.after.path == "main/abs_1"
+    assert found.first.cut is not None
+    assert [value.size for value in found.first.cut.feeds.values()] == [2_000]
+
+
 class Elsewhere(ReferenceExecutor):
     """An executor in which a Sub is off by one."""
 
@@ -157,7 +168,7 @@ class TestCommandLine:
         assert "because          it is a Sqrt, in the original a Neg" in result.stdout
         assert "written          b.onnx.bisect: both sides cut to 1 node" in result.stdout
         told = json.loads((folder / "r.json").read_text())
-        assert told["first_to_differ"]["before"]["path"] == "main/neg_1"
+        assert told["first"]["before"]["path"] == "main/neg_1"
         for side, op in (("before", "Neg"), ("after", "Sqrt")):
             (node,) = onnx.load(f"b.onnx.bisect/{side}.onnx").graph.node
             assert node.op_type == op
