@@ -25,7 +25,7 @@ from passes.verify.compare.compare import Comparison, compare
 from passes.verify.compare.strictness import NEAR
 from passes.verify.compare.tolerance import ulp_errors
 from passes.verify.compare.trial import AUTHORITY
-from passes.verify.compare.verdicts import Failure, Verification
+from passes.verify.compare.verdicts import Failure
 from passes.verify.executor import Executor, Feeds, Outcome, Value
 from passes.verify.inputs.arrays import is_float
 from passes.verify.inputs.hints import model_hints
@@ -92,7 +92,13 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
         return Bisection("unknown", f"the models have no common signature: {error}")
     with executors(search.executor) as chosen:
         sides = Models(before.proto, other, before.base_dir, after.base_dir)
-        found = _verified(sides, before, search, chosen)
+        inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
+        terms = Terms(chosen, exact=search.exact, inputs=inputs, limits=Limits(search.budget))
+        if (plain := _plain_failure(sides, terms)) is not None:
+            made = _Bisector(sides, search, chosen, plain).result()
+            if made.first is not None:
+                return made
+        found = verify(sides, terms)
         if found.verdict == "verified":
             return Bisection("agree", f"the models agree: {found.reason}", notes=found.notes)
         if found.failure is None:
@@ -100,16 +106,16 @@ def bisect_models(before: Model, after: Model, search: Search) -> Bisection:
         return _Bisector(sides, search, chosen, found.failure).result()
 
 
-def _verified(
-    sides: Models, before: Model, search: Search, chosen: Sequence[Executor]
-) -> Verification:
-    """The verdict: first on inputs in which few values are equal by chance, then on all."""
-    inputs = Inputs(search.seed, model_hints(before), search.given, most=search.cases)
-    terms = Terms(chosen, exact=search.exact, inputs=inputs, limits=Limits(search.budget))
-    telling = replace(inputs, accept=lambda case: not case.exact and case.kind in _TELLING)
-    limits = Limits(min(search.budget, _PER_PAIR))
-    found = verify(sides, replace(terms, executors=chosen[:1], inputs=telling, limits=limits))
-    return found if found.failure is not None else verify(sides, terms)
+def _plain_failure(sides: Models, terms: Terms) -> Failure | None:
+    """A case in which the outputs differ by far more than roundings carry, and few values are equal
+    by chance; that needs no look at the arithmetic, which takes long."""
+    telling = replace(terms.inputs, accept=lambda one: not one.exact and one.kind in _TELLING)
+    limits = Limits(min(terms.limits.budget, _PER_PAIR))
+    alone = replace(terms, executors=terms.executors[:1], inputs=telling, limits=limits, exact=True)
+    failure = verify(sides, alone).failure
+    if failure is None or failure.expected is None or failure.actual is None:
+        return None
+    return None if compare(failure.expected, failure.actual, _GROSS).agree else failure
 
 
 #: A pair that differs, both sides cut to it, and whether nothing else differs.
@@ -291,6 +297,8 @@ class _Bisector:
 
 #: What counts as an agreement of outputs that are computed of the original's values.
 _LOOSE = replace(NEAR, units=64.0, floor=1.0)
+#: The same for what differs by no more than roundings may carry, perhaps.
+_GROSS = replace(NEAR, units=2.0**16, floor=1.0)
 
 
 def _is_inside(pair: Pair, pairing: Pairing) -> bool:
