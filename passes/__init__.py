@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         unroll,
         upgrade,
     )
+    from passes.bisection.bisecting import bisect
     from passes.builds.building import run
     from passes.choices import DEFAULT_OPSET
     from passes.commands.pipeline import Pipeline
@@ -50,6 +51,7 @@ _HOMES = {
     "simplify": "passes.api",
     "unroll": "passes.api",
     "upgrade": "passes.api",
+    "bisect": "passes.bisection.bisecting",
     "run": "passes.builds.building",
     "BadModel": "passes.errors",
     "Pipeline": "passes.commands.pipeline",
@@ -82,6 +84,7 @@ __all__ = [
     "Report",
     "Result",
     "Site",
+    "bisect",
     "convert",
     "hoist",
     "inspect",

@@ -13,6 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import typer
 
+from passes.cli import bisecting as command_bisecting
 from passes.cli import building as command_building
 from passes.cli import checking as command_checking
 from passes.cli import inspection as command_inspection
@@ -38,6 +39,7 @@ app.add_typer(command_building.app)
 app.add_typer(command_checking.app)
 app.add_typer(command_inspection.app)
 app.add_typer(command_showing.app)
+app.add_typer(command_bisecting.app)
 
 
 def _version(asked: bool) -> None:

@@ -237,6 +237,11 @@ def is_same(left: Path, right: Path) -> bool:
     return left.exists() and right.exists() and left.samefile(right)
 
 
+def command_line() -> str:
+    """How the program was called."""
+    return shlex.join(["python", "-m", "passes", *sys.argv[1:]])
+
+
 def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> str:
     """Save both sides and, if the outputs differ, the inputs that show it; return the path, or why
     that is impossible."""
@@ -244,18 +249,18 @@ def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) 
 
     from passes.verify.reproducer import Circumstances, save
 
-    command = shlex.join(["python", "-m", "passes", *sys.argv[1:]])
     try:
         written = save(
             folder,
             *found.sides,
             found.failure,
             sentence=found.sentence,
-            seen=Circumstances(command, found.path, found.rules, found.exact),
+            seen=Circumstances(command_line(), found.path, found.rules, found.exact),
             base_dir=base_dirs[0],
             base_dir_after=base_dirs[1],
         )
     except (OSError, ValueError, EncodeError) as error:
         reason = getattr(error, "strerror", None) or error
         return f"no reproducer: {folder} cannot be written ({reason})"
-    return f"reproducer in {written}"
+    where = shlex.quote(os.fspath(written))
+    return f"reproducer in {written}; `python -m passes bisect {where}` shows where they part"

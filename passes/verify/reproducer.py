@@ -23,6 +23,8 @@ from passes.verify.inputs import value_files
 
 #: Models beyond this many bytes keep their weights in a file beside them.
 _ONE_FILE = 1 << 30
+#: What a folder holds: both models, and the inputs.
+BEFORE, AFTER = "before.onnx", "after.onnx"
 DATA_SET = "test_data_set_0"
 
 _README = """\
@@ -37,7 +39,11 @@ after.onnx    the same after it
   output_N.pb  what before.onnx answers{expected}
   after_N.pb   what after.onnx answers{actual}
 
-To see it again, in this folder:
+To see where the two part, in this folder:
+
+  python -m passes bisect .{options}
+
+To see it again:
 
   python -m passes verify before.onnx after.onnx --inputs {data_set}{options}
 """
@@ -91,8 +97,8 @@ def save(
     unfinished = folder.parent / f".{folder.name}.{os.getpid()}.unfinished"
     unfinished.mkdir()
     try:
-        _save_model(before, unfinished / "before.onnx", base_dir)
-        _save_model(after, unfinished / "after.onnx", base_dir_after or base_dir)
+        _save_model(before, unfinished / BEFORE, base_dir)
+        _save_model(after, unfinished / AFTER, base_dir_after or base_dir)
         _save_data(unfinished / DATA_SET, before, after, failure)
         text = _README.format(
             sentence=sentence,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TypeProto
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 from passes.collector import collector_held_back
 from passes.ir import scope
@@ -16,7 +16,7 @@ from passes.verify.reference.control_flow.static_sizes import StaticSizes
 from passes.verify.reference.evaluator import Evaluator, plain
 from passes.verify.reference.kernels import kernel_for
 from passes.verify.reference.library import Library
-from passes.verify.reference.machine import Frame, Machine
+from passes.verify.reference.machine import Frame, Kernel, Machine
 from passes.verify.reference.roundings import Roundings
 from passes.verify.reference.value_types import known_dtype, known_shape
 
@@ -28,11 +28,15 @@ class ReferenceExecutor:
     """Runs models with numpy: onnx's reference kernels, ours where those are wrong.
 
     It keeps the last `keep` models ready for another run, the time limit of a run not counting
-    the time to make them so; they must not change in between.
+    the time to make them so; they must not change in between. `kernels` finds the kernel of a node
+    in the graph of an evaluator.
     """
 
-    def __init__(self, *, keep: int = 0) -> None:
+    def __init__(
+        self, *, keep: int = 0, kernels: Callable[[NodeProto, Evaluator], Kernel] = kernel_for
+    ) -> None:
         self._keep = keep
+        self._kernels = kernels
         self._ready: list[tuple[ModelProto, Path | None, Watch, Evaluator]] = []
 
     @property
@@ -126,7 +130,7 @@ class ReferenceExecutor:
                 return evaluator
         imports = {entry.domain: entry.version for entry in model.opset_import}
         machine = Machine(
-            Library(model.functions), StaticSizes(model), kernel_for, base_dir, None, watch
+            Library(model.functions), StaticSizes(model), self._kernels, base_dir, None, watch
         )
         with collector_held_back():
             evaluator = _evaluator(model.graph, machine, imports)

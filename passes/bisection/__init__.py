@@ -1,0 +1,3 @@
+"""Where two models that ought to do the same part, and why."""
+
+from __future__ import annotations

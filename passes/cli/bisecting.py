@@ -1,0 +1,163 @@
+"""The command `bisect`: where two models that ought to do the same part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from passes.choices import Executors
+from passes.cli.parameters import give_parameters, options_from, parameters_of
+from passes.cli.running import check_report, fail, progress, tell, write
+from passes.cli.showing import Verify
+from passes.commands.declaring import Says, options_of
+from passes.commands.delivery import Reporting
+from passes.commands.options import Executing
+from passes.errors import FAILED, MISMATCH, NOT_PRODUCED, PassesError, WrongUsage
+
+if TYPE_CHECKING:
+    from passes.bisection.result import Bisection
+
+app = typer.Typer()
+_CLI = frozenset({"cli"})
+_MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bisect(Executing, Reporting):
+    """The options of `bisect`."""
+
+    exact: Annotated[bool, options_of(Verify)["exact"].says] = False
+    cases: Annotated[
+        int | None, Says("The most inputs to try.", least=1, metavar="N", shown=_CLI)
+    ] = None
+    memory: Annotated[
+        int,
+        Says("Megabytes of values to hold while they are compared.", least=1, metavar="MB"),
+    ] = 1024
+    output: Annotated[
+        str | os.PathLike[str] | None,
+        Says(
+            "The folder to write the parts to; beside AFTER, or in the folder, by default.",
+            metavar="DIR",
+        ),
+    ] = None
+
+
+def _bisect(before: Path, after: Path | None, **given: Any) -> None:
+    """Find the first value in which two models that ought to do the same differ, and why.
+
+    BEFORE alone is a folder with both sides and inputs, as a command that exits with 4 writes it.
+    Exit 0 if the models agree, 4 with a folder if they do not, 3 if that cannot be said.
+    """
+    options = options_from(Bisect, given)
+    try:
+        if options.executor not in set(Executors):
+            raise WrongUsage("--executor is for `reference`, `onnxruntime` and `both` here")
+        before, after, inputs, folder = _sources(before, after, options)
+        check_report(options.json, (before, after, *filter(None, [inputs])))
+        with progress() as say:
+            found = _searched(before, after, inputs, options, say)
+        written = "" if found.first is None else _written(found, folder, options.exact)
+    except PassesError as error:
+        fail(f"{error}", error.exit_code)
+    except OSError as error:
+        fail(f"the parts cannot be written ({error.strerror})", FAILED)
+    tell("\n".join(filter(None, (found.to_text(), written))))
+    if options.json is not None:
+        write(options.json, found.to_json())
+    if found.verdict == "differ":
+        fail(f"{after}: does not agree with {before}", MISMATCH)
+    if found.verdict == "unknown":
+        raise typer.Exit(NOT_PRODUCED)
+
+
+def _sources(
+    before: Path, after: Path | None, options: Bisect
+) -> tuple[Path, Path, Path | None, Path]:
+    """Both models, the inputs, and the folder to write to."""
+    from passes.verify.reproducer import AFTER, BEFORE, DATA_SET
+
+    inputs = None if options.inputs is None else Path(options.inputs)
+    if after is None:
+        folder = before / "parts"
+        if not before.is_dir():
+            raise WrongUsage(f"{before}: name two models, or a folder that holds {BEFORE}, {AFTER}")
+        if inputs is None and any((before / DATA_SET).glob("*")):
+            inputs = before / DATA_SET
+        before, after = before / BEFORE, before / AFTER
+    else:
+        folder = after.with_name(f"{after.name}.bisect")
+    return before, after, inputs, folder if options.output is None else Path(options.output)
+
+
+def _searched(
+    before: Path,
+    after: Path,
+    inputs: Path | None,
+    options: Bisect,
+    say: Callable[[str], None] | None,
+) -> Bisection:
+    from passes.bisection.bisecting import Search, bisect_models
+    from passes.check import load_checked
+    from passes.verify.inputs.given import load
+
+    first, second = (load_checked(path)[0] for path in (before, after))
+    given = [] if inputs is None else [load(inputs, first.proto)]
+    if say is not None:
+        say("running both")
+    return bisect_models(
+        first,
+        second,
+        Search(
+            given,
+            options.seed,
+            options.cases,
+            options.executor,
+            options.verify_budget,
+            options.memory * _MEGABYTE,
+            options.exact,
+        ),
+    )
+
+
+def _written(found: Bisection, folder: Path, exact: bool) -> str:
+    """Write the parts, and tell where. Raises OSError."""
+    from passes.builds.task import command_line
+    from passes.verify.reproducer import Circumstances, save
+
+    assert found.first is not None
+    cut = found.first.cut
+    if cut is None:
+        return "not written      what differs cannot be cut out"
+    seen = Circumstances(command_line(), found.first.after.path, (), exact=exact)
+    path = save(folder, cut.before, cut.after, cut.failure, sentence=found.told, seen=seen)
+    old, new = cut.nodes
+    size = f"{new} nodes" if old == new else f"{old} and {new} nodes"
+    told = f"both sides cut to {size.replace('1 nodes', '1 node')}, the inputs, the command"
+    return f"{'written':<15}  {path}: {told}"
+
+
+give_parameters(
+    _bisect,
+    [
+        Parameter(
+            "before",
+            Parameter.KEYWORD_ONLY,
+            annotation=Annotated[Path, typer.Argument(help="The original, or a folder.")],
+        ),
+        Parameter(
+            "after",
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[Path | None, typer.Argument(help="The model to compare with it.")],
+        ),
+        *parameters_of(Bisect),
+    ],
+)
+app.command("bisect", short_help="Find where two models that ought to do the same part.")(_bisect)
