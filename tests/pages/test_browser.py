@@ -210,12 +210,13 @@ def test_hostile_names(name: str, opened: Open, tmp_path: Path) -> None:
 
 def test_a_batch(opened: Open, tmp_path: Path) -> None:
     texts = {"moved": as_model(PROJECTION), "unknown": as_model(UNKNOWN_TRIPS), "chain": chain(9)}
-    pipeline = Pipeline([("unroll", {"max_nodes": 10, **FAST})])
+    pipeline = Pipeline([("unroll", FAST)])
     tasks = []
     for name, model in texts.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
         output = tmp_path / "out" / f"{name}.onnx"
-        tasks.append(Task(str(tmp_path / f"{name}.onnx"), pipeline, str(output), strict=True))
+        own = Pipeline([("lower", FAST)]) if name == "chain" else pipeline
+        tasks.append(Task(str(tmp_path / f"{name}.onnx"), own, str(output), strict=True))
     (tmp_path / "broken.onnx").write_bytes(b"none")
     tasks.append(Task(str(tmp_path / "broken.onnx"), pipeline, str(tmp_path / "out" / "b.onnx")))
     place = tmp_path / "all.html"
