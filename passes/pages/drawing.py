@@ -46,13 +46,22 @@ class Arrow:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A loop, or a branch of an If, in the box `parent` (-1: in none)."""
+
+    title: str
+    parent: int = -1
+    loop: bool = True
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """Marks, arrows between their positions, and the titles of loops; `total` nodes there are,
-    those that are cut included, and `shown` are drawn."""
+    """Marks, arrows between their positions, and boxes; `total` nodes there are, those that are cut
+    included, and `shown` are drawn."""
 
     marks: Sequence[Mark] = ()
     arrows: Sequence[Arrow] = ()
-    boxes: Sequence[str] = ()
+    boxes: Sequence[Box] = ()
     shown: int = 0
     total: int = 0
 
@@ -115,7 +124,7 @@ class Sketch:
     constants: Sequence[Collection[str]] = ()
     marks: list[Mark] = field(default_factory=list)
     arrows: dict[Arrow, None] = field(default_factory=dict)
-    boxes: list[str] = field(default_factory=list)
+    boxes: list[Box] = field(default_factory=list)
     signs: list[tuple[Sign, ...]] = field(default_factory=list)
     shown: int = 0
     total: int = 0
@@ -125,12 +134,7 @@ class Sketch:
         """Draw nodes of one graph, in order, loops with their bodies; `titles` are those of loops,
         by their first output."""
         for node in nodes:
-            form = _form(node, opset)
-            if form is None:
-                self._node(node, self._outer, -1)
-            else:
-                title = next((titles[name] for name in node.output if name in titles), op_of(node))
-                self._loop(form, title)
+            self._any(node, opset, titles, self._outer, -1)
 
     def results(self, names: Iterable[str]) -> None:
         """Draw values as what comes of it all."""
@@ -150,23 +154,59 @@ class Sketch:
     def signed(self, inside: bool | None = None) -> Iterator[tuple[Sign, ...]]:
         """The signs of all nodes, or only of those inside or outside of loops."""
         for mark, signs in zip(self.marks, self.signs, strict=True):
-            if mark.kind == "node" and inside in (None, mark.box >= 0):
+            if mark.kind == "node" and inside in (
+                None,
+                mark.box >= 0 and self.boxes[mark.box].loop,
+            ):
                 yield signs
 
-    def _loop(self, form: LoopForm, title: str) -> None:
+    def _any(
+        self,
+        node: NodeProto,
+        opset: int,
+        titles: Mapping[str, str],
+        values: dict[str, _Value],
+        box: int,
+    ) -> None:
+        """Draw a node that is in no loop, with the bodies of a loop or the branches of an If."""
+        form = _form(node, opset)
+        if form is not None:
+            title = next((titles[name] for name in node.output if name in titles), op_of(node))
+            self._loop(form, title, values, box)
+            return
+        branches = scoping.subgraphs(node) if op_of(node) == "If" else []
+        given: list[_Value] = []
+        for name, graph in branches:
+            inner = dict(values)
+            for constant in scoping.initializer_names(graph):
+                inner[constant] = _Value(None, self.origins.of_name(constant))
+            self.boxes.append(Box(f"If: {name.removesuffix('_branch')}", box, loop=False))
+            own = len(self.boxes) - 1
+            for one in graph.node:
+                self._any(one, opset, titles, inner, own)
+            given += [self._read(output, inner) for output in scoping.output_names(graph)]
+        if branches:  # behind them: what it gives is what one of them gives
+            node = NodeProto(op_type="If", input=node.input, output=node.output)
+        self._node(node, values, box)
+        mark = values[next(filter(None, node.output))].mark if branches else None
+        if mark is not None:
+            for value in given:
+                self._arrow(value, mark)
+
+    def _loop(self, form: LoopForm, title: str, outer: dict[str, _Value], parent: int) -> None:
         box = len(self.boxes)
-        self.boxes.append(title)
-        inner = dict(self._outer)
+        self.boxes.append(Box(title, parent))
+        inner = dict(outer)
         for name in (*form.constant_inputs, *scoping.initializer_names(form.body)):
             inner[name] = _Value(None, self.origins.of_name(name))
         states = []
         for position, carried in enumerate(form.carried):
             mark = self._mark("state", "", carried.body_input, box)
             states.append(mark)
-            self._arrow(self._read(carried.initial, self._outer), mark)
+            self._arrow(self._read(carried.initial, outer), mark)
             inner[carried.body_input] = _Value(mark, self.origins.of_state(position))
         for scanned in form.scanned:
-            tensor = self._read(scanned.tensor, self._outer)
+            tensor = self._read(scanned.tensor, outer)
             mark = self._mark("scanned", "reversed" * scanned.reversed, scanned.body_input, box)
             self._arrow(tensor, mark)
             inner[scanned.body_input] = _Value(mark, tensor.origin)
@@ -184,12 +224,12 @@ class Sketch:
             made = self._read(carried.body_output, inner)
             if made.mark is not None and made.mark != state:
                 self.arrows[Arrow(made.mark, state, back=True)] = None
-            self._outer[carried.final] = made
+            outer[carried.final] = made
         for collected in form.collected:
             made = self._read(collected.body_output, inner)
             mark = self._mark("collected", "", collected.tensor or collected.body_output, box)
             self._arrow(made, mark)
-            self._outer[collected.tensor] = _Value(mark, made.origin)
+            outer[collected.tensor] = _Value(mark, made.origin)
 
     def _node(self, node: NodeProto, values: dict[str, _Value], box: int) -> None:
         """Draw a node, with what it reads; a constant is left out."""
@@ -264,7 +304,7 @@ def paired(left: Sketch, right: Sketch) -> tuple[dict[Sign, int], set[int]]:
     def numbers(sketch: Sketch, inside: bool) -> set[int]:
         return {twins[sign] for signs in sketch.signed(inside) for sign in signs if sign in twins}
 
-    if not right.boxes:
+    if not any(box.loop for box in right.boxes):
         return twins, set()
     gone = numbers(left, inside=True) - numbers(right, inside=True)
     return twins, gone & numbers(right, inside=False)

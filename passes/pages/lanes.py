@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -190,7 +190,10 @@ def _lane(
     right = Sketch(origins, limit, constants.seen_from(home))
     new_opset = after.opset_at(home)
     titles = {
-        name: _title(node, new_opset) for node in nodes if is_loop(node) for name in node.output
+        name: _title(node, new_opset)
+        for node in _with_branches(nodes)
+        if is_loop(node)
+        for name in node.output
     }
     right.add(nodes, new_opset, titles)
     right.results(filter(None, place.node.output))
@@ -267,14 +270,23 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
+def _with_branches(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those in the branches of Ifs among them."""
+    for node in nodes:
+        yield node
+        if op_of(node) == "If":
+            for _, graph in scoping.subgraphs(node):
+                yield from _with_branches(graph.node)
+
+
 def _became(nodes: Sequence[NodeProto], moved: int) -> str:
     """What a loop became, in a sentence."""
     if not nodes:
         return "is removed, or its outputs have other names"
-    ops = Counter(op_of(one) for one in nodes)
+    ops = Counter(op_of(one) for one in _with_branches(nodes))
     loops = {op: ops[op] for op in ("Scan", "Loop") if ops[op]}
     told = [_counted(count, op) for op, count in loops.items()]
-    others = len(nodes) - sum(loops.values())
+    others = ops.total() - sum(loops.values())
     cells = [op for op in ("LSTM", "GRU", "RNN", "Attention") if ops[op]]
     told += [f"{_counted(others, 'node')} outside" if loops else _counted(others, "node")] * (
         others > 0

@@ -71,7 +71,7 @@ def _data(drawing: Drawing | None) -> dict[str, Any] | None:
             for mark in drawing.marks
         ],
         "arrows": [[one.source, one.target, int(one.back)] for one in drawing.arrows],
-        "boxes": list(drawing.boxes),
+        "boxes": [[box.title, box.parent, int(box.loop)] for box in drawing.boxes],
     }
 
 

@@ -12,7 +12,7 @@ from onnx import ModelProto
 
 from passes.builds.report_file import ReportFile
 from passes.ir.model import Model
-from passes.pages.drawing import Arrow, shortened
+from passes.pages.drawing import Arrow, Box, shortened
 from passes.pages.lanes import lanes_of
 from passes.pages.page import Page, page_of
 from passes.pages.writing import as_html
@@ -97,6 +97,36 @@ class TestLanes:
         (lane,) = lanes_of(Model(chain(1, length=5000)), None, ())
         assert lane.before.cut == "150 of 5,002 nodes are drawn, the first in the file"
         assert len(lane.before.marks) < 160
+
+    def test_in_a_branch(self) -> None:
+        """A loop that an If may skip is drawn in its branch."""
+        chosen = """<ir_version: 8, opset_import: ["" : 18]>
+            rnn (bool any, float[2] h0, float[T,2] x) => (float[2] h) {
+                h = If (any) <
+                    then_branch = some () => (float[2] t) {
+                        t = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] e) =>
+                            (float[2] n) { n = Add (s, e) }> (h0, x)
+                    },
+                    else_branch = none () => (float[2] n) { n = Identity (h0) }>
+            }"""
+        plain = """<ir_version: 8, opset_import: ["" : 18]>
+            rnn (bool any, float[2] h0, float[T,2] x) => (float[2] h) {
+                h = Scan <num_scan_inputs = 1, body = step (float[2] s, float[2] e) =>
+                    (float[2] n) { n = Add (s, e) }> (h0, x)
+            }"""
+        (lane,) = lanes_of(model(plain), model(chosen), ())
+        assert lane.after is not None
+        assert lane.after.boxes == [
+            Box("If: then", loop=False),
+            Box("Scan, opset 18", parent=0),
+            Box("If: else", loop=False),
+        ]
+        assert lane.became == "becomes 1 Scan and 2 nodes outside"
+        marks = lane.after.marks
+        read = {
+            marks[one.source].name for one in lane.after.arrows if marks[one.target].label == "If"
+        }
+        assert read == {"any", "n"}
 
     def test_one_that_is_written_out(self, tmp_path: Path) -> None:
         page = page_after(

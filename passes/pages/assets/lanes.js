@@ -18,6 +18,7 @@ const lanes = (() => {
     const graph = new dagre.graphlib.Graph({ compound: true, multigraph: true });
     graph.setGraph({ ranksep: 22, nodesep: 14, edgesep: 8, marginx: 6, marginy: 14 });
     boxes.forEach((_, number) => graph.setNode("b" + number, {}));
+    boxes.forEach(([, parent], number) => { if (parent >= 0) graph.setParent("b" + number, "b" + parent); });
     marks.forEach(([kind, label, name, box], id) => {
       const texts = kind === "node" ? [trimmed(label, 24), trimmed(name, 26)] : [trimmed(name, 24)];
       const room = kind === "node" ? 30 : 22;
@@ -42,10 +43,17 @@ const lanes = (() => {
     const points = [...graph.nodes().map((id) => graph.node(id)), ...graph.edges().flatMap((edge) => graph.edge(edge).points)];
     const edges = boxes.map((_, number) => graph.node("b" + number))
       .map((box) => [box.x - (box.width ?? 0) / 2, box.x + (box.width ?? 0) / 2]);
-    for (const point of points) {
-      point.x += rooms.reduce((sum, room, number) =>
-        sum + (point.x > edges[number][0] ? room.left : 0) + (point.x > edges[number][1] ? room.right : 0), 0);
-    }
+    const moved = (x) => rooms.reduce((sum, room, number) =>
+      sum + (x > edges[number][0] ? room.left : 0) + (x > edges[number][1] ? room.right : 0), x);
+    for (const point of points) point.x = moved(point.x);
+    boxes.forEach((_, number) => {
+      const inner = boxes.some(([, parent]) => parent === number) ? 14 : 0; // around a box in it
+      const box = graph.node("b" + number);
+      box.from = moved(edges[number][0]) - inner / 2;
+      box.to = moved(edges[number][1]) + rooms[number].right + inner / 2;
+      box.top = box.y - box.height / 2 - 8 - inner;
+      box.bottom = box.y + box.height / 2 + 8 + inner / 2;
+    });
     graph.graph().width += rooms.reduce((sum, room) => sum + room.left + room.right, 0);
     return { graph, rooms, sides };
   }
@@ -69,21 +77,19 @@ const lanes = (() => {
     const svg = make("svg", { viewBox: `0 -20 ${width} ${height}`, width, height, role: "img" });
     svg.setAttribute("aria-label", `${holder.dataset.label}. ${marks.filter((m) => m[0] === "node").length} nodes`);
     svg.style.minInlineSize = `${Math.min(width, Math.max(width * 0.55, 200))}px`;
-    boxes.forEach((title, number) => {
+    boxes.forEach(([, , loop], number) => {
       const box = graph.node("b" + number);
       if (!box?.width) return;
-      const [x, y] = [box.x - box.width / 2, box.y - box.height / 2];
-      const { left, right } = rooms[number];
-      make("rect", { class: "box", x: x - left, y: y - 8, width: box.width + left + right, height: box.height + 16, rx: 12 }, svg);
+      make("rect", { class: loop ? "box" : "box branch", x: box.from, y: box.top, width: box.to - box.from, height: box.bottom - box.top, rx: 12 }, svg);
     });
     for (const edge of graph.edges()) {
       const path = make("path", { class: "edge", d: curve(graph.edge(edge).points) }, svg);
       path.dataset.ends = `${edge.v} ${edge.w}`;
       arrowhead(svg, graph.edge(edge).points.slice(-2), "edgehead");
     }
-    boxes.forEach((title, number) => {
+    boxes.forEach(([title], number) => {
       const box = graph.node("b" + number);
-      if (box?.width && holder.dataset.side === "after") make("text", { class: "boxtitle", x: box.x - box.width / 2 - rooms[number].left + 10, y: box.y - box.height / 2 - 14 }, svg, trimmed(title, 60));
+      if (box?.width && holder.dataset.side === "after") make("text", { class: "boxtitle", x: box.from + 10, y: box.top - 6 }, svg, trimmed(title, 60));
     });
     const used = {};
     for (const [id, side] of Object.entries(sides)) {
@@ -92,7 +98,7 @@ const lanes = (() => {
       const box = graph.node("b" + number);
       const lane = (used[side + number] = (used[side + number] ?? 0) + 1);
       const way = side === "left" ? -1 : 1;
-      const x = box.x + way * (box.width / 2 + lane * GAP);
+      const x = way < 0 ? box.from + rooms[number].left - lane * GAP : box.to - rooms[number].right + lane * GAP;
       const r = 6;
       const [x0, x1] = [from.x + (way * from.width) / 4, to.x + (way * to.width) / 4];
       const [y0, y1] = [from.y + 23 + 2 * lane, to.y - 23 - 2 * lane]; // between two ranks
