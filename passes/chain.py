@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from passes.engine.rounds import Rewritten
 from passes.engine.target_opset import loadable
 from passes.ir.model import Model
 from passes.not_produced import Mismatch, NotProduced, NotVerified
-from passes.report import Checked, Report
+from passes.report import Checked, Report, Spent
 from passes.session import Outcome, Result, Session, Source, failed
 from passes.verify.signature import describe
 from passes.verify.signature import inputs as signature_inputs
@@ -63,6 +65,7 @@ class Chain:
             NoRuntime: the runtime that is to execute the outcome, too, is not installed.
         """
         first = self.sessions[0]
+        started = time.monotonic()
         with self._undisturbed():
             original, found = first.loaded(source)
             binding = self._binding(original)
@@ -70,6 +73,7 @@ class Chain:
         given = fed = as_given(original, model) if binding else original
         left_out: dict[tuple[int, str, str], str] = {}
         known: KnownVerifications = {}
+        loaded = time.monotonic()
         while True:
             with self._undisturbed():
                 try:
@@ -82,7 +86,8 @@ class Chain:
                     proto, fed = with_sizes(outcomes[-1].proto, given)
                     outcomes[-1] = replace(outcomes[-1], proto=proto)
             report, proto = _joined(outcomes), outcomes[-1].proto
-            report = replace(report, bound=tuple(binding.said(original, fed)))
+            spent = _spent(outcomes, started, loaded)
+            report = replace(report, bound=tuple(binding.said(original, fed)), spent=spent)
             if proto is original.proto or first.verifying is None:
                 return Result(proto, report, model.base_dir)
             try:
@@ -143,6 +148,7 @@ class Chain:
     ) -> Report:
         from passes.verify.rewrites.verifying import verify_rounds
 
+        started = time.monotonic()
         last = self.sessions[-1]
         self.sessions[0].say("verifying")
         assume = dict.fromkeys(one for session in self.sessions for one in session.options.assume)
@@ -157,7 +163,8 @@ class Chain:
             replace(one, checked=next(checked)) if one.outcome == "rewritten" else one
             for one in report.records
         ]
-        report = replace(report, records=records, checked=verdicts.whole)
+        spent = replace(report.spent, verifying=round(time.monotonic() - started, 3))
+        report = replace(report, records=records, checked=verdicts.whole, spent=spent)
         if verdicts.mismatch is not None:
             raise Mismatch(verdicts.mismatch, report)
         unverified = verdicts.unverified
@@ -192,6 +199,16 @@ class Chain:
             hint = "" if last.target else "; --opset and --for choose another opset"
             raise failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))
+
+
+def _spent(outcomes: Sequence[Outcome], started: float, loaded: float) -> Spent:
+    """The seconds up to now of a run that `started`, and had its model `loaded`, at these times."""
+    rules: Counter[str] = Counter()
+    for round_ in (one for outcome in outcomes for one in outcome.rounds):
+        rules.update(round_.seconds)
+    known = {name: round(seconds, 3) for name, seconds in rules.most_common()}
+    now = time.monotonic()
+    return Spent(round(loaded - started, 3), round(now - loaded, 3), known)
 
 
 def _may_be_for_another(session: Session, version: str) -> bool:

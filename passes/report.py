@@ -16,7 +16,7 @@ from passes.ir.places import MAIN, loop_of, path_of
 from passes.rule import Edit
 from passes.targets.finding import Finding, described
 from passes.verify.compare.coverage import sentence
-from passes.verify.compare.verdicts import Verification
+from passes.verify.compare.verdicts import Tried, Verification
 from passes.writing.purposes import Extra
 
 Outcome = Literal["rewritten", "refused"]
@@ -30,7 +30,8 @@ class Checked:
 
     `alike`: in all compared cases both sides have the same `bits`, the same `values` (only signs
     of zeros differ), or are `near`.
-    `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both.
+    `same_as` is the path of a site whose rewrite is equal up to names, and was verified for both;
+    `cases` are told of there alone.
     """
 
     verdict: str
@@ -46,6 +47,7 @@ class Checked:
     unreached: Sequence[str] = ()
     same_as: str = ""
     excuses: Mapping[str, int] = field(default_factory=dict)
+    cases: Sequence[Tried] = ()
     seconds: float = field(default=0.0, compare=False)
 
     @classmethod
@@ -65,6 +67,7 @@ class Checked:
             verification.notes,
             [sentence(did, path) for (_, did), path in verification.unreached.items()],
             excuses=verification.excuses,
+            cases=verification.cases,
             seconds=round(verification.seconds, 3),
         )
 
@@ -87,7 +90,8 @@ class Checked:
 @dataclass(frozen=True)
 class Record:
     """One site that a rule considered; `loop` is the path of the innermost loop that it is or lies
-    in, else that of the main graph or function."""
+    in, else that of the main graph or function, `value` the first output of that loop: paths may
+    change from round to round."""
 
     rule: str
     path: str
@@ -101,11 +105,13 @@ class Record:
     checked: Checked | None = None
     extras: Sequence[Extra] = ()
     loop: str = ""
+    value: str = ""
 
     @classmethod
     def rewritten(cls, rewritten: Rewritten, checked: Checked | None) -> Record:
         """The record of a rewrite."""
         node, written = rewritten.node, rewritten.written
+        loop, value = loop_of(rewritten.place)
         return cls(
             rewritten.rule.name,
             path_of(rewritten.scope, node, rewritten.index),
@@ -114,13 +120,15 @@ class Record:
             written.note,
             checked=checked,
             extras=written.extras if isinstance(written, Edit) else (),
-            loop=loop_of(rewritten.place),
+            loop=loop,
+            value=value,
         )
 
     @classmethod
     def refused(cls, refusal: Refusal) -> Record:
         """The record of a refusal."""
         reason, place = refusal.reason, refusal.place
+        loop, value = loop_of(place)
         return cls(
             rule=refusal.rule.name,
             path=place.path,
@@ -130,7 +138,8 @@ class Record:
             sentence=reason.sentence,
             culprits=reason.culprits,
             optional=refusal.rule.optional,
-            loop=loop_of(place),
+            loop=loop,
+            value=value,
         )
 
     @classmethod
@@ -157,6 +166,17 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """Seconds of a run: to load the model, to rewrite it, checks included, of these in each rule,
+    and to verify it."""
+
+    loading: float = 0.0
+    rewriting: float = 0.0
+    rules: Mapping[str, float] = field(default_factory=dict)
+    verifying: float = 0.0
+
+
+@dataclass(frozen=True)
 class Report:
     """The report on the effect of a command on a model.
 
@@ -166,7 +186,7 @@ class Report:
     `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
     outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
     another one, a sentence for each input and output; `findings`: what keeps the outcome from its
-    target, looked for under --strict.
+    target, looked for under --strict; `spent`: how long it took.
     """
 
     command: str
@@ -181,6 +201,7 @@ class Report:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    spent: Spent = field(default_factory=Spent, compare=False)
 
     @property
     def refusals(self) -> list[Record]:
@@ -275,14 +296,20 @@ def _rewrite_lines(records: Sequence[Record]) -> list[str]:
 def _summary_lines(records: Sequence[Record]) -> list[str]:
     """Return a line for each rule and loop, followed by the purposes of extra nodes."""
     groups: dict[tuple[str, str], list[Record]] = {}
-    extras: Counter[tuple[str, str]] = Counter()
     for record in records:
         if record.outcome == "rewritten" and record.rule != "opset":
             groups.setdefault((record.rule, record.loop), []).append(record)
-            for extra in record.extras:
-                extras[extra.purpose, extra.option] += extra.nodes
     lines = [_group_line(rule, loop, group) for (rule, loop), group in groups.items()]
-    return lines + [f"  {Extra(count, *purpose)}" for purpose, count in extras.items()]
+    return lines + [f"  {extra}" for extra in summed(records)]
+
+
+def summed(records: Sequence[Record]) -> list[Extra]:
+    """What extra nodes of all records are for."""
+    extras: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        for extra in record.extras:
+            extras[extra.purpose, extra.option] += extra.nodes
+    return [Extra(count, *purpose) for purpose, count in extras.items()]
 
 
 def _group_line(rule: str, loop: str, group: Sequence[Record]) -> str:

@@ -17,9 +17,8 @@ from passes.ir.operators import op_of
 from passes.ir.places import MAIN, function_label, label
 from passes.verify.executor import Ended, Feeds, Outcome, Value
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.reference.draws import RANDOM
 from passes.verify.reference.evaluator import Evaluator, plain
-from passes.verify.reference.kernels import kernel_for
+from passes.verify.reference.kernels import RANDOM, kernel_for
 from passes.verify.reference.machine import Frame, Kernel
 
 #: What is assumed that a run takes in memory, without its values.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from passes.builds.cache import Cache
 from passes.builds.pool import Ended, Limits, Pool
@@ -15,6 +15,9 @@ from passes.builds.rows import Row, Summary, row_of_ended
 from passes.builds.sources import refuse_equal
 from passes.builds.task import CannotWrite, End, InTheWay, Task, is_same
 from passes.builds.work import Work
+
+if TYPE_CHECKING:
+    from passes.pages.batch import BatchPages
 
 #: Takes work with its limits, and yields each with its row, or how it was ended.
 Engine = Callable[[Iterable[tuple[Work, Limits]]], Iterator[tuple[Work, Row | Ended]]]
@@ -36,13 +39,15 @@ def local(jobs: int) -> Engine:
 @dataclass(frozen=True)
 class Batch:
     """Tasks, each with its limits; `cache` is the folder of outcomes of earlier runs, `results` a
-    file that gets a line of JSON for each model; `failing` are the ends that fail the build."""
+    file that gets a line of JSON for each model, `html` the page of all of them; `failing` are the
+    ends that fail the build."""
 
     tasks: Sequence[tuple[Task, Limits]]
     engine: Engine
     cache: Path | None = None
     results: Path | None = None
     failing: Sequence[End] = Summary.failing
+    html: Path | None = None
 
     def run(self, told: Told = lambda row, number, total: None) -> Summary:
         """Do all tasks, in the order in which they are given out.
@@ -54,16 +59,30 @@ class Batch:
             CannotWrite: the folder of an output cannot be made, or the file of results be written.
         """
         check_places([task for task, _ in self.tasks], self.results)
+        check_places([task for task, _ in self.tasks], self.html)
         if self.cache is not None:
             Cache(self.cache).prepare()
         summary = Summary(self.failing)
+        pages = self._pages()
         with _opened(self.results) as results:
             for row in self._rows():
                 summary.add(row)
                 if results is not None:
                     _write(results, row)
+                if pages is not None:
+                    pages.add(row)
                 told(row, summary.total, len(self.tasks))
+        if pages is not None:
+            pages.finish()
         return summary
+
+    def _pages(self) -> BatchPages | None:
+        """What writes the pages."""
+        if self.html is None:
+            return None
+        from passes.pages.batch import BatchPages
+
+        return BatchPages(self.html, self.failing)
 
     def _rows(self) -> Iterator[Row]:
         """The rows: those that are known at once, then the others as they are done."""

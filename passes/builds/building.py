@@ -70,7 +70,7 @@ def batch_of(
     if part is not None:
         models = shard(models, part)
     tasks = [file.task(model, folder, pipeline) for model in models]
-    own, results = file.build.cache_dir, file.build.results
+    own, results, html = file.build.cache_dir, file.build.results, file.build.html
     place = default_folder() if own is None else file.folder / own
     return Batch(
         [(task[0], limited(task[1])) for task in tasks if task is not None],
@@ -78,6 +78,7 @@ def batch_of(
         place if cache and file.build.cache else None,
         None if results is None else file.folder / results,
         file.failing,
+        None if html is None else file.folder / html,
     )
 
 

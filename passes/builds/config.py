@@ -125,6 +125,10 @@ class Build(Settings):
         str | os.PathLike[str] | None,
         Says("A file that gets a line of JSON for each model.", shown=_IN_FILE),
     ] = None
+    html: Annotated[
+        str | os.PathLike[str] | None,
+        Says("A page to look at: a table of the models, each with a page.", shown=_IN_FILE),
+    ] = None
     cache: Annotated[bool, Says("Remember outcomes from run to run.", shown=_IN_FILE)] = True
     cache_dir: Annotated[
         str | os.PathLike[str] | None,

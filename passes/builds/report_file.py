@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+import types
+import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from enum import StrEnum
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,8 +19,8 @@ from passes.builds.task import Done, End, Task
 from passes.commands.declaring import options_of
 from passes.commands.options import Options
 from passes.commands.registry import command_of
-from passes.errors import USAGE
-from passes.report import Checked, Record, Report, Size
+from passes.errors import DONE, NOT_PRODUCED, USAGE
+from passes.report import Checked, Record, Report, Size, Spent
 from passes.targets.finding import Finding
 
 VERSION = 1
@@ -75,6 +78,7 @@ class ReportFile:
     ir_versions: tuple[int, int] = (0, 0)
     bound: Sequence[str] = ()
     findings: Sequence[Finding] = ()
+    spent: Spent = field(default_factory=Spent)
 
     @classmethod
     def of(cls, task: Task, done: Done) -> ReportFile:
@@ -103,6 +107,31 @@ class ReportFile:
         end = End.USAGE if code == USAGE else End.INVALID
         return cls(VERSION, tools(), end, code, sentence, 0.0, (), {}, (), (), (), {})
 
+    @classmethod
+    def of_comparison(cls, report: Report, sides: tuple[Path, Path]) -> ReportFile:
+        """The report of two models that were compared."""
+        ends = {"verified": End.UNCHANGED, "mismatch": End.MISMATCH}
+        checked = report.checked or Checked("not-compared", "nothing was executed")
+        end = ends.get(checked.verdict, End.UNVERIFIED)
+        rest = {one.name: getattr(report, one.name) for one in fields(Report)}
+        before, after = (files_of(side) for side in sides)
+        took = checked.seconds
+        return cls(VERSION, tools(), end, DONE, "", took, (), {}, before, after, (), {}, **rest)
+
+    @classmethod
+    def of_findings(cls, model: Path, sentence: str, findings: Sequence[Finding]) -> ReportFile:
+        """The report of a model that was checked for a target."""
+        end, code = (End.INCOMPLETE, NOT_PRODUCED) if findings else (End.UNCHANGED, DONE)
+        made = cls(VERSION, tools(), end, code, sentence, 0.0, (), {}, files_of(model), (), (), {})
+        return replace(made, command="check", file=str(model), findings=findings)
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> ReportFile:
+        """The report that JSON holds, as a row of a build does. Raises TypeError."""
+        report = _read_as(cls, said)
+        assert isinstance(report, cls)
+        return report
+
     def to_json(self) -> str:
         """The text of the file."""
         return as_json(asdict(self), indent=2) + "\n"
@@ -111,6 +140,28 @@ class ReportFile:
 def as_json(value: Any, indent: int | None = None) -> str:
     """The JSON of plain values, tuples, paths and words."""
     return json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False, default=str)
+
+
+def _read_as(kind: Any, value: Any) -> Any:
+    """Return the value of a type that JSON holds, dataclasses with their fields.
+
+    Raises:
+        TypeError: it is of another form.
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        return None if value is None else _read_as(arguments[0], value)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple(_read_as(one, part) for one, part in zip(arguments, value, strict=True))
+    if origin in (tuple, list, Sequence):
+        return [_read_as(arguments[0], part) for part in value]
+    if origin in (dict, Mapping):
+        return {name: _read_as(arguments[1], part) for name, part in value.items()}
+    if is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        made: Any = kind
+        return made(**{name: _read_as(hints[name], part) for name, part in value.items()})
+    return kind(value) if isinstance(kind, type) and issubclass(kind, StrEnum) else value
 
 
 @cache

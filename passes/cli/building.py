@@ -52,6 +52,8 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
             batch = replace(batch, cache=Path(working.cache_dir))
         if working.results is not None:
             batch = replace(batch, results=Path(working.results))
+        if working.html is not None:
+            batch = replace(batch, html=Path(working.html))
     run(batch, working, verbose=verbose)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +18,18 @@ from passes.cli.parameters import (
     options_from,
     parameters_of,
 )
-from passes.cli.running import check_report, complain, fail, failing, progress, tell, write
+from passes.cli.running import (
+    check_reports,
+    complain,
+    fail,
+    failing,
+    progress,
+    tell,
+    write,
+    write_page,
+)
 from passes.commands.declaring import Says
-from passes.commands.delivery import Force, Reporting
+from passes.commands.delivery import Force, Paged, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
 from passes.errors import NOT_PRODUCED, WrongUsage
 
@@ -34,7 +43,7 @@ _CLI = frozenset({"cli"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Executing, Binding, Reporting):
+class Check(Executing, Binding, Reporting, Paged):
     """The options of `check`."""
 
     target: Annotated[
@@ -82,9 +91,11 @@ def _check(model: Path, **given: Any) -> None:
     """
     options = options_from(Check, given)
     with failing():
-        check_report(options.json, (model,))
+        check_reports((options.json, options.html), (model,))
         if options.all_targets == (options.target is not None):
             raise WrongUsage("name a --target, or take --all-targets")
+        if options.all_targets and options.html is not None:
+            raise WrongUsage("--html is for one --target")
         fits = _matrix(model, options) if options.all_targets else _one(model, options)
     if not fits:
         raise typer.Exit(NOT_PRODUCED)
@@ -92,6 +103,7 @@ def _check(model: Path, **given: Any) -> None:
 
 def _one(model: Path, options: Check) -> bool:
     """Check a model at one target, and whether it, or what was made of it, fits."""
+    from passes.builds.report_file import ReportFile
     from passes.check import load_checked
     from passes.targets.findings import check
     from passes.targets.profile import load
@@ -105,6 +117,9 @@ def _one(model: Path, options: Check) -> bool:
     tell("\n".join(_lines(model, checked, profile.summary, made, options)))
     if options.json is not None:
         write(options.json, _as_json(model, checked, made))
+    if options.html is not None and not (made and options.fix):
+        report = ReportFile.of_findings(model, f"{checked}", checked.findings)
+        write_page(options.html, report, remedies=[] if made is None else _clearing(made))
     if options.save_culprits is not None:
         from passes.targets.culprits import save
 
@@ -125,6 +140,7 @@ def _binding(options: Check) -> BoundInputs:
 
 def _fixed(model: Path, made: Remedies, options: Check) -> bool:
     """Run the remedies of a plan, verified, and check the outcome."""
+    from passes.builds.report_file import ReportFile
     from passes.builds.task import Task, perform
     from passes.check import load_checked
     from passes.targets.findings import check
@@ -140,15 +156,21 @@ def _fixed(model: Path, made: Remedies, options: Check) -> bool:
         seed=options.seed,
     )
     output = _output(model, options)
+    task = Task(str(model), pipeline, output, force=options.force)
     with progress() as say:
-        done = perform(Task(str(model), pipeline, output, force=options.force), say)
+        done = perform(task, say)
     for remark in done.remarks:
         complain(remark)
+    left = check(load_checked(done.output)[0], load(options.target or "")) if done.output else None
+    if options.html is not None:
+        found = ReportFile.of(task, done)
+        if left is not None:
+            found = replace(found, findings=left.findings)
+        write_page(options.html, found, remedies=_clearing(made))
     if done.exit_code:
         fail(done.sentence, done.exit_code)
     assert done.report is not None
-    loaded, _ = load_checked(done.output)
-    left = check(loaded, load(options.target or ""))
+    assert left is not None
     tell(f"{done.report.to_text()}\nwrote {done.output}")
     tell(f"{done.output}: {left}")
     return left.fits and (not options.run or _ran(model, Path(done.output), options))
@@ -195,13 +217,7 @@ def _lines(
     lines += [f"  {line}" for line in described(checked.findings)]
     if made is None:
         return lines
-    for remedy in made.taken:
-        cleared = sum(remedy.cleared.values())
-        lines.append(f"clears {cleared}, {remedy.kind}: {remedy}")
-    for remedy in made.offered:
-        more = sum(remedy.cleared.values())
-        lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
-    lines += [f"may clear more, if you know it: {option}" for option in made.missing]
+    lines += _clearing(made)
     if not made.taken and not _given(options):
         return [*lines, *(["nothing known clears any of it"] * (not made.offered))]
     after = f"after this: {made.left}"
@@ -210,6 +226,18 @@ def _lines(
     command = ["passes", "check", str(model), "--target", options.target or "", "--fix"]
     command += _given(options)
     return [*lines, f"run: {shlex.join(command)}  ({after})"]
+
+
+def _clearing(made: Remedies) -> list[str]:
+    """What clears what, a line each."""
+    lines = []
+    for remedy in made.taken:
+        cleared = sum(remedy.cleared.values())
+        lines.append(f"clears {cleared}, {remedy.kind}: {remedy}")
+    for remedy in made.offered:
+        more = sum(remedy.cleared.values())
+        lines.append(f"would clear {more} more, {remedy.kind}: {remedy}")
+    return [*lines, *(f"may clear more, if you know it: {option}" for option in made.missing)]
 
 
 def _given(options: Check) -> list[str]:

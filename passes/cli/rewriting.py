@@ -27,6 +27,7 @@ from passes.errors import WrongUsage
 if TYPE_CHECKING:
     from passes.builds.batch import Batch
 
+_Path = str | os.PathLike[str]
 _MODELS: Any = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -62,8 +63,8 @@ def enter(app: typer.Typer, command: Command) -> None:
                 return
             options = options_from(command.options, given)
             if _is_one(found, models or [], many):
-                task = _task(found[0], command, options, delivery)
-                rewrite(task, delivery, quiet=many.quiet)
+                task = _task(found[0], command, options, delivery, many.html)
+                rewrite(task, delivery, quiet=many.quiet, html=many.html)
                 return
             batch = _batch(found, command, options, delivery, many)
         run_many(batch, many, verbose=delivery.verbose)
@@ -83,12 +84,16 @@ def enter(app: typer.Typer, command: Command) -> None:
 
 def _is_one(found: Sequence[str], said: Sequence[Path], many: Many) -> bool:
     """Return whether one model is meant, not a list of one, and nothing that only lists have."""
-    return [*map(str, said)] == [*found] and len(found) == 1 and many in (Many(), Many(quiet=True))
+    one = Many(html=many.html)
+    alone = [*map(str, said)] == [*found] and len(found) == 1
+    return alone and many in (one, replace(one, quiet=True))
 
 
-def _task(model: str, command: Command, options: Options, delivery: Delivery) -> Task:
+def _task(
+    model: str, command: Command, options: Options, delivery: Delivery, html: _Path | None
+) -> Task:
     output = None if delivery.output is None else os.fspath(delivery.output)
-    kept = () if delivery.json is None else (os.fspath(delivery.json),)
+    kept = tuple(os.fspath(place) for place in (delivery.json, html) if place is not None)
     ending, strict = command.ending(options), delivery.strict
     return Task(model, Pipeline([options]), output, ending, strict, delivery.force, kept)
 
@@ -107,16 +112,17 @@ def _batch(
         raise WrongUsage("--output is for one model; --out-dir is for many")
     if delivery.json is not None:
         raise WrongUsage("--json is for one model; --results is for many")
-    tasks = [_task(model, command, options, delivery) for model in models]
+    tasks = [_task(model, command, options, delivery, many.html) for model in models]
     if many.out_dir is not None:
         template = os.path.join(os.fspath(many.out_dir), "{folder}", "{name}")
         folder = common_folder(models)
         tasks = [replace(task, output=output_of(template, task.model, folder)) for task in tasks]
     cache = None if many.cache_dir is None else Path(many.cache_dir)
     results = None if many.results is None else Path(many.results)
+    html = None if many.html is None else Path(many.html)
     limits = limits_of(many)
     engine = engine_of(many, many.jobs or 1)
-    return Batch([(task, limits) for task in tasks], engine, cache, results)
+    return Batch([(task, limits) for task in tasks], engine, cache, results, html=html)
 
 
 def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from passes.builds.task import (
 from passes.errors import FAILED, BadModel, PassesError, WrongUsage
 
 if TYPE_CHECKING:
+    from passes.builds.report_file import ReportFile
     from passes.commands.delivery import Delivery
     from passes.report import Report
 
@@ -82,8 +83,10 @@ def as_files(task: Task) -> Iterator[Streamed]:
         yield Streamed(task, to_stdout, tuple(names))
 
 
-def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
-    """Do it, and exit with the code of the outcome."""
+def rewrite(
+    task: Task, delivery: Delivery, *, quiet: bool = False, html: Place | None = None
+) -> None:
+    """Do it, and exit with the code of the outcome; `html` is where its page is written."""
     from passes.builds.report_file import ReportFile
 
     json = delivery.json
@@ -92,14 +95,15 @@ def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
         others = [Path(task.model), *map(Path, inputs)]
         with suppress(WrongUsage):  # the report is about that
             others.append(task.expected())
-        check_report(json, others)
+        check_reports((json, html), others)
+        places = [Path(place) for place in (json, html) if place is not None and place != DASH]
         with suppress(BadModel):
-            refuse_weights(Path(task.model), [] if json in (None, DASH) else [Path(json or "")])
+            refuse_weights(Path(task.model), places)
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
         # stdout is for one thing
-        say_it = complain if files.to_stdout or json == DASH else tell
+        say_it = complain if files.to_stdout or DASH in (json, html) else tell
         broken = not done.output and done.exit_code
         with suppress(typer.Exit) if broken else nullcontext():  # if it can be written or not
             if done.report is not None and (done.exit_code or not quiet):
@@ -108,6 +112,8 @@ def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
                 say_it(files.named("\n".join(filter(None, (said, last)))))
             if json is not None:
                 write(json, files.named(ReportFile.of(files.task, done).to_json()))
+            if html is not None:
+                write_page(html, ReportFile.of(files.task, done), files.named)
         try:
             files.deliver(done)
         except OSError as error:
@@ -125,6 +131,15 @@ def failing() -> Iterator[None]:
         yield
     except PassesError as error:
         fail(f"{error}", error.exit_code)
+
+
+def check_reports(places: Sequence[Place | None], others: Sequence[Path]) -> None:
+    """See that reports can be written, and over no other file of the command or one another.
+    Raises what `check_report` raises."""
+    known = list(others)
+    for place in places:
+        check_report(place, known)
+        known += [] if place is None else [Path(place)]
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:
@@ -158,6 +173,19 @@ def show(report: Report, json: Place | None) -> None:
     tell(report.to_text())
     if json is not None:
         write(json, report.to_json())
+
+
+def write_page(
+    path: Place,
+    report: ReportFile,
+    named: Callable[[str], str] = lambda text: text,
+    remedies: Sequence[str] = (),
+) -> None:
+    """Write the page of a report, or leave with a sentence why that cannot be."""
+    from passes.pages.page import page_of
+    from passes.pages.writing import as_html
+
+    write(path, named(as_html(page_of(report, remedies))))
 
 
 def write(path: Place, text: str) -> None:

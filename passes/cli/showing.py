@@ -11,9 +11,18 @@ import typer
 
 from passes.builds.task import reproduced
 from passes.cli.parameters import give_parameters, model_arguments, options_from, parameters_of
-from passes.cli.running import check_report, complain, fail, failing, progress, show, tell
+from passes.cli.running import (
+    check_reports,
+    complain,
+    fail,
+    failing,
+    progress,
+    show,
+    tell,
+    write_page,
+)
 from passes.commands.declaring import Says, WrongValue
-from passes.commands.delivery import Reporting
+from passes.commands.delivery import Paged, Reporting
 from passes.commands.options import Executing
 from passes.errors import FAILED, MISMATCH, NOT_PRODUCED
 
@@ -21,7 +30,7 @@ app = typer.Typer()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify(Executing, Reporting):
+class Verify(Executing, Reporting, Paged):
     """The options of `verify`."""
 
     exact: Annotated[bool, Says("Floats must be equal to the bit.")] = False
@@ -53,13 +62,14 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     Exit 0 if they agree, 4 with a reproducer folder if they do not, 3 if no case could be
     compared.
     """
+    from passes.builds.report_file import ReportFile
     from passes.cli.comparing import compare_files
     from passes.not_produced import Disagreement
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
     with failing():
-        check_report(options.json, (before, after, *filter(None, [inputs])))
+        check_reports((options.json, options.html), (before, after, *filter(None, [inputs])))
         with progress() as say:
             sides, verification, report = compare_files(
                 before,
@@ -74,6 +84,8 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
             )
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)
+        if options.html is not None:
+            write_page(options.html, ReportFile.of_comparison(report, (before, after)))
     if verification.verdict == "mismatch":
         folder = after.with_name(f"{after.name}.reproducer")
         found = Disagreement(

@@ -24,7 +24,22 @@ class Reporting(Declared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Working(Declared):
+class Paged(Declared):
+    """Where the report is written as a page."""
+
+    html: Annotated[
+        str | os.PathLike[str] | None,
+        Says(
+            "Write a page to look at: each loop before and after, and how it was verified. Of many "
+            "models a table, and beside it a folder with a page for each.",
+            metavar="FILE",
+            shown=_CLI,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Working(Paged):
     """How many models are worked on, and what is written of them all."""
 
     jobs: Annotated[

@@ -107,7 +107,8 @@ class Refusal:
 
 @dataclass
 class Round:
-    """One pass over a model: `proto` is the outcome, the argument itself where nothing applied."""
+    """One pass over a model: `proto` is the outcome, the argument itself where nothing applied;
+    `seconds` is what each rule took."""
 
     model: Model
     types: ValueTypes
@@ -115,6 +116,7 @@ class Round:
     rules: tuple[str, ...] = ()
     rewritten: list[Rewritten] = field(default_factory=list)
     refused: list[Refusal] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def after(self) -> Model:

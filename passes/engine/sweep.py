@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -215,7 +216,10 @@ class Sweep:
     def _first_edit(self, rules: Sequence[Rule], place: Place) -> Edit | None:
         """The Edit of the first rule that does not refuse."""
         for rule in rules:
+            started = time.monotonic()
             edit = self._apply(rule, place)
+            spent = self.outcome.seconds.get(rule.name, 0.0) + time.monotonic() - started
+            self.outcome.seconds[rule.name] = spent
             if edit is not None:
                 self.outcome.rewritten.append(Rewritten(rule, place.scope, place.index, edit))
                 return edit

@@ -131,14 +131,16 @@ def is_loop(node: NodeProto) -> bool:
     return op_of(node) in ("Scan", "Loop")
 
 
-def loop_of(place: Place) -> str:
-    """The path of the innermost loop that a place is or lies in; else of the main graph or
-    function."""
+def loop_of(place: Place) -> tuple[str, str]:
+    """The path of the innermost loop that a place is or lies in, and its first output; else the
+    path of the main graph or function, and nothing."""
     node, index, scope = place.node, place.index, place.scope
     while not is_loop(node) and scope.outer is not None:
         index, scope = int(scope.key[-2]), scope.outer
         node = scope.owner.node[index]
-    return path_of(scope, node, index) if is_loop(node) else scope.path
+    if not is_loop(node):
+        return scope.path, ""
+    return path_of(scope, node, index), next(filter(None, node.output), "")
 
 
 def scopes(model: ModelProto) -> Iterator[Scope]:

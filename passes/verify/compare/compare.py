@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
 
@@ -44,12 +44,14 @@ class Alike(IntEnum):
 @dataclass(frozen=True)
 class Errors:
     """The worst float errors among finite elements: absolute, relative, in units in the last
-    place, and how much `alike` all elements are."""
+    place, and how much `alike` all elements are. `worst` shows the element that is off by most,
+    empty where none is."""
 
     absolute: float = 0.0
     relative: float = 0.0
     ulp: float = 0.0
     alike: Alike = Alike.BITS
+    worst: str = field(default="", compare=False)
 
     def __or__(self, other: Errors) -> Errors:
         """The worse of both, measure by measure."""
@@ -58,6 +60,7 @@ class Errors:
             max(self.relative, other.relative),
             max(self.ulp, other.ulp),
             max(self.alike, other.alike),
+            self.worst if self.absolute >= other.absolute and self.worst else other.worst,
         )
 
 
@@ -145,6 +148,11 @@ class _How:
     def both(self, left: Any, right: Any) -> str:
         return f"{left} {self.sides[0]} and {right} {self.sides[1]}"
 
+    def element(self, name: str, index: tuple[int, ...], expected: Array, actual: Array) -> str:
+        """What an element is on both sides."""
+        where = f"[{', '.join(map(str, index))}]" if index else ""
+        return f"{name}{where} is {self.both(_show(expected[index]), _show(actual[index]))}"
+
     def differ(self, output: str, subject: str, verb: str, left: Any, right: Any) -> Comparison:
         return Comparison((Difference(output, f"{subject} {verb} {self.both(left, right)}"),))
 
@@ -182,7 +190,11 @@ def _compare_arrays(name: str, expected: Array, actual: Array, how: _How) -> Com
             return Comparison(elements=expected.size)
         with np.errstate(all="ignore"):
             wrong = unequal(expected, actual, how.tolerance)
-            return _elements(name, expected, actual, wrong, how, _errors(expected, actual))
+            errors = _errors(expected, actual)
+            if errors.absolute:
+                worst = _worst(expected, actual, np.asarray(expected != actual))
+                errors = replace(errors, worst=how.element(name, worst, expected, actual))
+            return _elements(name, expected, actual, wrong, how, errors)
     else:
         wrong = np.asarray(expected != actual)
     errors = replace(NO_ERRORS, alike=Alike.NEAR) if wrong.any() else NO_ERRORS
@@ -202,13 +214,9 @@ def _elements(
     if not count:
         return Comparison(errors=errors, elements=expected.size)
     worst = _worst(expected, actual, wrong)
-    left, right = expected[worst], actual[worst]
-    where = f"[{', '.join(map(str, worst))}]" if worst else ""
-    sentence = (
-        f"{name}{where} is {how.both(_show(left), _show(right))} "
-        f"({count} of {expected.size} elements differ)"
-    )
-    found = Difference(name, sentence, worst, left, right)
+    told = how.element(name, worst, expected, actual)
+    sentence = f"{told} ({count} of {expected.size} elements differ)"
+    found = Difference(name, sentence, worst, expected[worst], actual[worst])
     return Comparison((found,), errors, expected.size, count)
 
 

@@ -7,13 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from passes.verify.compare.compare import NOTHING, Comparison
 from passes.verify.compare.excuses import Ruling
 from passes.verify.compare.trial import Trial
-from passes.verify.compare.verdicts import Failure, Tally, Verdict, Verification
-from passes.verify.executor import Outcome
+from passes.verify.compare.verdicts import Failure, Tally, Tried, Verdict, Verification
+from passes.verify.executor import Outcome, Value
 from passes.verify.inputs.draw import Case
 
+#: Elements of an input that are shown, and the most characters of what is told of a case.
+_FEW_ELEMENTS, _MOST_TOLD = 4, 300
 #: Why nothing was compared where no output had elements.
 EMPTY = "every compared output was empty"
 
@@ -34,6 +38,7 @@ class Ledger:
     failure: Failure | None = None
     refined: Failure | None = None
     timed_out: bool = False
+    cases: list[Tried] = field(default_factory=list)
     #: By executor and output, a case in which it disagrees with the reference on the original.
     disagreements: dict[tuple[str, str], Case] = field(default_factory=dict)
     _statuses: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -42,6 +47,7 @@ class Ledger:
     def enter(self, executor: str, case: Case, ruling: Ruling, original: Outcome | None) -> None:
         """Record what a case counts for; `original` is the reference executor's outcome."""
         self.excuses.update(ruling.excuses)
+        self.cases.append(_tried(executor, case, ruling))
         for note in ruling.notes:
             self.note(note.sentence, note.example)
         special = " on special values" if case.kind == "special" else ""
@@ -121,6 +127,7 @@ class Ledger:
             timed_out=self.timed_out,
             excuses=dict(self.excuses),
             failure=self.failure,
+            cases=tuple(self.cases),
         )
 
     def _settle_doubts(self) -> None:
@@ -162,3 +169,25 @@ class Ledger:
         times = "" if count == 1 else f" ({count} times)"
         example = self._examples[note]
         return f"{note}{times}: {example}" if example else note + times
+
+
+def _tried(executor: str, case: Case, ruling: Ruling) -> Tried:
+    """What is told of a case."""
+    trial = ruling.trial
+    doubt = "; ".join(difference.sentence for difference in ruling.doubts)
+    inputs = ", ".join(_input(name, value) for name, value in case.feeds.items())
+    errors = trial.comparison.errors
+    worst = f"{errors.worst} ({errors.ulp:g} ULP)" if errors.worst else ""
+    shown = (text[:_MOST_TOLD] for text in (doubt or trial.sentence, inputs, worst))
+    return Tried(executor, case.label, trial.status, *shown)
+
+
+def _input(name: str, value: Value) -> str:
+    """An input in short: its dtype, shape, and elements where these are few."""
+    if isinstance(value, list):
+        return f"{name}: {len(value)} values"
+    if value is None:
+        return f"{name}: none"
+    array = np.asarray(value)
+    few = f" = {array.tolist()}" if array.size <= _FEW_ELEMENTS else ""
+    return f"{name}: {array.dtype}[{','.join(map(str, array.shape))}]{few}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from passes.verify.compare.compare import NO_ERRORS, Errors
+from passes.verify.compare.trial import Status
 from passes.verify.executor import Event, Outcome
 from passes.verify.inputs.draw import Case
 
@@ -26,6 +27,19 @@ class Tally:
     crossed: int = 0
     both_failed: int = 0
     not_run: int = 0
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one case in one executor: the `status` of its trial, a `sentence` where it
+    shows no agreement, its `inputs` in short, and the `worst` element where floats are off."""
+
+    executor: str
+    case: str
+    status: Status
+    sentence: str = ""
+    inputs: str = ""
+    worst: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,8 @@ class Verification:
     ways in which time changes the result.
     `excuses` counts, by name, what kept differences from being mismatches.
     `reached` is what nodes with bodies of the original did in compared cases, `unreached` what they
-    may do and did not, with their paths. `seconds` is how long it took.
+    may do and did not, with their paths. `cases` is what became of each case in each executor, in
+    order. `seconds` is how long it took.
     """
 
     verdict: Verdict
@@ -69,6 +84,7 @@ class Verification:
     unreached: Mapping[Event, str] = field(default_factory=dict)
     excuses: Mapping[str, int] = field(default_factory=dict)
     failure: Failure | None = None
+    cases: tuple[Tried, ...] = ()
     seconds: float = field(default=0.0, compare=False)
 
     @property

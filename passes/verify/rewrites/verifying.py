@@ -185,7 +185,8 @@ def _told(regions: Sequence[_Outcome]) -> list[Checked]:
         path = rewritten.place.path
         found = first.setdefault(id(verification), path)
         same_as = found if found != path else ""
-        known.append(replace(Checked.of(verification), unreached=(), same_as=same_as))
+        short = replace(Checked.of(verification), unreached=(), same_as=same_as)
+        known.append(replace(short, cases=()) if same_as else short)
     return known
 
 
