@@ -52,7 +52,7 @@ def test_an_empty_scales_beside_sizes_in_a_body(
 
 
 def test_the_rewrite_after_which_the_check_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passes.bodies.lifting._ONE_OF_TWO", 99)
+    monkeypatch.setattr("passes.bodies.lifting.RESIZE_OF_SCALES_OR_SIZES", 99)
     before = parser.parse_model(GOLDEN.read_text())
     sentence = "main/loop_0: after the rule hoist-constants the outcome is no valid ONNX model"
     with pytest.raises(passes.NotProduced, match=sentence) as caught:
