@@ -124,7 +124,7 @@ def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]
     both = [pairs, 2] if axis == 4 else [2, pairs]
     paired = ctx.op("Reshape", turned, ctx.ints(0, 0, 0, *both))
     first, second = (
-        ctx.op("Gather", paired, ctx.value(np.int64(place), "place"), axis=axis) for place in (0, 1)
+        ctx.op("Gather", paired, ctx.whole(place, "place"), axis=axis) for place in (0, 1)
     )
     if positions:
         cosines, sines = (ctx.op("Gather", one, positions, axis=0) for one in (cosines, sines))

@@ -173,8 +173,7 @@ def _of_fixed_shape(plain: NodeProto, ctx: Conversion, sizes: list[int]) -> Sequ
     inputs = [plain.input[0], ctx.value(rest, "shape")]
     if not more:
         return [ctx.changed(plain, inputs=inputs)]
-    empty = ctx.fresh(f"{plain.output[0]}_empty")
-    ctx.adopt(ctx.changed(plain, inputs=inputs, outputs=[empty]))
+    empty = ctx.copy(plain, *inputs)
     none = ctx.whole(np.zeros(len(more)), "none")
     return ctx.last(plain, "Slice", empty, none, none, ctx.whole(more, "axes"))
 
@@ -204,8 +203,7 @@ def spacetodepth_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         return [node]
     block = ctx.attribute(node, "blocksize")
     order = ctx.value(np.argsort(_row_order(node, ctx, node.input[0], block * block)), "order")
-    depth = ctx.fresh(f"{node.output[0]}_depth")
-    ctx.adopt(ctx.changed(node, outputs=[depth], without=["mode"]))
+    depth = ctx.copy(node, *node.input, without=["mode"])
     return ctx.last(node, "Gather", depth, order, axis=1)
 
 
@@ -233,7 +231,6 @@ def shape_14(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     whole = ctx.changed(node, without=["start", "end"])
     if start == 0 and end is None:
         return [whole]
-    sizes = ctx.fresh(f"{node.output[0]}_whole")
-    ctx.adopt(ctx.changed(whole, outputs=[sizes]))
+    sizes = ctx.copy(whole, *whole.input)
     spelling.part(ctx, sizes, 0, start, end, node.output)
     return []

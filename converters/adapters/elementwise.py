@@ -219,7 +219,7 @@ def where_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     sizes = [tuple(dim for dim in shape if isinstance(dim, int)) for shape in shapes]
     if list(map(len, sizes)) == list(map(len, shapes)):
         x_size, y_size = (int(np.prod(size, dtype=np.int64)) for size in sizes)
-        flat = ctx.value(np.array([-1]), "flat")
+        flat = ctx.whole([-1], "flat")
         both = ctx.op("Concat", ctx.op("Reshape", x, flat), ctx.op("Reshape", y, flat), axis=0)
         from_y = np.arange(x_size, x_size + y_size).reshape(sizes[1])
         step = np.arange(x_size).reshape(sizes[0]) - from_y
@@ -288,7 +288,7 @@ def mod_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     elem_type = ctx.known_elem_type(node.input[0])
     if ctx.attribute(node, "fmod", 0) or elem_type not in FLOATS:
         return [node]
-    return _of_divisors_sign(node, ctx, ctx.copy(node, None, *node.input, fmod=1), elem_type)
+    return _of_divisors_sign(node, ctx, ctx.copy(node, *node.input, fmod=1), elem_type)
 
 
 @adapter_down("Mod", 10)
@@ -432,11 +432,11 @@ def bit_shift_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
             bits = ctx.op("Where", turned, ctx.op("Sub", minus, x), x)
         bits, by = ctx.casts(unsigned, bits, amount)
     if inside:
-        result = ctx.copy(node, None, bits, by)
+        result = ctx.copy(node, bits, by)
     else:  # a negative amount is a large one without its sign
         none = ctx.number(0, unsigned)
         fits = ctx.op("Less", by, ctx.number(width, unsigned))
-        result = ctx.copy(node, None, bits, ctx.op("Where", fits, by, none))
+        result = ctx.copy(node, bits, ctx.op("Where", fits, by, none))
         result = ctx.op("Where", fits, result, none)
     result = ctx.op("Cast", result, to=elem_type)
     if turned:
@@ -488,10 +488,9 @@ def bitwise_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if width == _LONGEST:
         halves, width = [0, _LONGEST // 2], _LONGEST // 2
     powers, weights = (
-        ctx.value(np.array([2**place for place in places], np.int64), "powers")
-        for places in (range(width), halves)
+        ctx.whole([2**place for place in places], "powers") for places in (range(width), halves)
     )
-    last, base = ctx.value(np.array([-1]), "last"), ctx.number(2**width, TensorProto.INT64)
+    last, base = ctx.whole([-1], "last"), ctx.number(2**width, TensorProto.INT64)
     two = ctx.number(2, TensorProto.INT64)
     wide = ctx.casts(TensorProto.INT64, *node.input)
     bits = []

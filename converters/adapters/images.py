@@ -33,7 +33,7 @@ def affine_grid_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
     def column(place: int) -> str:
         """What multiplies a coordinate: (N, 1, ..., rows)."""
-        picked = ctx.op("Gather", theta, ctx.value(np.int64(place), "column"), axis=2)
+        picked = ctx.op("Gather", theta, ctx.whole(place, "column"), axis=2)
         return spelling.unsqueeze_axes(ctx, picked, spatial)
 
     total = ""
@@ -59,13 +59,12 @@ def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, ctx: Co
         steps = np.arange(count, dtype=np.float64)
         found = 2 * steps / max(count - 1, 1) - 1 if corners else (2 * steps + 1) / count - 1
         return ctx.value(found.astype(dtype), "coordinates")
-    zero, one = (ctx.value(np.int64(number), "number") for number in (0, 1))
-    length = ctx.op("Gather", size, ctx.value(np.int64(place), "axis"))
-    indices = ctx.op("Cast", ctx.op("Range", zero, length, one), to=elem_type)
+    length = ctx.op("Gather", size, ctx.whole(place, "axis"))
+    indices = ctx.op("Cast", spelling.count_to(ctx, length), to=elem_type)
     two, less = ctx.rounded(2, dtype), ctx.rounded(1, dtype)
     doubled = ctx.op("Mul", indices, two)
     if corners:
-        spans = ctx.op("Max", ctx.op("Cast", ctx.op("Sub", length, one), to=elem_type), less)
+        spans = ctx.op("Max", ctx.op("Cast", ctx.op("Sub", length, ctx.int(1)), to=elem_type), less)
     else:
         doubled = ctx.op("Add", doubled, less)
         spans = ctx.op("Cast", length, to=elem_type)

@@ -337,7 +337,7 @@ def trilu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """Zeros where the distance of column and row says so."""
     x, k = [*node.input, ""][:2]
     rank = ctx.known_rank(x)
-    zero = ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(x))), "zero")
+    zero = ctx.number(0, ctx.known_elem_type(x))
     upper = bool(ctx.attribute(node, "upper", 1))
     dims = [dim for dim in (ctx.dims_of(x) or ())[-2:] if isinstance(dim, int)]
     shift = ctx.constant(k) if k else np.array(0)

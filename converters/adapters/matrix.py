@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import NodeProto
 
 from passes.converters.steps import adapter_down, identical, refusal_down
 from passes.converters.writing.conversion import OLD_FLOATS, Conversion
@@ -28,8 +28,8 @@ def gemm_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """A C that is left out becomes a 0."""
     if len(node.input) > 2 and node.input[2]:
         return [node]
-    dtype = helper.tensor_dtype_to_np_dtype(ctx.known_elem_type(node.input[0]))
-    return [ctx.changed(node, inputs=[*node.input[:2], ctx.value(np.zeros((), dtype), "no_c")])]
+    zero = ctx.number(0, ctx.known_elem_type(node.input[0]))
+    return [ctx.changed(node, inputs=[*node.input[:2], zero])]
 
 
 @adapter_down("MatMul", 9)

@@ -38,8 +38,7 @@ def batch_normalization_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProt
     shape = ctx.value(np.array([0, *dims], np.int64), "shape")  # 0 keeps N
     inputs = [ctx.op("Flatten", x, axis=1)]
     inputs += [ctx.op("Reshape", name, one_axis) for name in node.input[1:]]
-    flat = ctx.fresh(f"{node.output[0]}_flat")
-    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=[flat], without=["spatial"]))
+    flat = ctx.copy(node, *inputs, without=["spatial"])
     return [ctx.node("Reshape", [flat, shape], [node.output[0]])]
 
 

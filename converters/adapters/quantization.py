@@ -146,8 +146,7 @@ def dequantize_linear_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
     if elem_type == TensorProto.FLOAT:
         return [node]
     inputs = [x, *ctx.casts(TensorProto.FLOAT, scale), *zero]
-    wide = ctx.fresh(f"{node.output[0]}_float")
-    ctx.adopt(ctx.changed(node, inputs=inputs, outputs=[wide]))
+    wide = ctx.copy(node, *inputs)
     return ctx.last(node, "Cast", wide, to=elem_type)
 
 
@@ -309,7 +308,7 @@ def q_linear_conv_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     ctx = _with_round(ctx)
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, *bias = node.input
     rank = ctx.known_rank(x)
-    inner = ctx.copy(node, "ConvInteger", x, w, x_zero, w_zero)
+    inner = ctx.copy(node, x, w, x_zero, w_zero, op="ConvInteger")
     if any(bias):
         inner = ctx.op("Add", inner, _along(ctx, bias[0], 1, rank))
     if ctx.known_rank(w_scale):
@@ -380,7 +379,7 @@ def _halves(ctx: Conversion, x: str) -> list[tuple[str, int]]:
 
 def _product(node: NodeProto, ctx: Conversion, x: str, w: str, by: int) -> str:
     """The convolution of two tensors of integers, as int32, `by` times."""
-    whole = ctx.op("Cast", ctx.copy(node, "Conv", x, w), to=TensorProto.INT32)
+    whole = ctx.op("Cast", ctx.copy(node, x, w, op="Conv"), to=TensorProto.INT32)
     return whole if by == 1 else ctx.op("Mul", whole, ctx.value(np.int32(by), "by"))
 
 

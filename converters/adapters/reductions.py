@@ -91,7 +91,7 @@ def of_booleans_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if ctx.known_elem_type(node.input[0]) != TensorProto.BOOL:
         return [node]
     numbers = ctx.op("Cast", node.input[0], to=TensorProto.INT32)
-    found = ctx.copy(node, None, numbers, *node.input[1:])
+    found = ctx.copy(node, numbers, *node.input[1:])
     return ctx.last(node, "Greater", found, ctx.number(0, TensorProto.INT32))
 
 
@@ -101,7 +101,7 @@ def of_bytes_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if elem_type not in (TensorProto.INT8, TensorProto.UINT8):
         return [node]
     range_ = np.iinfo(helper.tensor_dtype_to_np_dtype(elem_type))
-    found = ctx.copy(node, None, *ctx.casts(TensorProto.FLOAT, node.input[0]))
+    found = ctx.copy(node, *ctx.casts(TensorProto.FLOAT, node.input[0]))
     limits = [ctx.number(one, TensorProto.FLOAT) for one in (range_.min, range_.max)]
     return ctx.last(node, "Cast", ctx.op("Clip", found, *limits), to=elem_type)
 
@@ -134,8 +134,7 @@ def select_last_index(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
         length = spelling.scalar_size(ctx, x, axis)
         last = ctx.op("Sub", length, ctx.whole(1, "number"))
         x = ctx.op("Slice", x, *(ctx.whole([one], "limit") for one in (-1, _FIRST, axis, -1)))
-    turned = ctx.fresh(f"{node.output[0]}_turned")
-    ctx.adopt(ctx.changed(plain, inputs=[x], outputs=[turned]))
+    turned = ctx.copy(plain, x)
     return ctx.last(node, "Sub", last, turned)
 
 
@@ -174,7 +173,7 @@ def cumulative(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     length = (ctx.dims_of(moved) or (None,))[0]
     may_be_empty = not (isinstance(length, int) and length)
     if may_be_empty:  # no onnxruntime scans nothing: a first row goes in front
-        row_sizes = ctx.op("Concat", ctx.value(np.array([1]), "row"), sizes, axis=0)
+        row_sizes = ctx.op("Concat", ctx.whole([1], "row"), sizes, axis=0)
         row = spelling.filled(ctx, row_sizes, elem_type, int(product))
         moved = ctx.op("Concat", *([moved, row] if backwards else [row, moved]), axis=0)
     before, one, behind, given = (ctx.fresh(f"{node.output[0]}_{name}") for name in _CARRIED)

@@ -141,10 +141,7 @@ def _shrink_then_grow(node: NodeProto, roi: str, ctx: Conversion) -> Sequence[No
     front = ctx.op("Ceil", above)  # 2, but 1 where nothing shrinks
     all_scales = ctx.op("Concat", front, larger, axis=0)
     inputs = [spelling.unsqueeze(ctx, shrunk, 0), roi, all_scales]
-    wrapped = ctx.fresh(f"{node.output[0]}_wrapped")
-    ctx.adopt(
-        ctx.changed(node, inputs=inputs, outputs=[wrapped], nearest_mode="floor", **asymmetric)
-    )
+    wrapped = ctx.copy(node, *inputs, nearest_mode="floor", **asymmetric)
     return ctx.last(node, "Gather", wrapped, ctx.whole(0, "first"))
 
 

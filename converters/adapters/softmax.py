@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
 from passes.converters.steps import adapter, adapter_down, identical
@@ -55,8 +54,7 @@ def all_axes(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     order = list(range(len(dims)))
     order[axis], order[-1] = order[-1], axis
     there = ctx.op("Transpose", node.input[0], perm=order)
-    last = ctx.fresh(f"{node.output[0]}_last")
-    ctx.adopt(ctx.changed(node, inputs=[there], outputs=[last], axis=len(dims) - 1))
+    last = ctx.copy(node, there, axis=len(dims) - 1)
     return ctx.last(node, "Transpose", last, perm=order)
 
 
@@ -74,8 +72,7 @@ def _in_the_middle(node: NodeProto, ctx: Conversion, axis: int, output: str) -> 
     matrix = ctx.op("Flatten", x, axis=axis)
     parts = ctx.op("Concat", zero, size, rest, axis=0)
     there = ctx.op("Transpose", ctx.op("Reshape", matrix, parts), perm=[0, 2, 1])
-    last = ctx.fresh(f"{output}_last")
-    ctx.adopt(ctx.changed(node, inputs=[there], outputs=[last], axis=2))
+    last = ctx.copy(node, there, axis=2)
     ctx.op("Reshape", ctx.op("Transpose", last, perm=[0, 2, 1]), shape, outputs=[output])
 
 
@@ -84,8 +81,7 @@ def _by_rows(node: NodeProto, ctx: Conversion, output: str) -> None:
     x = node.input[0]
     matrix = ctx.node("Flatten", [x])
     matrix.attribute.extend(attribute for attribute in node.attribute if attribute.name == "axis")
-    rows = ctx.fresh(f"{node.output[0]}_rows")
-    ctx.adopt(ctx.changed(node, inputs=[ctx.adopt(matrix)], outputs=[rows], axis=-1))
+    rows = ctx.copy(node, ctx.adopt(matrix), axis=-1)
     shape = spelling.shape_of(ctx, x)
     if ctx.site.target >= ZERO_IS_A_SIZE:
         ctx = ctx.later(ZERO_IS_A_SIZE)
@@ -98,7 +94,7 @@ def _unless_empty(
     """What writes a name where there are elements; without any, the input is the output."""
     x, output = node.input[0], node.output[0]
     rows, empty = ctx.fresh(f"{output}_some"), ctx.fresh(f"{output}_none")
-    some = ctx.op("Greater", ctx.op("Size", x), ctx.value(np.int64(0), "zero"))
+    some = ctx.op("Greater", ctx.op("Size", x), ctx.whole(0, "zero"))
     known = ValueInfoProto(type=ctx.type_of(x))
     inner, other = ctx.inside(), ctx.inside()
     write(inner, rows)

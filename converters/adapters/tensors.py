@@ -143,8 +143,7 @@ def range_26(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     if elem_type not in (TensorProto.FLOAT16, TensorProto.BFLOAT16):
         return [plain]
     wide = ctx.casts(ctx.attribute(node, "stash_type", 1), *node.input)
-    found = ctx.fresh(f"{node.output[0]}_wide")
-    ctx.adopt(ctx.changed(plain, inputs=wide, outputs=[found]))
+    found = ctx.copy(plain, *wide)
     return ctx.last(node, "Cast", found, to=elem_type)
 
 

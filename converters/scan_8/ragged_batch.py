@@ -127,7 +127,7 @@ class Ragged:
             return value
         if self.lengths.rows:
             value = self._borrowed(value)
-        first = author.op("Slice", value, author.ints(0), one, one)
+        first = spelling.part(author, value, 1, 0, 1)
         rank = self._slice_rank(index)
         mask = row_mask(author, self._mask, rank, 2)
         return choose(author, mask, first, value, elem_type)

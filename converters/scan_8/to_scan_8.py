@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
 from passes.converters.scan_8.batched_scan import RowType, ready_body, row_type
@@ -108,7 +107,7 @@ def _place(ctx: Conversion, collected: Collected, row: RowType, rows: str) -> No
 
 def _reversed(ctx: Conversion, row: RowType, rows: str) -> str:
     """Rows in the opposite order: a Loop that carries a number for company, as Loop-1 must."""
-    one = ctx.value(np.array(1, np.int64), "one")
+    one = ctx.whole(1, "one")
     count = spelling.scalar_size(ctx, rows, 0)
     last = ctx.op("Sub", count, one)
     number, condition = tensor_type(TensorProto.INT64, ()), tensor_type(TensorProto.BOOL, ())

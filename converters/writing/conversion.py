@@ -329,10 +329,11 @@ class Conversion(Writer):
             return [self.changed(node, op="Identity", inputs=[value])]
         return [self.changed(self.nodes.pop(), outputs=node.output)]
 
-    def copy(self, node: NodeProto, op: str | None, *inputs: str, **attributes: Any) -> str:
-        """Write `node` with other inputs, as another op where one is named; its new output."""
+    def copy(self, node: NodeProto, *inputs: str, **changes: Any) -> str:
+        """Write `node` with these inputs and other changes, as `changed` takes them; its new
+        output, the only one."""
         outputs = [self.fresh(f"{node.output[0]}_inner")]
-        return self.adopt(self.changed(node, op=op, inputs=inputs, outputs=outputs, **attributes))
+        return self.adopt(self.changed(node, inputs=inputs, outputs=outputs, **changes))
 
     def once(self, key: Hashable, write: Callable[[], str]) -> str:
         """The result of `write`, which is called for the first one of equal keys."""
@@ -401,4 +402,4 @@ def through_float(
     """
     elem_type = ctx.known_elem_type(node.input[0])
     (wide,) = ctx.casts(float_type, node.input[0])
-    return ctx.last(node, "Cast", ctx.copy(node, None, wide, *node.input[1:]), to=elem_type)
+    return ctx.last(node, "Cast", ctx.copy(node, wide, *node.input[1:]), to=elem_type)

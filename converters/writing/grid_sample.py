@@ -87,7 +87,7 @@ class _Places:
         latter two are empty where all are, and where the weight is 1."""
         ctx, number = self._ctx, self._number
         last = ctx.known_rank(grid) - 1
-        place = ctx.op("Gather", grid, ctx.value(np.int64(column), "column"), axis=last)
+        place = ctx.op("Gather", grid, ctx.whole(column, "column"), axis=last)
         place = ctx.op("Add", ctx.cast(place, self._elem_type, self.kind), number(1))
         if self._corners:
             place = ctx.op("Mul", ctx.op("Div", place, number(2)), number(size - 1))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, NodeProto, TensorProto
 
 from passes.analysis.integers.integers import Integers
 from passes.converters.writing.conversion import Conversion
@@ -63,7 +63,7 @@ def from_front(ctx: Conversion, indices: str, data: str, axis: int) -> str:
         return indices
     elem_type = ctx.known_elem_type(indices)
     if isinstance(size, int):
-        length = ctx.value(np.array(size, helper.tensor_dtype_to_np_dtype(elem_type)), "size")
+        length = ctx.number(size, elem_type)
     else:
         length = spelling.scalar_size(ctx, data, axis)
         if elem_type != TensorProto.INT64:
@@ -82,7 +82,7 @@ def is_negative(ctx: Conversion, numbers: str, elem_type: int) -> str:
     """Which whole numbers are negative: bool. Before version 9 Less compares floats only."""
     if ctx.site.target < LESS_TAKES_INTEGERS:
         numbers, elem_type = ctx.op("Cast", numbers, to=TensorProto.FLOAT), TensorProto.FLOAT
-    zero = ctx.value(np.zeros((), helper.tensor_dtype_to_np_dtype(elem_type)), "zero")
+    zero = ctx.number(0, elem_type)
     return ctx.op("Less", numbers, zero)
 
 

@@ -139,4 +139,4 @@ def _vector(ctx: Vectorizer, parts: Sequence[Size]) -> str:
         else:
             pieces.append([size])
     named = [ctx.ints(*piece) if isinstance(piece, list) else piece for piece in pieces]
-    return named[0] if len(named) == 1 else ctx.op("Concat", *named, axis=0)
+    return spelling.joined(ctx, named)

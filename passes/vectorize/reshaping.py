@@ -65,5 +65,4 @@ def exactly(ctx: Vectorizer, value: str, sizes: Sequence[Size]) -> str:
     if ctx.opset < ZERO_IS_A_SIZE:
         ctx.refuse("may-be-empty", "a Reshape to a size that may be 0 needs opset 14", value)
     parts = [size if isinstance(size, str) else ctx.ints(size) for size in sizes]
-    shape = parts[0] if len(parts) == 1 else ctx.op("Concat", *parts, axis=0)
-    return ctx.op("Reshape", value, shape, allowzero=1)
+    return spelling.reshaped(ctx, value, spelling.joined(ctx, parts))

@@ -93,4 +93,4 @@ def shape_of_none(author: Author, sizes: list[str], axis: int, nothing: str = ""
     `nothing` is a computed 0 (int64 [1]), where inference should not see it.
     """
     sizes.insert(axis % (len(sizes) + 1), nothing or author.ints(0))
-    return author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]
+    return spelling.joined(author, sizes)

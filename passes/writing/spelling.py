@@ -62,6 +62,11 @@ def reshaped(writer: Writer, value: str, shape: str, outputs: Sequence[str] = ()
     return writer.op("Reshape", value, shape, outputs=outputs, **plain)
 
 
+def joined(writer: Writer, parts: Sequence[str], axis: int = 0) -> str:
+    """The parts one after the other along an axis; a single one as it is."""
+    return writer.op("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+
+
 def of_rank(writer: Writer, scalar: str, rank: int) -> str:
     """A scalar as a tensor of one element, of rank 0 or 1."""
     if not rank:

@@ -15,6 +15,7 @@ from passes.ir.names import Names
 from passes.rule import Refused, Site
 from passes.types.inference import ValueTypes
 from passes.types.value_types import dims_of, elem_type_of
+from passes.writing import spelling
 
 pytestmark = pytest.mark.sampled
 
@@ -127,3 +128,30 @@ def test_a_changed_node_keeps_what_is_not_mentioned(ctx: Conversion) -> None:
     assert ctx.attribute(changed, "tag") == 5
     assert ctx.attribute(changed, "scales", "gone") == "gone"
     assert node.op_type == "Upsample"
+
+
+def test_spelling_writes_for_the_opset_of_the_step(ctx: Conversion) -> None:
+    spelling.squeeze(ctx, "x", 0)
+    spelling.squeeze(ctx.later(13), "x", 0)
+    older, newer = ctx.nodes
+    assert (list(older.input), ctx.attribute(older, "axes")) == (["x"], [0])
+    np.testing.assert_array_equal(ctx.constant(newer.input[1]), [0])
+    assert not newer.attribute
+    assert [ctx.made.version_of(node) for node in ctx.nodes] == [9, 13]
+
+
+def test_a_size_is_computed_once_but_not_read_from_a_body(ctx: Conversion) -> None:
+    size = spelling.size_of_axis(ctx, "x", 0)
+    assert spelling.size_of_axis(ctx, "x", 0) == size
+    assert [node.op_type for node in ctx.nodes] == ["Shape", "Gather"]
+    body = ctx.inside()
+    assert spelling.size_of_axis(body, "x", 0) != size
+    assert len(body.nodes) == len(ctx.nodes) == 2
+
+
+def test_the_node_written_last_takes_the_name_of_the_output(ctx: Conversion) -> None:
+    node = ctx.node("Clip", ["x", "low"], ["y"])
+    (same,) = ctx.named_last(node, "x")
+    assert (same.op_type, list(same.input), list(same.output)) == ("Identity", ["x"], ["y"])
+    (last,) = ctx.named_last(node, ctx.op("Max", "x", "low"))
+    assert (last.op_type, list(last.output), ctx.nodes) == ("Max", ["y"], [])

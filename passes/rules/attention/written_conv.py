@@ -57,10 +57,7 @@ def write_convolution(site: Site, author: Author) -> None:
         read = _of_taps(author, whole, weight, bias, channels, size, step)
     if text(node, "activation", "none") != "none":
         read = author.op("Mul", read, author.op("Sigmoid", read))
-    results = [
-        read,
-        author.op("Slice", whole, author.ints(-before or _END), author.ints(_END), author.ints(2)),
-    ]
+    results = [read, spelling.part(author, whole, 2, -before or _END, _END)]
     for value, output in zip(results, node.output, strict=False):
         if output:
             author.name_as(turned(value), output)
@@ -72,8 +69,7 @@ def _of_taps(
     """Return the result of a Conv, also for no position: a Conv needs one."""
     parts = []
     for tap in range(size):
-        end = author.ints(-(size - 1 - tap) * step or _END)
-        part = author.op("Slice", whole, author.ints(tap * step), end, author.ints(2))
+        part = spelling.part(author, whole, 2, tap * step, -(size - 1 - tap) * step or _END)
         factor = spelling.part(author, weight, 2, tap, tap + 1)
         factor = author.op("Reshape", factor, author.ints(channels, 1))
         parts.append(author.op("Mul", part, factor))

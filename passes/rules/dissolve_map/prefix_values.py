@@ -138,8 +138,7 @@ class PrefixValues:
         self.vectorizer.carrying.add(name)
 
     def _slice(self, start: int, end: int, name: str) -> None:
-        ints = self.author.ints
-        self.author.op("Slice", self._joined, ints(start), ints(end), ints(0), outputs=[name])
+        spelling.part(self.author, self._joined, 0, start, end, [name])
         self.vectorizer.carrying.add(name)
 
     def _row(self, rows: str) -> str:
@@ -147,8 +146,7 @@ class PrefixValues:
         author = self.author
         if self.recurrence.elem_type != TensorProto.STRING:
             return author.op("Gather", rows, author.int(-1), axis=0)
-        last = author.op("Slice", rows, author.ints(-1), author.ints(_END), author.ints(0))
-        return spelling.squeeze(author, last, 0)
+        return spelling.squeeze(author, spelling.part(author, rows, 0, -1, _END), 0)
 
     def _counted(self) -> str:
         """The initial value plus 0, 1, ..., time steps; integers wrap around in any order."""

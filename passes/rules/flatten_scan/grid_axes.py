@@ -121,9 +121,7 @@ class GridAxes:
         ]
 
     def _reshaped(self, tensor: str, sizes: Sequence[str], outputs: Sequence[str] = ()) -> str:
-        author = self.author
-        shape = author.op("Concat", *sizes, axis=0) if len(sizes) > 1 else sizes[0]
-        return author.op("Reshape", tensor, shape, outputs=outputs, allowzero=1)
+        return spelling.reshaped(self.author, tensor, spelling.joined(self.author, sizes), outputs)
 
     def _refuse_old(self, name: str) -> None:
         if self.author.opset < ZERO_IS_A_SIZE:

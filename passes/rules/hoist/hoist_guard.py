@@ -82,4 +82,4 @@ def _shape(author: Author, sizes: Sequence[int | Place]) -> str:
         author.ints(size) if isinstance(size, int) else spelling.size_of_axis(author, *size)
         for size in sizes
     ]
-    return author.op("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+    return spelling.joined(author, parts)

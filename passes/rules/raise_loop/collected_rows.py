@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from onnx import TypeProto
 
 from passes.analysis.sizes.made_up_sizes import without_made_up
-from passes.ir.versions import SHAPES_MAY_DIFFER, ZERO_IS_A_SIZE
+from passes.ir.versions import SHAPES_MAY_DIFFER
 from passes.rules.raise_loop.accumulators import Accumulator, Joined
 from passes.rules.raise_loop.raising import Raising
 from passes.types.value_types import Dim, dims_of, tensor_type
@@ -77,10 +77,7 @@ class ScanOutput:
         sizes = [author.op("Gather", shape, author.ints(axis), axis=0) for axis in range(rank)]
         merged = author.op("Mul", sizes[self.axis], sizes[self.axis + 1])
         sizes[self.axis : self.axis + 2] = [merged]
-        new = author.op("Concat", *sizes, axis=0)
-        if author.opset < ZERO_IS_A_SIZE:
-            return author.op("Reshape", rows, new, outputs=outputs)
-        return author.op("Reshape", rows, new, outputs=outputs, allowzero=1)
+        return spelling.reshaped(author, rows, author.op("Concat", *sizes, axis=0), outputs)
 
     def _begun(self, author: Author) -> str:
         """The initial value, as a tensor."""

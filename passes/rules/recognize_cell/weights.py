@@ -54,8 +54,7 @@ class CellWeights:
         if len(known) == len(parts):
             return self.author.value(np.concatenate(known)[np.newaxis], hint)
         rows = [self._turned(part) for part in _joined(parts)]
-        whole = rows[0] if len(rows) == 1 else self.author.op("Concat", *rows, axis=0)
-        return spelling.unsqueeze(self.author, whole, 0)
+        return spelling.unsqueeze(self.author, spelling.joined(self.author, rows), 0)
 
     def _turned(self, part: Matrix) -> str:
         """A part of a weight, transposed, by operators."""

@@ -88,7 +88,7 @@ class ElementSteps:
                 return author.op("MatMul", row, *self._joined(found, 0))
             pairs = zip(self._pieces(Series((row,)), length, 0), found, strict=True)
             parts = [author.op("MatMul", one, state) for (one,), (state,) in pairs]
-            return author.op("Concat", *parts, axis=0) if length > 1 else parts[0]
+            return spelling.joined(author, parts)
 
         prefix, columns = (TIME, *form.around, ONE), form.columns or ONE
         rows = Rows(writer, prefix, form.along, columns, length, self.dtype)

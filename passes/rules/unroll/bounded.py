@@ -91,7 +91,7 @@ class Bounded(Unrolling, ABC):
         count = self._how_many(flags)
         for collected, rows in zip(self.form.collected, self.collected, strict=True):
             if collected.tensor:
-                every = self.author.op("Concat", *rows, axis=0) if len(rows) > 1 else rows[0]
+                every = spelling.joined(self.author, rows)
                 elem_type = elem_type_of(self.site.type_of(collected.tensor))
                 self._hand_on(
                     spelling.prefix(self.author, every, count, elem_type), collected.tensor, kept
@@ -103,8 +103,8 @@ class Bounded(Unrolling, ABC):
         open_ = [spelling.unsqueeze(author, flag, 0) for flag in flags if flag]
         if not open_:
             return author.ints(len(flags))
-        every = author.op("Concat", *open_, axis=0) if len(open_) > 1 else open_[0]
-        total = spelling.total(author, author.op("Cast", every, to=TensorProto.INT64))
+        every = author.op("Cast", spelling.joined(author, open_), to=TensorProto.INT64)
+        total = spelling.total(author, every)
         count = spelling.unsqueeze(author, total, 0)
         certain = len(flags) - len(open_)
         return author.op("Add", count, author.ints(certain)) if certain else count

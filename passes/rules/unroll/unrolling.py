@@ -262,9 +262,7 @@ class Unrolling:
             return self._nothing(self.author, collected)
         ordered = reversed(rows) if collected.reversed else rows
         lifted = [spelling.unsqueeze(self.author, row, collected.axis) for row in ordered]
-        return (
-            self.author.op("Concat", *lifted, axis=collected.axis) if len(lifted) > 1 else lifted[0]
-        )
+        return spelling.joined(self.author, lifted, collected.axis)
 
     def _nothing(self, author: Author, collected: Collected) -> str:
         """A collected output of no iterations."""
