@@ -15,7 +15,7 @@ _OLDEST = 10  # Slice has inputs
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an operator of linear attention."""
+    """Return whether a node is an operator of linear attention."""
     return op_of(node) in ATTENTION + CONVOLUTION
 
 
