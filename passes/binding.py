@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_helper
 
-from passes.dims import declare_sizes, dims_of_inputs, fix, refuse_unknown, write_sizes
+from passes.dims import declare_sizes, dims_of_inputs, fix, refuse_unknown, unite, write_sizes
 from passes.engine.finish import drop_unread
 from passes.engine.full_check import full_objection
 from passes.errors import WrongUsage, nearest
@@ -50,9 +50,10 @@ def parsed_shape(text: str) -> tuple[str, Shape]:
 
 @dataclass(frozen=True)
 class Binding:
-    """Facts given about inputs: sizes of their symbolic dims, shapes of some, values of others."""
+    """Facts given about inputs: sizes of their symbolic dims, or other dims equal to these;
+    shapes of some, values of others."""
 
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, int | str] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Stored] = field(default_factory=dict)
 
@@ -77,13 +78,15 @@ class Binding:
         Raises:
             UnknownDim: no input has a dim of a name.
             UnknownInput: there is no input of a name; the sentence has the nearest.
+            WrongUsage: a dim is declared equal to itself.
             CannotBind: a shape or value is not one that the input can have.
         """
         if twice := [name for name in self.shapes if name in self.values]:
             raise CannotBind(f"the input {twice[0]!r} is given a shape and a value")
-        refuse_unknown(self.sizes, dims_of_inputs(model))
+        names = [*self.sizes, *(size for size in self.sizes.values() if isinstance(size, str))]
+        refuse_unknown(names, dims_of_inputs(model))
         proto = copied(model.proto)
-        graph, sizes = proto.graph, dict(self.sizes)
+        graph, sizes = proto.graph, unite(proto, self.sizes)
         inputs = {value.name: value for value in signature.feedable(proto)}
         for name in (*self.shapes, *self.values):
             if name not in inputs:

@@ -42,7 +42,7 @@ class Chain:
     start; `lenient`: of `dims` those that the model has."""
 
     sessions: Sequence[Session]
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int | str] = field(default_factory=dict)
     lenient: bool = False
 
     def run(self, source: Source) -> Result:
@@ -109,8 +109,14 @@ class Chain:
         Raises:
             CannotBind: two sessions contradict one another.
         """
-        known = dims_of_inputs(model) if self.lenient else self.dims
-        binding = Binding({name: size for name, size in self.dims.items() if name in known})
+        known, dims = dims_of_inputs(model), self.dims
+        if self.lenient:
+            dims = {
+                name: size
+                for name, size in dims.items()
+                if name in known and (isinstance(size, int) or size in known)
+            }
+        binding = Binding(dims)
         for session in self.sessions:
             own = session.options
             binding = binding.and_(Binding(own.dims, own.shapes, own.values))

@@ -87,7 +87,7 @@ class RuleOptions:
     only: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int | str] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
     batch: str = Batch.auto

@@ -32,16 +32,45 @@ class UnknownDim(WrongUsage):
     """The model has no symbolic dim of the name that was to be fixed."""
 
 
-def parsed(text: str) -> tuple[str, int]:
-    """The name and the size of `batch=4`.
+def parsed(text: str) -> tuple[str, int | str]:
+    """The name and the size of `batch=4`, or both names of `b=batch`.
 
     Raises:
         ValueError: it is not of that form, or the size is negative.
     """
     name, _, size = text.rpartition("=")
-    if not name or not size.isdecimal():
-        raise ValueError(f"{text!r} is not of the form NAME=SIZE")
-    return name, int(size)
+    if not name or not size or size.startswith("-"):
+        raise ValueError(f"{text!r} is not of the form NAME=SIZE or NAME=NAME")
+    return name, int(size) if size.isdecimal() else size
+
+
+def unite(proto: ModelProto, dims: Mapping[str, int | str]) -> dict[str, int]:
+    """Give dims that are equal to other ones the names of those, in place, everywhere.
+
+    Returns:
+        The sizes of those that are left, as far as they have one.
+
+    Raises:
+        WrongUsage: a dim is equal to itself, by way of others.
+    """
+    names, sizes = dict[str, str](), dict[str, int]()
+    for name in dims:
+        passed, size = [name], dims.get(name)
+        while isinstance(size, str):
+            if size in passed:
+                raise WrongUsage(f"the dim {size!r} is declared equal to itself")
+            passed.append(size)
+            size = dims.get(size)
+        names[name] = kept = passed[-1]
+        if size is not None:
+            sizes[kept] = size
+    for top in scoping.scopes(proto):
+        for scope in every_scope(top):
+            owner = scope.owner
+            values = [] if isinstance(owner, FunctionProto) else [*owner.input, *owner.output]
+            for named in _named([*owner.value_info, *values], names):
+                named.dim.dim_param = names[named.name]
+    return sizes
 
 
 def dims_of_inputs(model: Model) -> Mapping[str, None]:
@@ -268,14 +297,14 @@ def _initial_values(loop: NodeProto) -> dict[str, str]:
     return dict(zip(scoping.input_names(body)[2:], loop.input[2:], strict=False))
 
 
-def _named(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> list[_NamedDim]:
+def _named(values: Iterable[ValueInfoProto], names: Container[str]) -> list[_NamedDim]:
     """The dims with such names."""
     return [
         _NamedDim(dim, dim.dim_param, value.name, position)
         for value in values
         for shape in shapes_below(value.type)
         for position, dim in enumerate(shape.dim)
-        if dim.dim_param in sizes
+        if dim.dim_param and dim.dim_param in names
     ]
 
 

@@ -105,7 +105,7 @@ _READ: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "int | None": _NUMBER,
     "bool": ("yes or no", {"yes": True, "no": False}.__getitem__),
     "tuple[str, ...]": ("a list", lambda text: tuple(filter(None, text.split(",")))),
-    "Mapping[str, int]": ("NAME=SIZE; ...", _entries(dims.parsed)),
+    "Mapping[str, int | str]": ("NAME=SIZE; ...", _entries(dims.parsed)),
     "Mapping[str, tuple[int | None, ...]]": ("NAME=SIZE,SIZE; ...", _entries(parsed_shape)),
     "Mapping[str, Any]": ("NAME=VALUE; ...", _entries(values.parsed)),
 }

@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 
 import passes
 from passes.__main__ import app
+from passes.binding import Binding
 from passes.dims import UnknownDim, parsed
+from passes.errors import WrongUsage
+from passes.ir.model import Model
 from passes.testing import as_model, assert_rewrite
 
 SUM = """
@@ -56,7 +59,7 @@ def test_an_unknown_dim_is_an_error_that_names_those_there_are() -> None:
         passes.unroll(as_model(SUM), dims={"time": 4})
 
 
-@pytest.mark.parametrize("text", ["T", "T=", "=3", "T=-1", "T=x"])
+@pytest.mark.parametrize("text", ["T", "T=", "=3", "T=-1"])
 def test_what_is_not_of_the_form_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="NAME=SIZE"):
         parsed(text)
@@ -161,3 +164,73 @@ def test_sizes_that_the_model_does_not_take_are_refused() -> None:
     assert passes.unroll(as_model(text), dims={"N": 4}, verify=False)
     with pytest.raises(passes.NotProduced, match="with its inputs bound, the outcome is no valid"):
         passes.unroll(as_model(text), dims={"N": 3}, verify=False)
+
+
+#: An exporter numbers the batches of its inputs.
+TWO_BATCHES = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[x0_d0,3] h, float[70,x1_d0,3] a, float[70,x1_d0,3] x)
+   => (float[x0_d0,3] y, float[70,x1_d0,3] z) {
+   y, z = Scan <num_scan_inputs = 2,
+      body = step (float[x0_d0,3] s, float[x1_d0,3] f, float[x1_d0,3] n)
+         => (float[x1_d0,3] t, float[x1_d0,3] o) {
+         k = Mul (f, s) t = Add (k, n) o = Identity (t) }> (h, a, x)
+}"""
+ONE_BATCH = {"dims": {"x0_d0": "x1_d0"}}
+
+
+def test_two_dims_that_are_declared_equal_become_one() -> None:
+    options = {**ONE_BATCH, "allow_reassociation": True}
+    result = assert_rewrite(TWO_BATCHES, pipeline="run-in-blocks", options=options, budget=20)
+    graph = result.model.graph
+    assert [sizes(value) for value in graph.input] == [
+        ["x1_d0", 3],
+        [70, "x1_d0", 3],
+        [70, "x1_d0", 3],
+    ]
+    assert "x0_d0" not in onnx.printer.to_text(result.model)
+    assert result.report.bound == (
+        "h: float[x0_d0,3] -> float[x1_d0,3]",
+        "y: float[x0_d0,3] -> float[x1_d0,3]",
+    )
+    assert "Reshape" in {node.op_type for node in graph.node}  # into blocks
+
+
+def test_dims_that_are_equal_have_one_size() -> None:
+    dims = {"x0_d0": "x1_d0", "x1_d0": 2}
+    graph = assert_rewrite(
+        TWO_BATCHES, pipeline="unroll", options={"dims": dims}, budget=5
+    ).model.graph
+    assert [sizes(value) for value in graph.input] == [[2, 3], [70, 2, 3], [70, 2, 3]]
+    bound = Binding({"x0_d0": "x1_d0"}, {"a": (None, 2, None)}).of(Model(as_model(TWO_BATCHES)))
+    assert [sizes(value) for value in bound.proto.graph.input] == [[2, 3], [70, 2, 3], [70, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("dims", "sentence"),
+    [
+        ({"x0_d0": "batch"}, "no input has a dim called 'batch'; there are: x0_d0, x1_d0"),
+        ({"x0_d0": "x0_d0"}, "the dim 'x0_d0' is declared equal to itself"),
+        ({"x0_d0": "x1_d0", "x1_d0": "x0_d0"}, "the dim 'x0_d0' is declared equal to itself"),
+    ],
+)
+def test_what_cannot_be_equal_is_refused(dims: dict[str, str], sentence: str) -> None:
+    with pytest.raises(WrongUsage, match=sentence):
+        passes.unroll(as_model(TWO_BATCHES), dims=dims)
+
+
+def test_a_build_declares_dims_equal_in_the_models_that_have_both() -> None:
+    pipeline = passes.Pipeline(["simplify"], dims={"x0_d0": "x1_d0", "T": "time"}, lenient=True)
+    graph = pipeline.run(as_model(TWO_BATCHES)).model.graph
+    assert sizes(graph.input[0]) == ["x1_d0", 3]
+    pipeline = passes.Pipeline(["simplify"], dims={"x0_d0": "batch"}, lenient=True)
+    assert sizes(pipeline.run(as_model(TWO_BATCHES)).model.graph.input[0]) == ["x0_d0", 3]
+
+
+def test_the_command_takes_a_name_for_a_size(tmp_path: Path) -> None:
+    model, out = tmp_path / "rows.onnx", tmp_path / "out.onnx"
+    onnx.save(as_model(TWO_BATCHES), model)
+    call = ["simplify", str(model), "-o", str(out), "--verify-budget", "2"]
+    done = CliRunner().invoke(app, [*call, "--dim", "x0_d0=x1_d0"])
+    assert done.exit_code == 0, done.output
+    assert "bound: h: float[x0_d0,3] -> float[x1_d0,3]" in done.output
+    assert sizes(onnx.load(out).graph.input[0]) == ["x1_d0", 3]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import torch
 from case import Case
@@ -37,14 +37,25 @@ def cases() -> Iterator[Case]:
         yield operator(function, x)
 
 
-def operator(function: Callable[..., object], *inputs: Tensor) -> Case:
-    """A function of torch's loop operators for the dynamo exporter."""
+def operator(
+    function: Callable[..., object], *inputs: Tensor, free: Sequence[Mapping[int, str]] = ()
+) -> Case:
+    """A function of torch's loop operators for the dynamo exporter; `free` names the dynamic axes
+    of each input."""
     module = Function(function).eval()
+    dims = {name: torch.export.Dim(name) for axes in free for name in axes.values()}
+    shapes = [{axis: dims[name] for axis, name in axes.items()} for axes in free]
 
     def export(opset: int) -> ModelProto:
         names = [f"x{number}" for number in range(len(inputs))]
         program = torch.onnx.export(
-            module, inputs, dynamo=True, opset_version=opset, input_names=names, verbose=False
+            module,
+            inputs,
+            dynamo=True,
+            opset_version=opset,
+            input_names=names,
+            verbose=False,
+            dynamic_shapes=(tuple(shapes),) if shapes else None,
         )
         return program.model_proto
 

@@ -4,7 +4,7 @@ slices."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -17,6 +17,9 @@ from torch_loops import operator
 from torch_models import tensor
 
 TIME, HEADS, WIDE = 70, 2, 8
+BATCH, STEPS = 2, 40
+#: The dynamic axes of what has a row for each step, and of a state.
+ROWS, STATE = {0: "batch", 1: "time"}, {0: "batch"}
 
 
 def cases() -> Iterator[Case]:
@@ -36,10 +39,19 @@ def cases() -> Iterator[Case]:
     yield _case(lru, x, y, tensor(81, WIDE))
     yield _case(normalised, q, k, v)
     yield _case(associative, x, y)
+    q, k, v, scores = (tensor(number, BATCH, STEPS, HEADS, WIDE) for number in range(82, 86))
+    matrix = tensor(86, BATCH, HEADS, WIDE, WIDE)
+    free = [ROWS, ROWS, ROWS, ROWS, STATE]
+    yield _case(delta_of_any_size, q, k, v, scores[..., 0], matrix, free=free)
+    x, state = tensor(87, BATCH, STEPS, WIDE), tensor(88, BATCH, WIDE)
+    weight, bias = tensor(89, 2 * WIDE, WIDE), tensor(90, 2 * WIDE)
+    yield _case(min_gru_of_any_size, x, state, weight, bias, free=[ROWS, STATE, {}, {}])
 
 
-def _case(function: Callable[..., object], *inputs: Tensor) -> Case:
-    made = operator(function, *inputs)
+def _case(
+    function: Callable[..., object], *inputs: Tensor, free: Sequence[Mapping[int, str]] = ()
+) -> Case:
+    made = operator(function, *inputs, free=free)
     return replace(made, name=f"scan_{function.__name__}")
 
 
@@ -177,3 +189,29 @@ def associative(x: Tensor, forget: Tensor) -> object:
 
     f = torch.sigmoid(forget)
     return associative_scan(combine, (f, (1 - f) * x), 0, combine_mode="generic")[1]
+
+
+def delta_of_any_size(q: Tensor, k: Tensor, v: Tensor, beta: Tensor, state: Tensor) -> object:
+    """The delta rule: the exporter gives the batch one symbol outside of the body, and another one
+    inside."""
+    k = functional.normalize(k, dim=-1)
+
+    def step(state: Tensor, row: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        q, k, v, beta = row
+        new = (v - torch.einsum("bhk,bhkv->bhv", k, state)) * beta[..., None]
+        state = state + torch.einsum("bhk,bhv->bhkv", k, new)
+        return state, torch.einsum("bhk,bhkv->bhv", q, state)
+
+    return scan(step, state, (q, k, v, torch.sigmoid(beta)), dim=1)
+
+
+def min_gru_of_any_size(x: Tensor, state: Tensor, weight: Tensor, bias: Tensor) -> object:
+    """Its gate and its candidate are computed in the step."""
+
+    def step(h: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        z, new = functional.linear(x, weight, bias).chunk(2, -1)
+        z = torch.sigmoid(z)
+        h = (1 - z) * h + z * new
+        return h, h.clone()
+
+    return scan(step, state, x, dim=1)

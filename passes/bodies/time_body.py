@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from onnx import NodeProto, TypeProto
+from onnx import GraphProto, NodeProto, TypeProto
 
 from passes.analysis.integers.integers import Integers
-from passes.analysis.sizes.made_up_sizes import symbol_of_rows
+from passes.analysis.sizes.made_up_sizes import is_definite, symbol_of_rows
 from passes.analysis.trip_count.guarded_by_if import is_guarded_by_if, least_size
 from passes.analysis.trip_count.trip_count import TripCount
 from passes.bodies.body_rows import rows_of
@@ -22,7 +22,7 @@ from passes.ir.own_outputs import own_outputs
 from passes.ir.protos import copied
 from passes.loops.form import Kind, LoopForm, Scanned
 from passes.rule import NothingToDo, Refused, Site
-from passes.types.value_types import dims_of, elem_type_of, tensor_type
+from passes.types.value_types import dims_of, elem_type_of, shapes_below, tensor_type
 from passes.vectorize import Axis, Rows, Vectorizer
 from passes.writing.author import Author
 from passes.writing.draft import runs_in_blocks
@@ -206,11 +206,31 @@ def _declare_types(site: Site, form: LoopForm) -> None:
         if known is not None:
             value.type.CopyFrom(known)
     if form.kind is Kind.SCAN:
+        _rename_symbols(form.body, rows)
         for before, after in zip(
             form.body.input, form.body.output[: len(form.carried)], strict=False
         ):
             if dims_of(before.type) is not None:
                 after.type.CopyFrom(before.type)
+
+
+def _rename_symbols(body: GraphProto, rows: Mapping[str, TypeProto | None]) -> None:
+    """Give the sizes of a Scan's body the symbols that they have outside of it, in place, where its
+    exporter made up others; `rows` are the types of what the body reads."""
+    outside: dict[str, set[str]] = {}
+    for value in body.input:
+        own, known = dims_of(value.type) or (), dims_of(rows.get(value.name)) or ()
+        for symbol, dim in zip(own, known, strict=False):
+            if isinstance(symbol, str) and isinstance(dim, str) and is_definite(dim):
+                outside.setdefault(symbol, set()).add(dim)
+    renamed = {symbol: dims.pop() for symbol, dims in outside.items() if len(dims) == 1}
+    for graph in scoping.graphs_below(body):
+        assert isinstance(graph, GraphProto)
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            for shape in shapes_below(value.type):
+                for size in shape.dim:
+                    if size.dim_param in renamed:
+                        size.dim_param = renamed[size.dim_param]
 
 
 def _fixed_sizes(known: TypeProto | None) -> int:

@@ -74,8 +74,11 @@ class Settings(Declared):
         ),
     ] = None
     dims: Annotated[
-        Mapping[str, int] | None,
-        Says("Symbolic dims that are fixed in the models that have them.", shown=_IN_FILE),
+        Mapping[str, int | str] | None,
+        Says(
+            "Symbolic dims that are fixed, or equal to another one, in the models that have them.",
+            shown=_IN_FILE,
+        ),
     ] = None
     assume: Annotated[
         Sequence[str] | None,

@@ -32,8 +32,8 @@ results = "build/results.jsonl"
 time-limit = 600
 # memory-limit = 4096
 
-# Symbolic dims that are fixed in the models that have them.
-# dims = {{batch = 1}}
+# Symbolic dims that are fixed, or equal to another one, in the models that have them.
+# dims = {{batch = 1, T = "time"}}
 
 [pipelines]
 # A list of commands: names, or tables with their options. `passes COMMAND --help` explains these.

@@ -61,7 +61,7 @@ class ReportFile:
     error: str
     seconds: float
     commands: Sequence[Ran]
-    dims: Mapping[str, int]
+    dims: Mapping[str, int | str]
     input: Sequence[File]
     output: Sequence[File]
     remarks: Sequence[str]

@@ -78,7 +78,11 @@ def _is_list(value: Any) -> bool:
 def _is_sizes(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return all(isinstance(name, str) and _is_integer(size) for name, size in value.items())
+    return all(
+        isinstance(name, str)
+        and (size >= 0 if _is_integer(size) else isinstance(size, str) and not size.isdecimal())
+        for name, size in value.items()
+    )
 
 
 def _is_shapes(value: Any) -> bool:
@@ -116,6 +120,7 @@ def _is_named(value: Any) -> bool:
 
 
 _STRING = {"type": "string"}
+_WHOLE = {"type": "integer", "minimum": 0}
 _SIZE = {"anyOf": [{"type": "integer", "minimum": 0}, {"const": "?"}]}
 #: The kinds of options, by what is written in the declaration (without `| None`).
 KINDS: Mapping[Any, ValueKind] = {
@@ -132,10 +137,10 @@ KINDS: Mapping[Any, ValueKind] = {
         {"type": "array", "items": _STRING},
         lambda v: tuple(map(str, v)),
     ),
-    Mapping[str, int]: ValueKind(
-        "a mapping from names to sizes",
+    Mapping[str, int | str]: ValueKind(
+        "a mapping from names to sizes, or to other names",
         _is_sizes,
-        {"type": "object", "additionalProperties": {"type": "integer"}},
+        {"type": "object", "additionalProperties": {"anyOf": [_WHOLE, _STRING]}},
         dict,
     ),
     Mapping[str, Sequence[int | None]]: ValueKind(

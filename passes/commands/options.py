@@ -106,11 +106,12 @@ def check_executor(name: str) -> None:
 
 
 Dims = Annotated[
-    Mapping[str, int] | None,
+    Mapping[str, int | str] | None,
     Says(
-        "Fix a symbolic dim of the whole model, as `batch=4`; repeatable.",
+        "Fix a symbolic dim of the whole model, as `batch=4`, or declare it equal to another one, "
+        "as `b=batch`; repeatable.",
         flag="dim",
-        metavar="NAME=SIZE",
+        metavar="NAME=SIZE|NAME",
     ),
 ]
 

@@ -24,8 +24,8 @@ class Pipeline:
 
         Pipeline(["upgrade", ("unroll", {"max_nodes": 5_000}), Simplify(only=["main/*"])])
 
-    `dims` are fixed first; `lenient`: as far as the model has them. The options of the first
-    command specify how to verify, and whom to tell of progress.
+    `dims` are fixed, or declared equal to others, first; `lenient`: as far as the model has them.
+    The options of the first command specify how to verify, and whom to tell of progress.
 
     Raises:
         UnknownCommand: there is no command of a name.
@@ -34,7 +34,7 @@ class Pipeline:
     """
 
     steps: Sequence[Step]
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int | str] = field(default_factory=dict)
     lenient: bool = False
 
     def __post_init__(self) -> None:

@@ -279,7 +279,14 @@ _ALL = (
             *("batch-inputs", "batch-outputs", "dissolve-map", "flatten-scan"),
             *("collect-sequence", "drop-sequences", "recognize-attention", "recognize-cell"),
             *("bound-loop", "carry-captures", "declare-shapes", "expand-attention", "forward-cell"),
-            *("fuse-scans", "regroup-sum", "run-in-blocks", "scan-windows", "select-branches"),
+            *(
+                "fuse-scans",
+                "pair-directions",
+                "regroup-sum",
+                "run-in-blocks",
+                "scan-windows",
+                "select-branches",
+            ),
             "split-state",
         )
     ),

@@ -14,6 +14,7 @@ rows (float[B,T,3] x) => (float[K,N] h_end)
 <int64[1] first = {0}, int64[1] second = {1}, int64[1] two = {2}, int64[1] width = {2},
  int64[1] last = {-1}, int64[1] nine = {9}, int64[2] parts = {2,1}, int64[3] zeros = {0,0,0},
  int64[3] axes = {0,1,2}, int64[3] ends = {2147483647,2147483647,2},
+ int64[1] beyond = {-9223372036854775808},
  int64[6] longer = {1,0,0,1,0,0}, float zero = {0}, float[2] b = {1,2},
  float[3,2] w = {1,0,1,1,0,1}>
 {
@@ -47,6 +48,7 @@ FRONTS = {
     "summed": "y = ReduceSum <keepdims = 0> (x, two)\n z = Unsqueeze (y, two)",
     "sliced": "z = Slice (x, first, two, two)",
     "sliced on all axes": "z = Slice (x, zeros, ends, axes)",
+    "reversed": "y = MatMul (x, w)\n z = Slice (y, last, beyond, first, last)",
     "padded": "p = Pad (x, longer)\n y = Slice (p, second, last, first)\n z = MatMul (y, w)",
     "split": "z, rest = Split <axis = 2> (x, parts)",
     "joined": "y = Slice (x, first, second, two)\n z = Concat <axis = -1> (y, y)",
@@ -95,6 +97,8 @@ def test_a_size_of_a_reshape_that_copies_nothing_where_it_is_0() -> None:
         ("z = Slice (x, first, two, axes_0)", "float[B,T,2] x, int64[1] axes_0"),
         ("z = Slice (x, second, two, first)", "float[B,T,2] x"),
         ("z = Slice (x, first, last, first)", "float[B,T,2] x"),
+        ("z = Slice (x, last, first, first, last)", "float[B,T,2] x"),
+        ("z = Slice (x, zeros_1, beyond, first, last)", "float[B,T,2] x, int64[1] zeros_1"),
         ("z = Pad (x, longer)", "float[B,T,2] x"),
         ("y = Concat <axis = 0> (x, x)\n z = Slice (y, second, nine, first)", "float[B,T,2] x"),
         ("z = Concat <axis = 0> (x, x)", "float[B,T,2] x"),

@@ -33,7 +33,10 @@ def test_every_command_declares_what_it_takes() -> None:
         ({"verify": 1}, "verify is 1, not true or false"),
         ({"verify_budget": "long"}, "verify_budget is 'long', not a number"),
         ({"inputs": 3}, "inputs is 3, not a path"),
-        ({"dims": {"T": "3"}}, "dims is {'T': '3'}, not a mapping from names to sizes"),
+        (
+            {"dims": {"T": "3"}},
+            "dims is {'T': '3'}, not a mapping from names to sizes, or to other names",
+        ),
         ({"seed": None}, "seed is None, not a whole number"),
         ({"progress": "loud"}, "progress is 'loud', not a function of a string"),
     ],
@@ -64,4 +67,6 @@ def test_the_schema_of_an_option() -> None:
     }
     assert options["assume"].schema()["items"] == {"enum": ["valid-inputs", "non-empty"]}
     assert options["max_nodes"].schema()["minimum"] == 1
-    assert options["dims"].schema()["additionalProperties"] == {"type": "integer"}
+    assert options["dims"].schema()["additionalProperties"] == {
+        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}]
+    }

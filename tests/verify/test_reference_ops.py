@@ -152,6 +152,24 @@ def test_a_product_that_is_nan_before_it_is_quantized_is_no_answer(op: str) -> N
         RUN(model, {"a": ones, "b": 0 * ones})
 
 
+def test_a_product_with_nan_is_rounded_alike_whether_an_operand_is_turned_or_stored_so() -> None:
+    model = parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[3,5,64] a, float[16,64] b) => (float[3,5,16] y) {
+            t = Transpose <perm = [1, 0]> (b) y = MatMul (a, t) }
+    """)
+    plain = parser.parse_model("""
+        <ir_version: 10, opset_import: ["" : 21]>
+        g (float[3,5,64] a, float[64,16] b) => (float[3,5,16] y) { y = MatMul (a, b) }
+    """)
+    rng = np.random.default_rng(0)
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((3, 5, 64), (16, 64)))
+    a[0, 0, 0] = np.nan
+    turned = RUN(model, {"a": a, "b": b}).outputs["y"]
+    stored = RUN(plain, {"a": a, "b": np.ascontiguousarray(b.T)}).outputs["y"]
+    np.testing.assert_array_equal(np.asarray(turned), np.asarray(stored))
+
+
 @pytest.mark.parametrize("lowest", [0, np.finfo(np.float32).min])
 def test_attention_whose_scores_overflow_is_what_its_function_body_gives(lowest: float) -> None:
     """onnx's kernel gives 0 for such a row, the document's function body and onnxruntime NaN."""

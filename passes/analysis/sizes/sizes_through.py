@@ -138,12 +138,13 @@ def _unsqueezed(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size of an axis that is not cut, or between bounds that are proven to lie inside."""
+    """The size of an axis that is not cut, or is reversed, or is cut between bounds that are proven
+    to lie inside."""
     rank, cuts = read.rank(node.input[0]), cuts_of(node, read.numbers)
     if rank is None or cuts is None:
         return None
     size = read.size(node.input[0], axis)
-    parts = [cut.part for cut in cuts if cut.axis % rank == axis and not cut.is_whole]
+    parts = [cut.part for cut in cuts if cut.axis % rank == axis and not cut.keeps_size]
     if not parts or size is None:
         return size
     part = parts[0] if len(parts) == 1 else None

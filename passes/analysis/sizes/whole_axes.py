@@ -58,6 +58,12 @@ class Cut:
         return (self.start, self.step) == (0, 1) and self.end is not None and self.end >= END
 
     @property
+    def keeps_size(self) -> bool:
+        """Whether the axis stays as it is, or is reversed."""
+        end = 0 if self.end is None else self.end
+        return self.is_whole or ((self.start, self.step) == (-1, -1) and end < -END)
+
+    @property
     def part(self) -> slice | None:
         """The part of the axis that remains; None if it is unknown, or has gaps."""
         known = self.start is not None and self.end is not None and self.step == 1

@@ -70,13 +70,15 @@ class MatrixSteps:
             return [(self.rows.row(row), column) for row, column in added]
         left, scales = form.correction.left, form.correction.scales
         reading, correcting = self.reading, self.correcting
-        seen = self._of_state(reading, start, before=True)
         same = [column for row, column in added if {*row.factors} == {*left.factors}]
         others = [
             (self.rows.row(row), column)
             for row, column in added
             if {*row.factors} != {*left.factors}
         ]
+        apart = None if others else self._without_decay(scales)
+        before, scales = apart is None, scales if apart is None else apart
+        seen = self._of_state(reading, start, before=before)
         for row, column in others:
             pairs = decay.pair(reading, row, before=True)
             seen = author.op("Add", seen, author.op("MatMul", pairs, column))
@@ -84,9 +86,23 @@ class MatrixSteps:
         corrected = self.rows.scaled(seen, scales)
         total = reduce(lambda one, other: author.op("Add", one, other), same) if same else ""
         right = author.op("Sub", total, corrected) if total else author.op("Neg", corrected)
-        lower = decay.pair(reading, correcting, before=True)
+        lower = decay.pair(reading, correcting, before=before)  # its diagonal is not read
         lower = self.rows.scaled(lower, scales)
         return [*others, (correcting, author.op("MatMul", self._inverse(lower), right))]
+
+    def _without_decay(self, scales: Sequence[Term]) -> tuple[Term, ...] | None:
+        """The scales without the decay of their own iteration, which is that of rows read after it
+        (gated delta rule); None where not all have it."""
+        (decay, *more), found = self.form.state.decays, list[Term]()
+        if more or decay.negative or not isinstance(self.decay, DecayOfAll):
+            return None
+        for scale in scales:
+            for factor in decay.factors:
+                if factor not in scale.factors:
+                    return None
+                scale = scale.without(factor)
+            found.append(scale)
+        return tuple(found)
 
     def with_correction(self, one: Corrected) -> MatrixSteps:
         """With the rows of a correction."""

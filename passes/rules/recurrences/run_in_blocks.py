@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from passes.bodies.dropping import check_dropped
 from passes.bodies.time_body import TimeBody
-from passes.ir.operators import is_scan_9, op_of
+from passes.ir.operators import called_key, is_scan_9, op_of
 from passes.ir.versions import ZERO_IS_A_SIZE
 from passes.rule import Edit, NothingToDo, Refused, Site, register
 from passes.rules.recurrences.block_body import BlockBody
@@ -51,6 +51,7 @@ def run_in_blocks(site: Site) -> Edit:
     Refuses:
     - `opset-too-old`: the opset is below 13, or below 14 and a size is unknown
     - `not-linear`: a state is not linear in itself, or is read in another way
+    - `function`: what a function of the model computes in a step is not looked at
     - `reassociation`: the sums are of floats
     - `not-worth-it`: the states are small, or the loop runs only a few iterations
     - `no-rule`: an op of the body has no vectorization rule, or is random, or unused and may fail
@@ -59,6 +60,10 @@ def run_in_blocks(site: Site) -> Edit:
     try:
         found = stages(body)
     except NotLinear:
+        calls = [node for node in body.nodes if called_key(node) in body.functions]
+        if calls and body.form.carried:
+            sentence = "its steps call functions, which `convert --inline all` writes out"
+            raise Refused("function", sentence, [site.path, calls[0].op_type]) from None
         if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"

@@ -22,6 +22,7 @@ RULES = {
     "bound-loop": "bound-loop",
     "carry-captures": "carry-captures",
     "forward-cell": "forward-cell",
+    "pair-directions": "pair-directions",
     "unroll": "unroll",
     "unroll-partial": "unroll-partial",
     "peel": "peel",

@@ -118,13 +118,14 @@ def matmul(call: Call, a: Array, b: Array) -> Any:
 def product(a: Array, b: Array) -> Array:
     """Return the product of matrices, rounded alike wherever the operands are located in memory,
     without leaving out terms: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
         with np.errstate(all="ignore"):
             found = np.einsum("...ij,...jk->...ik", rows, columns)
         lost = [axis for axis, one in ((-2, a), (-1, b)) if one.ndim == 1]
         return np.asarray(np.squeeze(found, tuple(lost)))
-    found = np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b))
+    found = np.matmul(a, b)
     return np.asarray(found).astype(a.dtype, copy=False)  # numpy multiplies bfloat16 as float32
 
 

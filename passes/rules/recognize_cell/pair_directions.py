@@ -1,0 +1,203 @@
+"""The rule `pair-directions`: two recurrent operators over one input become a bidirectional one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, helper
+
+from passes.ir.attributes import attribute, attribute_proto, has, has_references, text
+from passes.ir.operators import op_of
+from passes.ir.protos import replace_all
+from passes.rule import Edit, NothingToDo, Refused, Site, register
+from passes.types.value_types import elem_type_of
+from passes.writing import spelling
+from passes.writing.author import Author
+
+_ACTIVATIONS = {
+    "RNN": ("Tanh",),
+    "GRU": ("Sigmoid", "Tanh"),
+    "LSTM": ("Sigmoid", "Tanh", "Tanh"),
+}
+#: Older opsets have no operator that makes zeros of any shape.
+_OLDEST = 9
+#: The place of sequence_lens among the operands, and those of the initial states.
+_LENGTHS, _STATES = 4, (5, 6)
+
+
+def considers(node: NodeProto, opset: int, target: int) -> bool:
+    """Whether a node is a recurrent operator of one direction."""
+    return opset >= _OLDEST and op_of(node) in _ACTIVATIONS and _direction(node) != "bidirectional"
+
+
+@register("pair-directions", considers=considers, optional=True)
+def pair_directions(site: Site) -> Edit:
+    """Run an RNN, GRU or LSTM, and one over the same input in reverse, as one operator.
+
+    Before:
+
+        y, h = GRU <hidden_size = 3> (x, w, r)
+        z, g = GRU <direction = "reverse", hidden_size = 3> (x, v, s)
+
+    After:
+
+        both_w = Concat <axis = 0> (w, v)
+        both_r = Concat <axis = 0> (r, s)
+        rows, last = GRU <direction = "bidirectional", hidden_size = 3> (x, both_w, both_r)
+        y, z = Split <axis = 1> (rows)
+        h, g = Split <axis = 0> (last)
+
+    A Concat of two outputs along that axis becomes the output of the operator. What is left out of
+    one of them is 0. Accelerators may run both directions side by side; onnxruntime is no faster
+    on a CPU.
+
+    Refuses:
+    - `attributes`: the two differ in more than direction and activations, or scale activations
+    - `lengths`: the two have different sequence_lens
+    - `operands`: what the second reads is computed after the first, or has an unknown type
+    """
+    other = _partner(site)
+    position = site.graph.positions[next(filter(None, other.output))]
+    first, second = sorted((site.node, other), key=lambda node: _direction(node) == "reverse")
+    _check(site, other)
+    author = Author(site.target, site.names, site.node.name or op_of(site.node).lower())
+    late = 1 if attribute(first, "layout", 0) else 0
+    operands = [first.input[0]]
+    for place in range(1, max(len(first.input), len(second.input))):
+        own, theirs = _at(first.input, place), _at(second.input, place)
+        axis = late if place in _STATES else 0
+        same = place == _LENGTHS or not (own or theirs)
+        operands.append(own if same else _joined(site, author, own, theirs, axis))
+    outputs, covered, parts = list[str](), [position], list[tuple[str, int, list[str]]]()
+    for place in range(max(len(first.output), len(second.output))):
+        names = [_at(first.output, place), _at(second.output, place)]
+        axis = late if place else 1 + late
+        concat = _concat(site, names, axis, 3 if place else 4)
+        if concat is not None:
+            outputs.append(site.scope.owner.node[concat].output[0])
+            covered.append(concat)
+        elif any(names):
+            outputs.append(author.fresh("both"))
+            parts.append((outputs[-1], axis, [one or author.fresh("unread") for one in names]))
+        else:
+            outputs.append("")
+    author.adopt([_bidirectional(site.node.name, first, second, operands, outputs)])
+    for name, axis, names in parts:
+        spelling.split(author, name, axis, names)
+    note = f"both directions of {first.input[0]} in one"
+    return Edit(
+        tuple(author.nodes), tuple(author.constants), note=note, covered=tuple(sorted(covered))
+    )
+
+
+def _direction(node: NodeProto) -> str:
+    return text(node, "direction", "forward")
+
+
+def _at(names: Sequence[str], place: int) -> str:
+    return names[place] if place < len(names) else ""
+
+
+def _partner(site: Site) -> NodeProto:
+    """The node of the other direction that comes later: the n-th of one direction and the n-th of
+    the other one are a pair.
+
+    Raises:
+        NothingToDo: there is none.
+    """
+    node = site.node
+    ways: dict[str, list[NodeProto]] = {"forward": [], "reverse": []}
+    for other in site.scope.owner.node:
+        beside = op_of(other) == op_of(node) and other.input[0] == node.input[0]
+        if beside and any(other.output) and not has_references(other):
+            ways.get(_direction(other), []).append(other)
+    for pair in zip(*ways.values(), strict=False):
+        places = [site.graph.positions[next(filter(None, one.output))] for one in pair]
+        if site.place.index == min(places):
+            later: NodeProto = pair[places.index(max(places))]
+            return later
+    raise NothingToDo
+
+
+def _check(site: Site, other: NodeProto) -> None:
+    """Raises Refused where the two cannot become one."""
+    node = site.node
+    scaled = [
+        has(one, name) for one in (node, other) for name in ("activation_alpha", "activation_beta")
+    ]
+    if any(scaled) or _terms(node) != _terms(other):
+        sentence = "the operator of the other direction has other attributes, or scaled activations"
+        raise Refused("attributes", sentence, [site.path, other.name])
+    if _at(node.input, _LENGTHS) != _at(other.input, _LENGTHS):
+        raise Refused("lengths", "the other direction has other sequence_lens", [site.path])
+    late = (name for name in other.input if site.graph.positions.get(name, -1) >= site.place.index)
+    for name in late:
+        if site.constant(name) is None:
+            sentence = "an operand of the other direction is computed after this one"
+            raise Refused("operands", sentence, [site.path, name])
+
+
+def _terms(node: NodeProto) -> dict[str, bytes]:
+    """The attributes that both have in common; whole numbers are 0 where they are left out."""
+    return {
+        one.name: one.SerializeToString(deterministic=True)
+        for one in node.attribute
+        if one.name not in ("direction", "activations")
+        and not (one.type == AttributeProto.INT and one.i == 0)
+    }
+
+
+def _joined(site: Site, author: Author, own: str, theirs: str, axis: int) -> str:
+    """An operand of both directions; one that is left out is 0."""
+    known = [site.constant(name) if name else None for name in (own, theirs)]
+    shape = next((one for one in known if one is not None), None)
+    if shape is not None:
+        known = [
+            np.zeros_like(shape) if not name else value
+            for name, value in zip((own, theirs), known, strict=True)
+        ]
+        if known[0] is not None and known[1] is not None:
+            return author.value(np.concatenate([known[0], known[1]], axis), "both")
+    given = own or theirs
+    kind = elem_type_of(site.type_of(given))
+    if not kind and not (own and theirs):
+        raise Refused("operands", "an operand has an unknown type", [site.path, given])
+    parts = [
+        author.value(value, "own")
+        if value is not None
+        else name or spelling.zeros(author, spelling.shape_of(author, given), kind)
+        for name, value in zip((own, theirs), known, strict=True)
+    ]
+    return author.op("Concat", *parts, axis=axis)
+
+
+def _concat(site: Site, names: Sequence[str], axis: int, rank: int) -> int | None:
+    """The position of the Concat that is all that reads the outputs of both directions."""
+    readers = [site.graph.readers.get(name, []) for name in names]
+    if readers[0] != readers[1] or len(readers[0]) != 1 or readers[0][0] < 0:
+        return None
+    (position,) = readers[0]
+    node = site.scope.owner.node[position]
+    joins = op_of(node) == "Concat" and list(node.input) == list(names)
+    return position if joins and attribute(node, "axis", 0) % rank == axis else None
+
+
+def _bidirectional(
+    name: str,
+    first: NodeProto,
+    second: NodeProto,
+    operands: Sequence[str],
+    outputs: Sequence[str],
+) -> NodeProto:
+    op = op_of(first)
+    made = helper.make_node(op, operands, outputs, name=name, direction="bidirectional")
+    given = [attribute_proto(node, "activations") for node in (first, second)]
+    if any(given):
+        listed = [one.strings if one else [x.encode() for x in _ACTIVATIONS[op]] for one in given]
+        made.attribute.append(helper.make_attribute("activations", [*listed[0], *listed[1]]))
+    kept = _terms(first)
+    replace_all(
+        made.attribute, [*made.attribute, *(one for one in first.attribute if one.name in kept)]
+    )
+    return made
