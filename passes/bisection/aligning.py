@@ -59,7 +59,7 @@ def _pairs(
 
 
 def _fit(left: TypeProto, right: TypeProto) -> bool:
-    """Whether a value may be of both types."""
+    """Return whether a value may be of both types."""
     if left.WhichOneof("value") != "tensor_type":
         return signature.describe_type(left) == signature.describe_type(right)
     if right.WhichOneof("value") != "tensor_type" or elem_type_of(left) != elem_type_of(right):

@@ -148,7 +148,7 @@ def _told(values: dict[str, Any], name: str) -> str:
 
 
 def _versions(before: Run, after: Run) -> Iterator[str]:
-    """Whether the opsets give the operator another meaning."""
+    """Return whether the opsets give the operator another meaning."""
     domain, op, _ = called_key(after.node)
     try:
         old, new = (

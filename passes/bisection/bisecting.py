@@ -269,8 +269,8 @@ class _Bisector:
                     yield one.serial, other.value
 
     def _patched(self, pair: Pair) -> tuple[bool, bool]:
-        """Whether the models differ less, and whether their outputs agree, where the second one
-        computes on with the original's value."""
+        """Return whether the models differ less, and whether their outputs agree, where the second
+        one computes on with the original's value."""
         assert self.before.outcome is not None
         patches = dict(self._patches(pair))
         patched = trace(
@@ -302,7 +302,7 @@ _GROSS = replace(NEAR, units=2.0**16, floor=1.0)
 
 
 def _is_inside(pair: Pair, pairing: Pairing) -> bool:
-    """Whether a pair differs in a body by itself, not by what the loop hands to the body."""
+    """Return whether a pair differs in a body by itself, not by what the loop hands to the body."""
     old, new = pair.before.run, pair.after.run
     if old is None or new is None or new.at.holder is None:
         return False

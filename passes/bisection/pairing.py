@@ -84,7 +84,7 @@ class Pairing:
         return next(one for one in self.after.instances if one.digest == key)
 
     def agrees_before(self, one: Instance) -> bool:
-        """Whether a value of the original agrees with one after."""
+        """Return whether a value of the original agrees with one after."""
         found = one.digest in self._new or one.digest in self._near
         return found or one.digest in self.agreed_before
 
@@ -219,7 +219,7 @@ class Pairing:
         return best and best[1]
 
     def _same_elements(self, old: Instance, new: Instance) -> bool:
-        """Whether two values are the same but for their shape and roundings."""
+        """Return whether two values are the same but for their shape and roundings."""
         sides = [
             one.value.reshape(-1) if isinstance(one.value, np.ndarray) else one.value
             for one in (old, new)
@@ -258,7 +258,7 @@ class Pairing:
 
 
 def _written_alike(run: Run | None, other: Run) -> bool:
-    """Whether two nodes of one operator have the same attributes."""
+    """Return whether two nodes of one operator have the same attributes."""
     if run is None:
         return False
     sides = (

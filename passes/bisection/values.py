@@ -32,8 +32,8 @@ class Sieve:
     exact: bool
 
     def passes(self, expected: Value, actual: Value, *, drift: bool = False) -> bool:
-        """Whether two values are the same but for roundings: of one operator, or of a few, which is
-        `drift`."""
+        """Return whether two values are the same but for roundings: of one operator, or of a few,
+        which is `drift`."""
         if self.exact:
             return digest(expected) == digest(actual)
         return _near(expected, actual, drift)
@@ -88,7 +88,7 @@ class Values:
 
 
 def _is_telling(one: Instance) -> bool:
-    """Whether others hardly hold about the same by chance."""
+    """Return whether others hardly hold about the same by chance."""
     value = one.stored
     return isinstance(value, np.ndarray) and is_float(value.dtype) and not one.is_trivial
 

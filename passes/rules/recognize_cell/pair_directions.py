@@ -27,7 +27,7 @@ _LENGTHS, _STATES = 4, (5, 6)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a recurrent operator of one direction."""
+    """Return whether a node is a recurrent operator of one direction."""
     return opset >= _OLDEST and op_of(node) in _ACTIVATIONS and _direction(node) != "bidirectional"
 
 
