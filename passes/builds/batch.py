@@ -63,7 +63,7 @@ class Batch:
         if self.cache is not None:
             Cache(self.cache).prepare()
         summary = Summary(self.failing)
-        pages = self._pages()
+        pages = self._pages(summary)
         with _opened(self.results) as results:
             for row in self._rows():
                 summary.add(row)
@@ -76,13 +76,13 @@ class Batch:
             pages.finish()
         return summary
 
-    def _pages(self) -> BatchPages | None:
+    def _pages(self, summary: Summary) -> BatchPages | None:
         """What writes the pages."""
         if self.html is None:
             return None
         from passes.pages.batch import BatchPages
 
-        return BatchPages(self.html, self.failing)
+        return BatchPages(self.html, summary)
 
     def _rows(self) -> Iterator[Row]:
         """The rows: those that are known at once, then the others as they are done."""

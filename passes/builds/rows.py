@@ -37,12 +37,24 @@ class Row:
 
     def to_json(self) -> str:
         """A line of `results.jsonl`, without its end."""
-        return as_json(asdict(self))
+        return as_json(asdict(replace(self, report=_without_cases(self.report))))
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Row:
         """The row that such a line holds. Raises TypeError or ValueError where it is none."""
         return cls(**{**said, "end": End(said["end"])})
+
+
+def _without_cases(report: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A report without the cases of its verifications, which take most of its room."""
+    if not report:
+        return report
+
+    def short(checked: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+        return None if checked is None else {**checked, "cases": ()}
+
+    records = [{**one, "checked": short(one["checked"])} for one in report["records"]]
+    return {**report, "records": records, "checked": short(report["checked"])}
 
 
 def row_of(task: Task, done: Done) -> Row:

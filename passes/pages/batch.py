@@ -3,58 +3,60 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import quote
 
 from passes.builds.report_file import ReportFile
-from passes.builds.rows import FAILING, Row
+from passes.builds.rows import Row, Summary
 from passes.builds.task import CannotWrite, End
 from passes.pages.page import page_of
 from passes.pages.writing import as_batch_html, as_html, write
 
-_LOOKS = {End.WRITTEN: "good", End.UNCHANGED: "idle", End.INCOMPLETE: "refused"}
-_REFUSED = (End.REFUSED, End.UNVERIFIED)
+_LOOKS = {
+    End.WRITTEN: "good",
+    End.UNCHANGED: "idle",
+    **dict.fromkeys((End.INCOMPLETE, End.REFUSED, End.UNVERIFIED), "refused"),
+}
 
 
 @dataclass(frozen=True)
 class Line:
-    """A model of a batch: what became of it, and the address of its page, empty where none is.
-    `nodes` are counted before and after, -1 where that is not known."""
+    """A model of a batch: its row, without the report, and the address of its page, empty where
+    none is. `nodes` are counted before and after, -1 where that is not known."""
 
-    model: str
-    end: str
-    look: str
-    seconds: float
-    cached: bool
+    row: Row
     nodes: tuple[int, int]
-    codes: Sequence[str]
-    sentence: str
     address: str
+
+    @property
+    def look(self) -> str:
+        """How its outcome looks."""
+        return _LOOKS.get(self.row.end, "bad")
+
+    @property
+    def sentence(self) -> str:
+        """Why it did not get there, without the model's path."""
+        return self.row.error.removeprefix(f"{self.row.model}: ")
 
 
 @dataclass(frozen=True)
 class BatchPage:
-    """The page of a batch: how many models fail it, how many there are of each end, the seconds of
-    work, and the models."""
+    """The page of a batch: its summary, how many models fail it, and the models."""
 
+    summary: Summary
     failed: int
-    ends: Mapping[str, int]
-    codes: Mapping[str, int]
-    seconds: float
-    cached: int
     lines: Sequence[Line]
 
 
 @dataclass
 class BatchPages:
     """Writes the pages of a batch as its rows come, and at the end that of the batch, to `path`;
-    `failing` are the ends that fail it."""
+    `summary` counts the rows."""
 
     path: Path
-    failing: Sequence[End] = FAILING
+    summary: Summary
     lines: list[Line] = field(default_factory=list)
 
     @property
@@ -82,16 +84,9 @@ class BatchPages:
 
     def finish(self) -> None:
         """Write the page of the batch. Raises CannotWrite."""
-        lines = sorted(self.lines, key=lambda line: (line.end not in self.failing, line.model))
-        codes = Counter(code for line in lines for code in line.codes)
-        page = BatchPage(
-            sum(line.end in self.failing for line in lines),
-            {str(end): count for end in End if (count := sum(one.end == end for one in lines))},
-            dict(codes.most_common()),
-            sum(line.seconds for line in lines if not line.cached),
-            sum(line.cached for line in lines),
-            lines,
-        )
+        failing = self.summary.failing
+        lines = sorted(self.lines, key=lambda line: (line.row.end not in failing, line.row.model))
+        page = BatchPage(self.summary, sum(line.row.end in failing for line in lines), lines)
         try:
             write(self.path, as_batch_html(page))
         except OSError as error:
@@ -106,16 +101,4 @@ def _name(model: str) -> str:
 def _line(row: Row, address: str) -> Line:
     sizes = [one["nodes"] for one in row.report.get("sizes") or ()]
     nodes = (sizes[0], sizes[1] if row.output else -1) if sizes else (-1, -1)
-    look = "refused" if row.end in _REFUSED else _LOOKS.get(row.end, "bad")
-    sentence = row.error.removeprefix(f"{row.model}: ")
-    return Line(
-        row.model,
-        str(row.end),
-        look,
-        row.seconds,
-        row.cached,
-        nodes,
-        list(row.codes),
-        sentence,
-        address,
-    )
+    return Line(replace(row, report={}), nodes, address)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 from passes.errors import BadModel
 from passes.ir import scope as scoping
@@ -186,7 +186,7 @@ class Sketch:
                 self._any(one, opset, titles, inner, own)
             given += [self._read(output, inner) for output in scoping.output_names(graph)]
         if branches:  # behind them: what it gives is what one of them gives
-            node = NodeProto(op_type="If", input=node.input, output=node.output)
+            node = helper.make_node(op_of(node), node.input, node.output)
         self._node(node, values, box)
         mark = values[next(filter(None, node.output))].mark if branches else None
         if mark is not None:

@@ -19,6 +19,7 @@ BUILD = """
 models = ["m.onnx", "n.onnx"]
 output = "out/{name}"
 html = "site/index.html"
+results = "site/r.jsonl"
 [pipelines]
 default = ["lower"]
 [verify]
@@ -112,6 +113,7 @@ def test_a_build_and_its_second_run() -> None:
     pages[0].unlink()
     assert run("run", "--html", "site/index.html")[0] == DONE
     assert pages[0].read_text(encoding="utf-8") == first  # from the cache
+    assert '"cases": [{' not in Path("site/r.jsonl").read_text(encoding="utf-8")
     assert "2 from the cache" in Path("site/index.html").read_text(encoding="utf-8")
 
 
