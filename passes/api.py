@@ -43,7 +43,8 @@ optimize = function_of(Optimize, "optimize")
 
 
 def lowest_opset(model: Source, *, inline: Sequence[str] = ()) -> Lowest:
-    """Whether a model can be written in each opset from its own down to 7, and what stops it.
+    """Return whether a model can be written in each opset from its own down to 7, and what stops
+    it.
 
     Nothing is executed, so no outcome is verified, and nothing is written. `inline` is that of
     `convert`.

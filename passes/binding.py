@@ -31,7 +31,8 @@ class UnknownInput(WrongUsage):
 
 
 class CannotBind(WrongUsage, ValueError):
-    """What is given for an input does not fit what the model declares, or what else is given."""
+    """A size or value given for an input contradicts the model's declaration, or another one
+    given."""
 
 
 def parsed_shape(text: str) -> tuple[str, Shape]:
@@ -49,7 +50,7 @@ def parsed_shape(text: str) -> tuple[str, Shape]:
 
 @dataclass(frozen=True)
 class Binding:
-    """What is known of inputs: sizes of their symbolic dims, shapes of some, values of others."""
+    """Facts given about inputs: sizes of their symbolic dims, shapes of some, values of others."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
@@ -59,7 +60,7 @@ class Binding:
         return bool(self.sizes or self.shapes or self.values)
 
     def and_(self, other: Binding) -> Binding:
-        """What both say.
+        """Return the union of both.
 
         Raises:
             CannotBind: they contradict one another.

@@ -99,7 +99,7 @@ class Chain:
         return collector_held_back() if self.sessions[0].converts else nullcontext()
 
     def _binding(self, model: Model) -> Binding:
-        """What is known of the inputs of a model.
+        """Return the facts given about the inputs of a model.
 
         Raises:
             CannotBind: two sessions contradict one another.
@@ -118,7 +118,7 @@ class Chain:
         found: Survey,
         left_out: Mapping[tuple[int, str, str], str],
     ) -> list[Outcome]:
-        """What each session made of the outcome of the one before."""
+        """Return the outcome of each session, each made from the one before."""
         outcomes: list[Outcome] = []
         for number, session in enumerate(self.sessions):
             if outcomes and outcomes[-1].proto is not model.proto:
@@ -189,13 +189,13 @@ class Chain:
             return report
         version, sentence = verdicts.unloadable
         if verdicts.stopped or not _may_be_for_another(last, version):
-            hint = "" if last.target else "; --opset and --for name another opset to go to"
+            hint = "" if last.target else "; --opset and --for choose another opset"
             raise failed(sentence + hint, report)
         return replace(report, warnings=(sentence,))
 
 
 def _may_be_for_another(session: Session, version: str) -> bool:
-    """Whether the outcome may be for another onnxruntime than the installed one."""
+    """Return whether the outcome may be for another onnxruntime than the installed one."""
     if session.release is not None:
         return not session.release.includes(version)
     return session.target is not None
@@ -239,7 +239,7 @@ def _not_verified(unverified: Sequence[tuple[Rewritten | None, Checked]], ways: 
 
 
 def _ways(model: Model, *, hurried: bool) -> str:
-    """How a user can help to compare what could not be."""
+    """Return the options with which a user can make models comparable that were not."""
     if hurried:
         return "--verify-budget gives more time"
     inputs = ", ".join(describe(value) for value in signature_inputs(model.proto.graph))

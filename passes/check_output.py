@@ -1,4 +1,5 @@
-"""One more output of a model, which says whether all that a user promised of its loops held."""
+"""Adds an output to a model that tells whether all promises of the user about its loops were
+kept."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def refuse_taken(model: ModelProto, name: str) -> None:
 
 
 def checks_of(rounds: Iterable[Round]) -> list[str]:
-    """The values in which rewrites say whether a promise was kept."""
+    """Return the values in which rewrites store whether a promise was kept."""
     limits = [rewrite.limit for round_ in rounds for rewrite in round_.rewritten]
     return [limit.check for limit in limits if limit is not None and limit.check]
 

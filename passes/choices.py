@@ -1,6 +1,6 @@
-"""What options say by default, and what they may say where that is one of a few words.
+"""The defaults of options, and the words that an option may be.
 
-Imports nothing of what runs models: the command line shows its help without.
+Imports nothing that runs models, so that the command line can show its help quickly.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class Bounded(StrEnum):
 
 
 class Peel(StrEnum):
-    """Which iteration to write out."""
+    """The iteration to write out."""
 
     first = "first"
     last = "last"
 
 
 class Target(StrEnum):
-    """What a model is optimized for."""
+    """The target that a model is optimized for."""
 
     onnxruntime = "onnxruntime"
     no_control_flow = "no-control-flow"
@@ -55,7 +55,7 @@ class Target(StrEnum):
 
 
 class Executors(StrEnum):
-    """What runs the models."""
+    """The executors that run the models."""
 
     reference = "reference"
     onnxruntime = "onnxruntime"
@@ -63,7 +63,7 @@ class Executors(StrEnum):
 
 
 class Assumption(StrEnum):
-    """What may be taken for granted."""
+    """An assumption that rewrites may make."""
 
     valid_inputs = "valid-inputs"
     non_empty = "non-empty"
@@ -129,8 +129,8 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class Verifying:
-    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both;
-    `assume` what the rewrites took for granted."""
+    """How to verify. `budget` in seconds; `executor` one of reference, onnxruntime, both; `assume`
+    the assumptions that the rewrites made."""
 
     executor: str = "both"
     budget: float = 60.0

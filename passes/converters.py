@@ -1,4 +1,4 @@
-"""Where `passes.converters` is in a checkout without the link of that name: the folder `converters`
+"""Locates `passes.converters` in a checkout without the link of that name: the folder `converters`
 beside this package. An installed package has the folder itself, which comes first."""
 
 from __future__ import annotations

@@ -195,8 +195,9 @@ class _NamedDim:
 
 @dataclass(frozen=True)
 class _Hints:
-    """What a graph declares of dims that are to be fixed. `signature`: users see it; `fed`: for the
-    states of a Loop, of which onnx infers no shape, their initial values in the scope around."""
+    """The declarations of a graph with dims that are to be fixed. `signature`: users see it; `fed`:
+    for the states of a Loop, of which onnx infers no shape, their initial values in the scope
+    around."""
 
     scope: Scope
     dims: Sequence[_NamedDim]
@@ -204,11 +205,11 @@ class _Hints:
     fed: Mapping[str, str] = field(default_factory=dict)
 
     def inferred(self, types: ValueTypes) -> list[Dim]:
-        """What inference knows of each dim."""
+        """Return the inferred value of each dim."""
         return [dim.of(types.within(self.scope, dim.value)) for dim in self.dims]
 
     def initial(self, types: ValueTypes) -> list[Dim]:
-        """What a dim is in the first iteration."""
+        """Return the value of each dim in the first iteration."""
         around, fed = self.scope.outer, self.fed
         return [
             dim.of(types.of(around, fed[dim.value])) if around and dim.value in fed else None
@@ -216,7 +217,7 @@ class _Hints:
         ]
 
     def agrees(self, found: Sequence[Dim], sizes: Mapping[str, int], names: Container[str]) -> bool:
-        """Whether nothing else was found, such as another one of the `names` of dims."""
+        """Return whether nothing else was found, such as another one of the `names` of dims."""
         pairs = zip(self.dims, found, strict=True)
         return all(
             named.name == dim or sizes[named.name] == dim
@@ -235,8 +236,8 @@ class _Hints:
 
 
 def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
-    """What declares such dims beside the inputs: outputs and values of the main graph, each body,
-    each function."""
+    """Yield the declarations with such dims beside the inputs: outputs and values of the main
+    graph, each body, each function."""
     fed = {
         place.scope.inner(place.index)[0].key: place.node
         for place in scoping.walk_model(proto)
@@ -251,7 +252,7 @@ def _hints(proto: ModelProto, sizes: Mapping[str, int]) -> Iterator[_Hints]:
 
 
 def _declarations(proto: ModelProto) -> Iterator[tuple[Scope, list[ValueInfoProto]]]:
-    """What each graph and function declares of its values, but for the signature of the model."""
+    """Yield the declared values of each graph and function, except the signature of the model."""
     for top in scoping.scopes(proto):
         for scope in every_scope(top):
             owner = scope.owner
@@ -280,8 +281,8 @@ def _named(values: Iterable[ValueInfoProto], sizes: Mapping[str, int]) -> list[_
 
 @dataclass
 class _Objections:
-    """What is wrong with a model by its types; what is `known`, or wrong with the original, is not
-    held against it."""
+    """The objections to a model's types; those that are `known`, or hold for the original, are
+    ignored."""
 
     original: Model
     known: set[str] = field(default_factory=lambda: {""})

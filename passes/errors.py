@@ -1,4 +1,4 @@
-"""What can go wrong, in one sentence that names the file, the node path and both sides."""
+"""Errors, each with one sentence that names the file, the node path and both sides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class WrongUsage(PassesError):
 class BadModel(PassesError):
     """The input is no valid model.
 
-    `sentence` says what is wrong with both sides of the mismatch; `path` is the node path
+    `sentence` names both sides of the mismatch; `path` is the node path
     (`main/scan_3.body/if_0`), empty where the whole file is meant; `file` is added by whoever
     knows the file's name.
     """

@@ -67,7 +67,7 @@ class Lowest:
 
 
 def find_lowest(source: Source, options: RuleOptions) -> Lowest:
-    """What becomes of a model at each older opset, down to 7; nothing is executed.
+    """Return the result of converting a model to each older opset, down to 7; nothing is executed.
 
     Raises:
         BadModel: the input is no valid model.

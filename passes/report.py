@@ -1,4 +1,4 @@
-"""What was done, as data, as text and as JSON."""
+"""The report of a command, as data, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -135,14 +135,14 @@ class Record:
 
     @classmethod
     def not_held(cls, path: str, kind: str, code: str, sentence: str) -> Record:
-        """The record of a place that the IR version cannot hold; `kind` is its operator, or says
-        what it is."""
+        """Return the record of a place that the IR version cannot hold; `kind` is its operator, or
+        a description."""
         return cls("ir-version", path, kind, "refused", code=code, sentence=sentence, loop=MAIN)
 
 
 @dataclass(frozen=True)
 class Size:
-    """How large a model is, bodies and functions included; `operators` counts each of them."""
+    """The size of a model, bodies and functions included; `operators` counts each of them."""
 
     nodes: int
     loops: int
@@ -158,15 +158,15 @@ class Size:
 
 @dataclass(frozen=True)
 class Report:
-    """What a command did to a model.
+    """The report on the effect of a command on a model.
 
     `opsets` are the versions before and after, `ir_versions` those of the IR, 0 where the command
     does not choose one, `sizes` how large the model was and is; nodes without a record were left as
-    they are. `checked` is the verdict on the whole
-    model, None where verification was off. `failure`: why there is no outcome, where no record
-    says so; `warnings`: what to know of the outcome; `notes`: what to know of the model as it was
-    read; `bound`: how its signature is another one, a sentence for each input and output;
-    `findings`: what is in the way of the outcome at its target, looked for under --strict.
+    they are. `checked` is the verdict on the whole model, None where verification was off.
+    `failure`: why there is no outcome, where no record tells it; `warnings`: what to know about the
+    outcome; `notes`: what to know about the model as it was read; `bound`: how its signature is
+    another one, a sentence for each input and output; `findings`: what keeps the outcome from its
+    target, looked for under --strict.
     """
 
     command: str
@@ -253,7 +253,7 @@ def _change(before: int, after: int) -> str:
 
 
 def _unreached_lines(unreached: Sequence[str], verbose: bool) -> list[str]:
-    """What the original did in no case; in short unless it is `verbose`."""
+    """Return lines on events of the original that no case reached; in short unless `verbose`."""
     shown = unreached if verbose else unreached[:_FEW_UNREACHED]
     more = len(unreached) - len(shown)
     lines = [f"          not reached: {place}" for place in shown]
@@ -273,7 +273,7 @@ def _rewrite_lines(records: Sequence[Record]) -> list[str]:
 
 
 def _summary_lines(records: Sequence[Record]) -> list[str]:
-    """What a rule did to a loop, in a line, and behind them what extra nodes are for."""
+    """Return a line for each rule and loop, followed by the purposes of extra nodes."""
     groups: dict[tuple[str, str], list[Record]] = {}
     extras: Counter[tuple[str, str]] = Counter()
     for record in records:
@@ -325,7 +325,7 @@ def _step_lines(records: Sequence[Record]) -> list[str]:
 
 
 def _as_json(error: float) -> float:
-    """Of doubles, the difference may be infinite, which JSON cannot say."""
+    """Return an error as JSON can hold it: the difference of doubles may be infinite."""
     return min(float(error), sys.float_info.max)
 
 

@@ -1,4 +1,4 @@
-"""What a rule is: a function of a read-only Site that returns an Edit, or refuses."""
+"""The interface of a rule: a function of a read-only Site that returns an Edit, or refuses."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Claim:
-    """What verification must know of an Edit besides that it is exact, or not.
+    """The claims about an Edit that verification needs, besides whether it is exact.
 
     `reduction` is the number of terms of the longest sum that is regrouped; `further`: by how many
     times further than in the original roundings may carry. `limit`: the loop may
@@ -87,19 +87,19 @@ class Claim:
 
 @dataclass(frozen=True)
 class Edit:
-    """What takes the place of a site's node.
+    """The nodes that replace a site's node.
 
     `nodes` define the node's outputs under their old names, at least those that are read;
     `initializers` go to the enclosing graph (into Constant nodes where that is a function), those
     of one name once; `value_info` and `annotations` are the types of new values, and how they are
-    quantized. Initializers that nothing reads any more are dropped behind the round. `note` names
-    the strategy for the report. `exact` says that only values move, or that the same arithmetic
+    quantized. Initializers that nothing reads any more are dropped after the round. `note` names
+    the strategy for the report. `exact` means that only values move, or that the same arithmetic
     runs, so both sides must agree bit for bit. `covered` are the positions of further nodes of the
-    same graph that go too: those that only the site's node feeds or reads, in front of it or behind
-    it. `context` are nodes in front of the site, in order, on which the proof of the rewrite rests:
-    when it is verified, both sides have them. `extras` say how many of the nodes are there for the
-    sake of what, and which option leaves them out: `Author.extras` counts them. `claim` is what
-    else verification must know, for the few rules that have something to say.
+    same graph that are removed too: those that only the site's node feeds or reads, before or after
+    it. `context` are nodes before the site, in order, on which the proof of the rewrite depends:
+    when it is verified, both sides have them. `extras` count the nodes for each
+    purpose, and name the option that leaves them out: `Author.extras` counts them. `claim` is what
+    else verification must know, for a few rules.
     """
 
     nodes: tuple[NodeProto, ...]
@@ -123,7 +123,7 @@ _CODE = re.compile(r"^\s*- `(?P<code>[a-z0-9-]+)`: (?P<sentence>.+)$")
 
 @dataclass(frozen=True)
 class Rule:
-    """A registered rewrite. What `list`, `explain` and the docs say comes from its docstring.
+    """A registered rewrite. `list`, `explain` and the docs are made from its docstring.
 
     `considers` answers quickly, for a node, the opset it is written in and the target, whether
     the rule has anything to say about it. `closer` gives, for a model and the target, a `considers`

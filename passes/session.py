@@ -79,7 +79,7 @@ def loaded(source: Source) -> tuple[Model, Survey]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the rules made of a model."""
+    """The outcome of the rules on a model."""
 
     proto: ModelProto
     rounds: Sequence[Round]
@@ -107,7 +107,7 @@ class Session:
         return Chain((self,)).run(source)
 
     def foresee(self, model: Model, found: Survey) -> Report:
-        """What the command would do to a checked model, or refuses; nothing is executed."""
+        """Return the report that the command would give on a checked model; nothing is executed."""
         try:
             return self.outcome(model, model, found, {}).report
         except NotProduced as error:
@@ -120,7 +120,7 @@ class Session:
         found: Survey,
         left_out: Mapping[tuple[str, str], str],
     ) -> Outcome:
-        """What becomes of a model without the rewrites that are left out, by rule and path.
+        """Return the outcome without the rewrites that are left out, by rule and path.
 
         `original` is the model before its inputs were bound. Raises what `Chain.run` raises, but
         for what verification finds.
@@ -174,7 +174,8 @@ class Session:
             refuse_taken(model.proto, self.options.check_output)
 
     def _rewritten(self, model: Model, found: Survey) -> tuple[list[Round], ModelProto]:
-        """What the rules did, and the outcome: the model itself where they did nothing."""
+        """Return the rounds of the rules, and the outcome: the model itself if they changed
+        nothing."""
         self.say("rewriting")
         only = self.options.only
         start = with_front_axes(model) if found.notes else model.proto
@@ -262,7 +263,7 @@ class Session:
         )
 
     def say(self, what: str) -> None:
-        """Tell what goes on, where anybody listens."""
+        """Report progress to the listener, if there is one."""
         if self.progress is not None:
             self.progress(what)
 
@@ -289,7 +290,7 @@ def _stamped(proto: ModelProto, original: ModelProto, target: int) -> ModelProto
 
 
 def _rewrote(rounds: Sequence[Round]) -> bool:
-    """Whether any rule did anything."""
+    """Return whether any rule did anything."""
     return any(round_.rewritten for round_ in rounds)
 
 

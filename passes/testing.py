@@ -95,7 +95,7 @@ def options_of(given: Mapping[str, Any]) -> RuleOptions:
 
 
 def _entries(read: Callable[[str], tuple[str, Any]]) -> Callable[[str], dict[str, Any]]:
-    """What reads entries with a semicolon between them."""
+    """Return a reader of entries separated by semicolons."""
     return lambda text: dict(read(entry.strip()) for entry in text.split(";"))
 
 

@@ -1,4 +1,5 @@
-"""Values that users give for inputs: read, stored such that they compare and pickle, and told."""
+"""Values that users give for inputs: read, stored such that they compare and pickle, and
+printed."""
 
 from __future__ import annotations
 
@@ -148,7 +149,7 @@ def as_array(value: Stored, type_: TypeProto) -> npt.NDArray[Any]:
 
 
 def _fits(leaf: Any, wanted: np.dtype[Any]) -> bool:
-    """Whether a dtype holds a number as it is, or rounded."""
+    """Return whether a dtype holds a number as it is, or rounded."""
     try:
         with np.errstate(all="ignore"):
             return _kept(leaf, np.array(leaf, wanted).item())
@@ -157,7 +158,8 @@ def _fits(leaf: Any, wanted: np.dtype[Any]) -> bool:
 
 
 def _kept(leaf: Any, stored: Any) -> bool:
-    """Whether a number was stored as it is: whole numbers exactly, others but for rounding."""
+    """Return whether a number was stored as it is: whole numbers exactly, others but for
+    rounding."""
     if isinstance(leaf, str | bool) or isinstance(stored, int):
         return bool(leaf == stored)
     if isinstance(leaf, complex) or isinstance(stored, complex):

@@ -21,8 +21,8 @@ from passes.ir.model import Model
 from passes.ir.places import is_loop
 from passes.session import Session
 from passes.testing import as_model
-from tests.generate.choices import Choices
-from tests.generate.model import generate
+from tests.instruments.generate.choices import Choices
+from tests.instruments.generate.model import generate
 
 pytestmark = pytest.mark.sampled
 

@@ -1,3 +1,3 @@
-"""What is known about a model before it runs: no rewrite is written here."""
+"""Facts about a model before it runs; no rewrite is written here."""
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from passes.ir import scope as scoping
 from passes.ir.operators import is_onnx_domain
 from passes.ir.versions import FREE_INITIALIZERS
 from passes.rule import Site
-from passes.vectorize import Captured, Rows, prepare
+from passes.vectorize import Rows, prepare
 
 
 def rows_of(site: Site, body: GraphProto, functions: Sequence[FunctionProto] = ()) -> Rows:
@@ -26,7 +26,5 @@ def rows_of(site: Site, body: GraphProto, functions: Sequence[FunctionProto] = (
         opset_import=starmap(helper.make_opsetid, versions.items()),
         functions=functions,
     )
-    captured = {
-        name: Captured(site.type_of(name), site.constant(name)) for name in scoping.captures(body)
-    }
+    captured = {name: site.outer(name) for name in scoping.captures(body)}
     return prepare(body, captured, model, site.names, site.is_visible)

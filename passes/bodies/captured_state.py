@@ -68,7 +68,7 @@ def captured_state(site: Site) -> Captured:
 
 
 def _unchanged(site: Site, form: LoopForm) -> list[Carried]:
-    """The unchanged values that an Identity can copy in front of and after the loop."""
+    """Return the unchanged values that an Identity can copy before and after the loop."""
     strings = collects_strings(site, LoopForm.from_node(site.node, site.opset))
     found = []
     for carried in unchanged(form).values():
@@ -128,7 +128,7 @@ def _read_outside(body: GraphProto, carried: Carried) -> None:
 
 
 def _return_as_own(site: Site, form: LoopForm, dropped: Sequence[Carried]) -> None:
-    """Add Identities for other outputs of the body that return an input that goes."""
+    """Add Identities for other outputs of the body that return an input that is removed."""
     gone = {carried.body_input for carried in dropped}
     last = _positions(form, dropped)
     for position, value in enumerate(form.body.output):

@@ -22,8 +22,8 @@ _SCALES, _SIZES = 2, 3
 
 
 class Outside(Protocol):
-    """Where constants go. Each method returns the name of the constant there, or "" where it must
-    stay in its body."""
+    """The place outside to which constants move. Each method returns the name of the constant
+    there, or "" if it must stay in its body."""
 
     def tensor(self, tensor: TensorProto, annotated: bool) -> str:
         """A dense constant; `annotated`: it has a quantization annotation."""
@@ -139,7 +139,7 @@ def _stays(constant: TensorProto | NodeProto, least: int | None, texts_stay: boo
 
 
 def is_constant(node: NodeProto) -> bool:
-    """Whether a node is a Constant, of any spelling."""
+    """Return whether a node is a Constant, of any spelling."""
     return op_of(node) == "Constant"
 
 

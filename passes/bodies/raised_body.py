@@ -22,7 +22,7 @@ from passes.writing.author import Author
 class RaisedBody:
     """A copy of a Loop's body that is being edited.
 
-    Nodes stand in slots, one for each original node; a slot may become empty or hold new nodes.
+    Nodes are kept in slots, one for each original node; a slot may become empty or hold new nodes.
     `doubts` are values whose computation may fail.
     """
 
@@ -61,7 +61,7 @@ class RaisedBody:
             self.rename(name, spelling.true(self.author, self.form.condition_rank))
 
     def reads(self, name: str) -> bool:
-        """Whether a node still reads a value."""
+        """Return whether a node still reads a value."""
         return any(name in scoping.free_names(node) for slot in self.slots for node in slot)
 
     def rename(self, name: str, new: str) -> None:

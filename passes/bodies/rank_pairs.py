@@ -15,7 +15,7 @@ from passes.ir.protos import copied
 def without_pairs(nodes: Sequence[NodeProto], keep: Collection[str]) -> list[NodeProto]:
     """The nodes without each Unsqueeze that a Squeeze of the same axes undoes.
 
-    Only elementwise ops may stand between them, each read only by the next one; `keep` are
+    Only elementwise ops may be between them, each read only by the next one; `keep` are
     the names that have other readers. onnxruntime fuses an activation only with the Conv or product
     directly before it.
     """

@@ -1,4 +1,4 @@
-"""A body prepared for being written out many times: its constants stand outside, once."""
+"""Prepares a body for being copied many times: its constants move outside, once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passes.writing.draft import Pattern
 
 @dataclass(frozen=True)
 class SharedBody:
-    """A body whose weights, at every depth, stand outside, where all iterations read them.
+    """A body whose weights, at every depth, are outside, where all iterations read them.
 
     `constants` are its initializers and Constant nodes, `nodes` the Constant nodes that are not
     dense tensors: sparse ones, and attributes of the surrounding function. `annotations` are the
@@ -43,8 +43,8 @@ class SharedBody:
     def of(cls, body: GraphProto, author: Author, visible: Callable[[str], bool]) -> SharedBody:
         """Move the constants out of a copy of `body`.
 
-        `visible` says which names mean something where the body's nodes will stand: definitions of
-        these names in nested bodies are renamed, since they would shadow the outer values.
+        `visible` are the names with a meaning at the new location of the body's nodes: definitions
+        of these names in nested bodies are renamed, since they would shadow the outer values.
         """
         graph = copied(body)
         for node in graph.node:

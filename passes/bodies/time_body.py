@@ -165,7 +165,7 @@ class TimeBody:
         return Vectorizer(self.rows, self.axis(size), author, set(carrying), self.site.path)
 
     def needs(self, names: Iterable[str], stop: Collection[str] = ()) -> Walk:
-        """What values depend on in one iteration, up to those in `stop`."""
+        """Return the nodes on which values depend in one iteration, up to those in `stop`."""
         walk = Walk(self.nodes, {}, stop)
         walk.reach(names, ())
         return walk
@@ -181,7 +181,7 @@ class TimeBody:
         return frozenset(map(function_key, self.site.model.proto.functions))
 
     def is_constant(self, name: str) -> bool:
-        """Whether a value is constant when the model is loaded."""
+        """Return whether a value is constant when the model is loaded."""
         if name in self.rows.constants or name in self.initializers:
             return True
         outer = name not in self.index.positions and name not in self.varying
@@ -218,7 +218,7 @@ def _declare_types(site: Site, form: LoopForm) -> None:
 
 
 def _fixed_sizes(known: TypeProto | None) -> int:
-    """How many sizes of a type are numbers; -1 where there is no shape."""
+    """Return the number of sizes of a type that are numbers; -1 without a shape."""
     dims = dims_of(known)
     return -1 if dims is None else sum(isinstance(dim, int) for dim in dims)
 

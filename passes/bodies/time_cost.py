@@ -1,11 +1,11 @@
-"""What moving work out of a loop saves and costs, in bytes of memory traffic.
+"""Estimates what moving work out of a loop saves and costs, in bytes of memory traffic.
 
 A simple model of one iteration, fitted to onnxruntime on one thread (recurrent cells, widths 64 to
 256, 1 to 64 rows; `benchmarks/`). A byte that is written for the whole sequence, and read again
 when it is no longer in the cache, takes about 0.2 ns. In these units:
 
 - A node that leaves the loop saves its start, 4 KiB (0.9 us), and a Scan those of its nodes, times
-  its trip count. onnxruntime computes an Add of a bias with the product in front of it, so such a
+  its trip count. onnxruntime computes an Add of a bias with the product before it, so such a
   product saves nothing by itself.
 - A product saves the reading of its weights in every iteration: an 8th of their bytes where the
   weights of the body do not stay in the cache together, or are not constants, which are packed
@@ -51,12 +51,13 @@ _TEXT = 16
 
 
 def is_worth_it(node: NodeProto) -> bool:
-    """Whether a node computes something; those that only move data go along with others."""
+    """Return whether a node computes something; those that only move data go along with others."""
     return not traits_of(node).only_moves
 
 
 def same_bits(node: NodeProto) -> bool:
-    """Whether a node over all iterations at once computes the same bits as in each iteration."""
+    """Return whether a node over all iterations at once computes the same bits as in each
+    iteration."""
     traits = traits_of(node)
     exact = traits.only_moves or traits.work is Work.LIGHT
     return exact and op_of(node) != "Mean" and not scoping.holds_graphs(node)
@@ -81,7 +82,7 @@ def most_bytes(body: TimeBody) -> int:
 
 
 def fits(body: TimeBody, node: NodeProto) -> bool:
-    """Whether the outputs of a node for all iterations are within the budget."""
+    """Return whether the outputs of a node for all iterations are within the budget."""
     most = most_bytes(body)
     return all(all_bytes(body, name) <= most for name in node.output if name)
 
@@ -92,8 +93,8 @@ def too_large(body: TimeBody, nodes: Iterable[int]) -> Refused:
     largest = max(names, key=lambda name: all_bytes(body, name))
     return Refused(
         "over-budget",
-        f"{largest!r}, or what goes with it, would take {all_bytes(body, largest)} bytes or more "
-        f"for all iterations; at most {most_bytes(body)} are allowed",
+        f"{largest!r}, or a value that moves with it, would take {all_bytes(body, largest)} bytes "
+        f"or more for all iterations; at most {most_bytes(body)} are allowed",
         [body.site.path, largest],
     )
 
@@ -105,7 +106,8 @@ def handed_bytes(body: TimeBody, name: str) -> int:
 
 @dataclass(frozen=True)
 class Gains:
-    """What each node of a body saves outside; `carrying` are the values with a time axis there."""
+    """The gain of moving each node of a body outside; `carrying` are the values with a time axis
+    there."""
 
     body: TimeBody
     carrying: AbstractSet[str]
@@ -123,7 +125,8 @@ class Gains:
         return start + self._read_once(node) - written
 
     def _starts(self, node: NodeProto) -> int:
-        """How many node starts a node takes: its own, and those of its bodies, times their runs."""
+        """Return the number of node starts of a node: its own, and those of its bodies, times their
+        runs."""
         inner = [inner_node for _, graph in scoping.subgraphs(node) for inner_node in graph.node]
         return 1 + sum(map(self._starts, inner)) * (self._trips(node) if inner else 1)
 
@@ -142,7 +145,7 @@ class Gains:
         return row_bytes(self.body, name) * quarters // 4
 
     def _is_fused(self, node: NodeProto) -> bool:
-        """Whether a product is fused with the Add of a bias after it."""
+        """Return whether a product is fused with the Add of a bias after it."""
         readers = self.readers.get(node.output[0], ())
         if op_of(node) != "MatMul" or len(readers) != 1:
             return False
@@ -151,7 +154,7 @@ class Gains:
         return op_of(reader) == "Add" and self.body.varying.isdisjoint(others)
 
     def _read_once(self, node: NodeProto) -> int:
-        """What is saved by not reading an operand anew in every iteration.
+        """Return the gain of not reading an operand again in every iteration.
 
         A matrix to the left of the iterations' operand is broadcast over them where there may be
         none.

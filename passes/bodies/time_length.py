@@ -68,7 +68,7 @@ def known_length(site: Site, author: Author, scanned: Sequence[Scanned]) -> Leng
 
 
 def _is_declared(site: Site, scanned: Scanned, same: Scanned | None) -> bool:
-    """Whether the length of an input is fixed by its type, or that of the very same axis."""
+    """Return whether the length of an input is fixed by its type, or that of the very same axis."""
     dims = dims_of(site.type_of(scanned.tensor)) or ()
     fixed = -len(dims) <= scanned.axis < len(dims) and isinstance(dims[scanned.axis], int)
     return fixed or (

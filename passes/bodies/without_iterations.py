@@ -1,4 +1,4 @@
-"""What may run outside of a loop that may run no iteration at all."""
+"""Decides what may run outside of a loop that may run no iteration at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from passes.types.value_types import Dims, dims_of
 
 
 def may_move(body: TimeBody, node: NodeProto) -> bool:
-    """Whether the outputs of a node depend only on its inputs, wherever it stands."""
+    """Return whether the outputs of a node depend only on its inputs, at any location."""
     pending = [node]
     while pending:
         current = pending.pop()
@@ -29,7 +29,7 @@ def may_move(body: TimeBody, node: NodeProto) -> bool:
 
 
 def may_run_once(body: TimeBody, node: NodeProto) -> bool:
-    """Whether an invariant node may run where there is no iteration.
+    """Return whether an invariant node may run where there is no iteration.
 
     As for nodes with a time axis, sizes of one symbol are assumed to be equal.
     """
@@ -38,13 +38,13 @@ def may_run_once(body: TimeBody, node: NodeProto) -> bool:
 
 
 def may_run_at_once(body: TimeBody, node: NodeProto, carrying: Collection[str]) -> bool:
-    """Whether a node may run over all iterations at once, even where there is none."""
+    """Return whether a node may run over all iterations at once, even where there is none."""
     known = body.rows.known(body.site.target)
     return not body.may_be_empty or may_run_on_nothing(node, known, carrying)
 
 
 def stands_guessed_sizes(body: TimeBody, node: NodeProto, sees: Sequence[str]) -> bool:
-    """Whether a node may run on what a loop collected, even if that ran no iteration.
+    """Return whether a node may run on what a loop collected, even if that ran no iteration.
 
     Unknown sizes are 0 then, so nothing may have to fit to them; and they may change
     between iterations, so the loop can collect only what it collects anyway, or
@@ -77,7 +77,7 @@ def _is_static(dims: Dims | None) -> bool:
 
 
 def _fits_matrix(node: NodeProto, row: Dims | None, others: Sequence[Dims | None]) -> bool:
-    """Whether a product with a matrix needs no unknown size of the row."""
+    """Return whether a product with a matrix needs no unknown size of the row."""
     if attribute(node, "transA", 0):
         return False
     if not row or not isinstance(row[-1], int) or not all(map(_is_static, others)):
@@ -87,7 +87,7 @@ def _fits_matrix(node: NodeProto, row: Dims | None, others: Sequence[Dims | None
 
 
 def _fits_under(other: Dims | None, row: Dims | None) -> bool:
-    """Whether an operand broadcasts to a row, whatever the unknown sizes."""
+    """Return whether an operand broadcasts to a row, whatever the unknown sizes."""
     if other is None or row is None or len(other) > len(row):
         return False
     pairs = zip(reversed(other), reversed(row), strict=False)

@@ -28,14 +28,14 @@ def run(
     cache: bool = True,
     told: Callable[[Row, int, int], None] = lambda row, number, total: None,
 ) -> Summary:
-    """Take models through a pipeline, as a `passes.toml` describes it: those that are named, or all
-    of the file, on `jobs` processes or the workers of a `distributed.Client`.
+    """Take models through a pipeline described by a `passes.toml`: the named ones, or all of the
+    file, on `jobs` processes or the workers of a `distributed.Client`.
 
     `told` is called with each row, the number of rows so far, and that of all. Outcomes of earlier
     runs are taken from the `cache`.
 
     Raises:
-        BadConfig: the file does not say what a build is, or has no such pipeline.
+        BadConfig: the file is invalid, or has no such pipeline.
         NoModels: a path or pattern names nothing.
         SameOutput: two models have one output.
         InTheWay: an output is one of the models.

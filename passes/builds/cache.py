@@ -36,7 +36,7 @@ class BadCache(PassesError):
 
 
 def default_folder() -> Path:
-    """Where the cache is if no other place is named."""
+    """Return the default folder of the cache."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "onnx-passes"
 
@@ -49,7 +49,7 @@ class Cache:
     folder: Path
 
     def prepare(self) -> None:
-        """Make the folder, and remove what processes that died left behind.
+        """Make the folder, and remove the leftovers of processes that died.
 
         Raises:
             BadCache: it cannot be made, or not be written.
@@ -91,8 +91,8 @@ class Cache:
         return hashlib.sha256(as_json(_sorted(said)).encode()).hexdigest()
 
     def get(self, task: Task) -> tuple[Row | None, str]:
-        """The row of an earlier run of the same, with the outcome written anew where it is gone,
-        and a warning if an entry is damaged."""
+        """Return the row of an earlier run of the same task, with the outcome written again if it
+        is missing, and a warning if an entry is damaged."""
         key = self.key(task)
         if key is None or not (entry := self.folder / f"{key}.json").exists():
             return None, ""
@@ -123,7 +123,7 @@ class Cache:
             self._write(f"{key}.json", as_json(said).encode())
 
     def _restored(self, key: str, target: Path, files: Sequence[File]) -> bool:
-        """Whether the outcome is where it is to be, after it was put there if need be."""
+        """Return whether the outcome is where it is to be, after it was put there if need be."""
         own, *weights = files
         kept = [File.of(target.parent / Path(file.path).name) for file in weights]
         if [file.sha256 for file in kept] != [file.sha256 for file in weights]:

@@ -108,7 +108,7 @@ def _run(client: Any, works: Iterable[tuple[Work, Limits]]) -> Iterator[tuple[Wo
                 continue
             answer = Ended(End.DIED, "each worker that it was given to died", 0.0)
         except (CancelledError, OSError) as error:
-            raise LostCluster(f"the cluster is gone: {error}") from error
+            raise LostCluster(f"the connection to the cluster is lost: {error}") from error
         future.release()
         following = next(waiting, None)
         if following is not None:

@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class BadConfig(WrongUsage):
-    """The file of a build does not say what a build is."""
+    """The file of a build is invalid."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Verifying(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(Declared):
-    """What a build says of models, and its overrides of some of them."""
+    """The settings of a build for models, and its overrides for some of them."""
 
     pipeline: Annotated[
         str | None, Says("The pipeline that models are taken through.", shown=_IN_FILE)
@@ -93,7 +93,7 @@ class Settings(Declared):
     ] = None
 
     def over(self, other: Settings) -> Settings:
-        """These settings, and those of another where nothing is said."""
+        """Return these settings, completed by those of another."""
         said = {one.name: getattr(self, one.name) for one in fields(Settings)}
         known = {name: value for name, value in said.items() if value is not None}
         if self.dims is not None and other.dims is not None:
@@ -199,8 +199,8 @@ class Config:
         return task, Limits(settings.time_limit, memory)
 
     def pipeline(self, name: str | None, said: Mapping[str, Any]) -> Pipeline:
-        """The pipeline of a name, or the only one; `said` are options of all commands, as far as
-        a command does not say otherwise.
+        """Return the pipeline of a name, or the only one; `said` are options of all commands, for
+        each option that a command does not set itself.
 
         Raises:
             BadConfig: there is none of that name, or there are several.
@@ -351,7 +351,7 @@ class _Reader:
         where: tuple[str | int, ...],
         beside: Sequence[str],
     ) -> dict[str, Any]:
-        """What a table says, by the names of the options."""
+        """Return the values of a table, by the names of the options."""
         known = {
             option.file_key: option
             for option in options_of(declared).values()

@@ -8,7 +8,7 @@ from pathlib import Path
 _TEXT = """\
 # What `passes run` does. Paths are relative to this file. Every key is explained in docs/build.md.
 
-# Files, folders, or patterns; ** stands for any folders.
+# Files, folders, or patterns; ** matches any folders.
 models = [{models}]
 
 # {{stem}}, {{name}} and {{suffix}} are of the model's file, {{folder}} is its folder below the one

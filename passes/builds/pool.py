@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Generic, TypeVar
 import psutil
 
 from passes.builds.task import End
-from passes.verify.onnxruntime.channel import Garbled, receive, send
+from passes.verify.runtimes.channel import Garbled, receive, send
 
 #: Seconds between two looks at the clock and the memory.
 _TICK = 0.05
@@ -33,7 +33,7 @@ _Ask = TypeVar("_Ask")
 
 @dataclass(frozen=True)
 class Limits:
-    """What a task may take: seconds, and bytes of memory that are its own."""
+    """The limits of a task: seconds, and bytes of memory of its own."""
 
     seconds: float | None = None
     memory: int | None = None

@@ -47,9 +47,9 @@ class Ran:
 
 @dataclass(frozen=True)
 class ReportFile:
-    """What the report file holds. `tools` are versions; `input` is the model file and the files
-    of its weights, `output` those of the outcome, both empty where there are none; `meanings` are
-    those of the codes of refusals. The rest is that of `Report`, as far as there is one."""
+    """The contents of the report file. `tools` are versions; `input` is the model file and the
+    files of its weights, `output` those of the outcome, both empty if there are none; `meanings`
+    are those of the codes of refusals. The rest is that of `Report`, as far as there is one."""
 
     schema_version: int
     tools: Mapping[str, str]

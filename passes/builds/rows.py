@@ -1,4 +1,4 @@
-"""What a build reports: a row a model, and a summary that does not grow with their number."""
+"""The result of a build: a row per model, and a summary that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FAILING = tuple(end for end in End if end not in (End.WRITTEN, End.UNCHANGED))
 
 @dataclass(frozen=True)
 class Row:
-    """What became of a model: its `end`, the exit code and sentence of a command that ended so,
-    the codes of refusals with their counts, whether the outcome was `cached`, the fixed dims that
-    it has, and the report file's content."""
+    """The result of a model: its `end`, the exit code and sentence of a command that ended so, the
+    codes of refusals with their counts, whether the outcome was `cached`, its fixed dims, and the
+    report file's content."""
 
     model: str
     output: str
@@ -142,7 +142,8 @@ _ANNOTATIONS = 9
 
 
 def _gravity(code: int) -> int:
-    """How bad an exit code is: a wrong rewrite is the worst, then failures, then refusals."""
+    """Return the severity of an exit code: a wrong rewrite is the worst, then failures, then
+    refusals."""
     return (DONE, NOT_PRODUCED, FAILED, MISMATCH).index(code) if code != 2 else 2
 
 

@@ -1,4 +1,4 @@
-"""A pipeline for one model file: run it, write the outcome, and say what became of it."""
+"""Runs a pipeline on one model file, writes the outcome, and returns the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class InTheWay(WrongUsage):
 
 
 class End(StrEnum):
-    """What became of a model."""
+    """How the work on a model ended."""
 
     WRITTEN = "written"
     UNCHANGED = "unchanged"
@@ -84,9 +84,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a task: its end, the exit code and sentence that belong to it, the report, if
-    the pipeline got that far, and where the outcome was written, if it was. `remarks` are
-    sentences on what else was found or written."""
+    """The result of a task: its end, the exit code and sentence that belong to it, the report, if
+    the pipeline got that far, and the path of the outcome, if it was written. `remarks` are further
+    sentences on what was found or written."""
 
     end: End
     exit_code: int
@@ -156,7 +156,7 @@ def _written(task: Task, say: Progress | None) -> Done:
 
 
 def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
-    """What is in the way of the outcome at the targets of the pipeline, as far as there is any."""
+    """Return the findings in the outcome at the targets of the pipeline."""
     from passes.session import loaded
     from passes.targets.findings import check
 
@@ -169,8 +169,8 @@ def _unfit(result: Result, pipeline: Pipeline) -> list[Checked]:
 
 
 def _stays(result: Result, pipeline: Pipeline) -> str:
-    """What the pipeline set out to rewrite, where it has no target, and is there still, or was left
-    out since nothing vouches for it; empty where there is no such.
+    """Return a sentence on what the pipeline was to rewrite and is still there, or was left out
+    since nothing verifies it; empty if there is none, or the pipeline has a target.
 
     A loop that is quicker as it is is left on purpose, by whichever rule."""
     from passes.ir.operators import op_of
@@ -231,15 +231,15 @@ def refuse_same(target: Path, kept: Sequence[str]) -> None:
 
 
 def is_same(left: Path, right: Path) -> bool:
-    """Whether two paths lead to one file, which need not exist yet."""
+    """Return whether two paths lead to one file, which need not exist yet."""
     if os.path.realpath(left) == os.path.realpath(right):
         return True
     return left.exists() and right.exists() and left.samefile(right)
 
 
 def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) -> str:
-    """Save both sides and, where the outputs differ, the inputs that show it; says where, or why
-    that cannot be."""
+    """Save both sides and, if the outputs differ, the inputs that show it; return the path, or why
+    that is impossible."""
     from google.protobuf.message import EncodeError
 
     from passes.verify.reproducer import Circumstances, save

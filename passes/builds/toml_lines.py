@@ -1,4 +1,4 @@
-"""Where a key is in a TOML file: Python's parser tells lines only of what is no TOML."""
+"""Finds the line of a key in a TOML file: Python's parser reports lines only for syntax errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process does with a task: look it up, or perform it and remember the outcome."""
+"""Performs a task in a process: look it up, or run it and store the outcome."""
 
 from __future__ import annotations
 

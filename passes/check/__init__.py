@@ -50,7 +50,7 @@ def load_checked(
 def check_outcome(model: Model) -> None:
     """Check that a model that was valid before it was rewritten still is.
 
-    Only onnx's checker runs, for speed; `check` says where and why if it complains.
+    Only onnx's checker runs, for speed; `check` finds the place and the reason if it complains.
 
     Raises:
         BadModel: the model is invalid.
@@ -62,10 +62,10 @@ def check_outcome(model: Model) -> None:
 def check(model: Model) -> Survey:
     """Check that a model is valid ONNX, as far as that is possible without running it.
 
-    What is cheap and what onnx's own checker does not see comes first, then that checker; only
-    where it complains, names and order are examined, to say where and why. The types of loops
-    come last: inference may be trusted with a model whose form is valid, and with no other.
-    Returns what was found on the way.
+    What is cheap and what onnx's own checker does not see comes first, then that checker; only if
+    it complains, names and order are examined, to find the place and the reason. The types of loops
+    come last: inference may be trusted with a model whose form is valid, and with no other. Returns
+    what was found on the way.
 
     Raises:
         BadModel: the model is invalid; the sentence names the place and both sides.

@@ -41,7 +41,7 @@ def complaint(model: ModelProto) -> str | None:
 
 def as_error(message: str, model: ModelProto) -> BadModel:
     """A complaint of the checker as an error: one line, and the path where it can be found."""
-    return BadModel(f"onnx's checker says: {_condensed(message)}", path=_path(message, model))
+    return BadModel(f"onnx's checker reports: {_condensed(message)}", path=_path(message, model))
 
 
 def _condensed(message: str) -> str:

@@ -1,4 +1,4 @@
-"""What graphs declare: their inputs and outputs, and the types of values."""
+"""The declarations of graphs: their inputs and outputs, and the types of values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model declares first: its versions, and the types of its inputs."""
+"""Checks the first declarations of a model: its versions, and the types of its inputs."""
 
 from __future__ import annotations
 

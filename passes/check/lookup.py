@@ -57,7 +57,7 @@ _LONGEST = 1 << 20  # entries; no batch is larger
 
 @dataclass(frozen=True)
 class Lookup:
-    """What is known about the values of a model."""
+    """The facts known about the values of a model."""
 
     model: Model
     headings: Headings

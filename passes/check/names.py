@@ -1,6 +1,6 @@
-"""Does every name mean one value, defined before it is used?
+"""Checks that every name means one value, defined before it is used.
 
-Slow and thorough; used only where onnx's checker has complained, to say where and why.
+Slow and thorough; used only if onnx's checker has complained, to find the place and the reason.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _index_in(place: Place, home: Scope) -> int:
 
 
 def _hint(place: Place, name: str, model: ModelProto) -> str:
-    """Where else the name is defined."""
+    """Return where else the name is defined."""
     outermost = place.scope.outermost
     if isinstance(outermost.owner, FunctionProto):
         if name in scoping.defined(model.graph):

@@ -19,7 +19,7 @@ DEEPEST = 32
 
 @dataclass(frozen=True)
 class Survey:
-    """What a pass over a model found.
+    """The findings of a pass over a model.
 
     `places`: every node that holds a graph, is a Constant, calls a function, or is not a known
     operator, outer nodes before what their bodies hold. `scopes`: every graph and function.

@@ -48,7 +48,7 @@ def _check_initializers(owner: Owner, path: str) -> None:
 
 
 def check_tensor(tensor: TensorProto, what: str, path: str) -> None:
-    """One tensor; `what` says in messages which one."""
+    """Check one tensor; `what` names it in messages."""
     dtype = element(tensor.data_type)
     if not dtype:
         raise BadModel(

@@ -11,9 +11,9 @@ import typer
 
 from passes.cli.many import engine_of, limits_of, run
 from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import fail, tell
+from passes.cli.running import fail, failing, tell
 from passes.commands.delivery import Working
-from passes.errors import USAGE, PassesError, WrongUsage
+from passes.errors import USAGE, WrongUsage
 
 app = typer.Typer()
 
@@ -31,7 +31,7 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
 
     verbose = given.pop("verbose")
     working = options_from(Working, given)
-    try:
+    with failing():
         path = config or configuration.find(Path.cwd())
         if path is None:
             raise WrongUsage("there is no passes.toml here or above; `passes init` writes one")
@@ -52,8 +52,6 @@ def _run(names: list[str] | None, config: Path | None, cache: bool, **given: Any
             batch = replace(batch, cache=Path(working.cache_dir))
         if working.results is not None:
             batch = replace(batch, results=Path(working.results))
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     run(batch, working, verbose=verbose)
 
 

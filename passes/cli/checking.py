@@ -6,18 +6,23 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import check_report, complain, fail, progress, tell, write
+from passes.cli.parameters import (
+    THE_MODEL,
+    give_parameters,
+    model_arguments,
+    options_from,
+    parameters_of,
+)
+from passes.cli.running import check_report, complain, fail, failing, progress, tell, write
 from passes.commands.declaring import Says
-from passes.commands.delivery import Reporting
+from passes.commands.delivery import Force, Reporting
 from passes.commands.options import Binding, Executing, MaxTrips
-from passes.errors import NOT_PRODUCED, PassesError, WrongUsage
+from passes.errors import NOT_PRODUCED, WrongUsage
 
 if TYPE_CHECKING:
     from passes.binding import Binding as BoundInputs
@@ -36,17 +41,19 @@ class Check(Executing, Binding, Reporting):
         str | None,
         Says("A target by name, or the path of a profile that ends in .toml.", metavar="TARGET"),
     ] = None
-    all_targets: Annotated[
-        bool, Says("Show what is in the way of the model at every target.", shown=_CLI)
-    ] = False
+    all_targets: Annotated[bool, Says("Check the model against every target.", shown=_CLI)] = False
     fix: Annotated[
-        bool, Says("Run what clears most, verified, and write the outcome.", shown=_CLI)
+        bool,
+        Says(
+            "Run the commands that clear most findings, verified, and write the outcome.",
+            shown=_CLI,
+        ),
     ] = False
     run: Annotated[
         bool,
         Says(
-            "Execute the model, or with --fix the outcome, where it is to run, and compare it with "
-            "the original in the reference executor.",
+            "Execute the model, or with --fix the outcome, in the target's runtime, and compare "
+            "it with the original in the reference executor.",
             shown=_CLI,
         ),
     ] = False
@@ -54,7 +61,7 @@ class Check(Executing, Binding, Reporting):
     save_culprits: Annotated[
         str | os.PathLike[str] | None,
         Says(
-            "Write a small model of the first node of each kind that is in the way to this folder.",
+            "Write a small model of the first node of each kind of finding to this folder.",
             metavar="DIR",
             shown=_CLI,
         ),
@@ -63,7 +70,7 @@ class Check(Executing, Binding, Reporting):
         str | os.PathLike[str] | None,
         Says("Where to write it; beside the model by default.", metavar="OUT", shown=_CLI),
     ] = None
-    force: Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)] = False
+    force: Force = False
 
 
 def _check(model: Path, **given: Any) -> None:
@@ -74,13 +81,11 @@ def _check(model: Path, **given: Any) -> None:
     fits, or with --fix the outcome does, else 3.
     """
     options = options_from(Check, given)
-    try:
+    with failing():
         check_report(options.json, (model,))
         if options.all_targets == (options.target is not None):
             raise WrongUsage("name a --target, or take --all-targets")
         fits = _matrix(model, options) if options.all_targets else _one(model, options)
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     if not fits:
         raise typer.Exit(NOT_PRODUCED)
 
@@ -274,9 +279,5 @@ def _counts(checked: Checked) -> str:
     return ", ".join(f"{count} x {name}" for name, count in counted.items())
 
 
-_MODEL: Any = Annotated[Path, typer.Argument(help="The model: binary, or .onnxtxt, .json, ...")]
-give_parameters(
-    _check,
-    [Parameter("model", Parameter.KEYWORD_ONLY, annotation=_MODEL), *parameters_of(Check)],
-)
+give_parameters(_check, [*model_arguments(model=THE_MODEL), *parameters_of(Check)])
 app.command("check", short_help="Show what stands between a model and a target.")(_check)

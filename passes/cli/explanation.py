@@ -1,4 +1,4 @@
-"""What a rule does, or what a code means, from the rules' own docstrings."""
+"""Explains rules and codes, from the rules' own docstrings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SESSION_CODES = {
         "--for names a release"
     ),
     "too-deep": (
-        "bodies would stand deeper in one another than a file can hold: protobuf reads 100 levels "
+        "bodies would be nested deeper than a file can hold: protobuf reads 100 levels "
         "of messages, which are some 31 bodies"
     ),
     "ir-version": (
@@ -37,7 +37,7 @@ SESSION_CODES = {
 
 
 def meaning(code: str, rule: str) -> str:
-    """What the code of a refusal of a rule means."""
+    """Return the meaning of the code of a refusal of a rule."""
     rules = load_rules()
     own = rules[rule].refusal_codes if rule in rules else {}
     return own.get(code) or SESSION_CODES.get(code, "")

@@ -75,7 +75,7 @@ def engine_of(working: Working, jobs: int) -> Engine:
 
 
 def run(batch: Batch, working: Working, *, verbose: bool) -> NoReturn:
-    """Run a batch, print what there is to say, and leave with its exit code."""
+    """Run a batch, print its result, and exit with its exit code."""
     number = 0
     try:
         with _line() as line:

@@ -22,6 +22,8 @@ _ENTRIES: Mapping[Any, tuple[str, str]] = {
     Mapping[str, Sequence[int | None]]: ("passes.binding", "parsed_shape"),
     Mapping[str, Any]: ("passes.values", "parsed"),
 }
+#: The help text of a model on the command line.
+THE_MODEL = "The model: binary, or .onnxtxt, .json, ..."
 _T = TypeVar("_T")
 
 
@@ -34,6 +36,16 @@ def parameters_of(declared: type, own_first: type | None = None) -> list[Paramet
     options = [one for one in options_of(declared).values() if "cli" in one.says.shown]
     options.sort(key=lambda option: option.name in inherited)
     return [parameter(option) for option in options]
+
+
+def model_arguments(**helps: str) -> list[Parameter]:
+    """The parameters of the command line for models that are named, by their help texts."""
+    return [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, annotation=Annotated[Path, typer.Argument(help=said)]
+        )
+        for name, said in helps.items()
+    ]
 
 
 def parameter(option: Option) -> Parameter:
@@ -85,7 +97,7 @@ def options_from(declared: Callable[..., _T], given: dict[str, Any]) -> _T:
 
 
 def _entries(option: Option, texts: Iterable[str]) -> dict[str, Any]:
-    """What entries of the form NAME=... say, by name."""
+    """Return the values of entries of the form NAME=..., by name."""
     module, function = _ENTRIES[option.annotation]
     read = getattr(import_module(module), function)
     found: dict[str, Any] = {}

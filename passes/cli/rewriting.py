@@ -16,13 +16,13 @@ from passes.builds.task import Task
 from passes.cli.many import engine_of, limits_of, models_of
 from passes.cli.many import run as run_many
 from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import check_report, fail, rewrite, tell, write
+from passes.cli.running import check_report, failing, rewrite, tell, write
 from passes.commands.declaring import options_of
 from passes.commands.delivery import Delivery, Many
 from passes.commands.options import Binding, Options
 from passes.commands.pipeline import Pipeline
 from passes.commands.registry import Command, load_commands
-from passes.errors import PassesError, WrongUsage
+from passes.errors import WrongUsage
 
 if TYPE_CHECKING:
     from passes.builds.batch import Batch
@@ -53,7 +53,7 @@ def enter(app: typer.Typer, command: Command) -> None:
         delivery = options_from(Delivery, given)
         many = options_from(Many, given)
         lowest = given.pop("lowest", False)
-        try:
+        with failing():
             found = models_of(models or [], many)
             if lowest:
                 if len(found) > 1:
@@ -66,8 +66,6 @@ def enter(app: typer.Typer, command: Command) -> None:
                 rewrite(task, delivery, quiet=many.quiet)
                 return
             batch = _batch(found, command, options, delivery, many)
-        except PassesError as error:
-            fail(f"{error}", error.exit_code)
         run_many(batch, many, verbose=delivery.verbose)
 
     run.__doc__ = command.options.__doc__
@@ -84,7 +82,7 @@ def enter(app: typer.Typer, command: Command) -> None:
 
 
 def _is_one(found: Sequence[str], said: Sequence[Path], many: Many) -> bool:
-    """Whether one model is meant, not a list of one, and nothing that only lists have."""
+    """Return whether one model is meant, not a list of one, and nothing that only lists have."""
     return [*map(str, said)] == [*found] and len(found) == 1 and many in (Many(), Many(quiet=True))
 
 
@@ -135,11 +133,9 @@ def _lowest(model: Path, delivery: Delivery, given: dict[str, Any]) -> None:
             raise typer.BadParameter(f"does not go together with {option}", param_hint="--lowest")
     from passes import api
 
-    try:
+    with failing():
         check_report(delivery.json, (model,))
         found = api.lowest_opset(model, inline=given["inline"] or ())
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     tell(found.to_text(verbose=delivery.verbose))
     if delivery.json is not None:
         write(delivery.json, found.to_json())

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -13,13 +15,13 @@ import typer
 
 from passes.builds.task import (
     CannotWrite,
+    Done,
     InTheWay,
     Task,
     is_same,
     perform,
     refuse_weights,
 )
-from passes.cli.streams import DASH, as_files
 from passes.errors import FAILED, BadModel, PassesError, WrongUsage
 
 if TYPE_CHECKING:
@@ -32,21 +34,67 @@ _FAILURES: list[str] = []
 _WRITTEN: set[str] = set()
 
 
+#: What stands for stdin or stdout in place of a path.
+DASH = "-"
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A task whose streams are files for as long as it takes."""
+
+    task: Task
+    to_stdout: bool
+    names: tuple[tuple[str, str], ...]
+
+    def named(self, text: str) -> str:
+        """A text with `-` for the names of these files."""
+        for path, name in self.names:
+            text = text.replace(path, name)
+        return text
+
+    def deliver(self, done: Done) -> None:
+        """Write the outcome to stdout, if that is where it goes. Raises OSError."""
+        if self.to_stdout and done.output:
+            sys.stdout.buffer.write(Path(done.output).read_bytes())
+            sys.stdout.buffer.flush()
+
+
+@contextmanager
+def as_files(task: Task) -> Iterator[Streamed]:
+    """A task with files in place of stdin and stdout: a model from stdin is written to stdout
+    unless an output is named."""
+    from_stdin = task.model == DASH
+    to_stdout = task.output == DASH or (from_stdin and task.output is None)
+    if not from_stdin and not to_stdout:
+        yield Streamed(task, False, ())
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        names: list[tuple[str, str]] = []
+        if from_stdin:
+            model = Path(folder) / "stdin.onnx"
+            model.write_bytes(sys.stdin.buffer.read())
+            task = replace(task, model=str(model))
+            names.append((str(model), "stdin"))
+        if to_stdout:
+            output = Path(folder) / "stdout.onnx"
+            task = replace(task, output=str(output))
+            names.append((str(output), "stdout"))
+        yield Streamed(task, to_stdout, tuple(names))
+
+
 def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
     """Do it, and exit with the code of the outcome."""
     from passes.builds.report_file import ReportFile
 
     json = delivery.json
     inputs = [options.inputs for options in task.pipeline.commands if options.inputs is not None]
-    try:
+    with failing():
         others = [Path(task.model), *map(Path, inputs)]
         with suppress(WrongUsage):  # the report is about that
             others.append(task.expected())
         check_report(json, others)
         with suppress(BadModel):
             refuse_weights(Path(task.model), [] if json in (None, DASH) else [Path(json or "")])
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     with as_files(task) as files:
         with progress() as say:
             done = perform(files.task, say)
@@ -68,6 +116,15 @@ def rewrite(task: Task, delivery: Delivery, *, quiet: bool = False) -> None:
             complain(files.named(remark))
         if done.exit_code:
             fail(files.named(done.sentence), done.exit_code)
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Leave with the sentence and the exit code of an error of this package."""
+    try:
+        yield
+    except PassesError as error:
+        fail(f"{error}", error.exit_code)
 
 
 def check_report(json: Place | None, others: Sequence[Path]) -> None:

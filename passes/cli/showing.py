@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from inspect import Parameter
 from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +12,14 @@ import typer
 
 from passes.builds.task import reproduced
 from passes.choices import Batch, RuleOptions
-from passes.cli.parameters import give_parameters, options_from, parameters_of
-from passes.cli.running import check_report, complain, fail, progress, show, tell, write
+from passes.cli.parameters import (
+    THE_MODEL,
+    give_parameters,
+    model_arguments,
+    options_from,
+    parameters_of,
+)
+from passes.cli.running import check_report, complain, fail, failing, progress, show, tell, write
 from passes.commands.declaring import Says, WrongValue, options_of
 from passes.commands.delivery import Reporting
 from passes.commands.options import Converting, Executing
@@ -59,17 +63,6 @@ class Inspect(Converting, Reporting):
     batch: Annotated[str, options_of(Upgrade)["batch"].says] = Batch.auto
 
 
-def _entered(declared: type, names: Sequence[str], helps: Sequence[str]) -> list[Parameter]:
-    """The parameters of a command: its models, and its options."""
-    models = [
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, annotation=Annotated[Path, typer.Argument(help=told)]
-        )
-        for name, told in zip(names, helps, strict=True)
-    ]
-    return [*models, *parameters_of(declared)]
-
-
 def _verify(before: Path, after: Path, **given: Any) -> None:
     """Execute two models on the same inputs and compare their outputs.
 
@@ -77,12 +70,11 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
     compared.
     """
     from passes.cli.comparing import compare_files
-    from passes.errors import PassesError
     from passes.not_produced import Disagreement
 
     options = options_from(Verify, given)
     inputs = None if options.inputs is None else Path(options.inputs)
-    try:
+    with failing():
         check_report(options.json, (before, after, *filter(None, [inputs])))
         with progress() as say:
             sides, verification, report = compare_files(
@@ -96,8 +88,6 @@ def _verify(before: Path, after: Path, **given: Any) -> None:
                 exact=options.exact,
                 tolerance=options.tolerance,
             )
-    except PassesError as error:
-        fail(f"{error}", error.exit_code)
     with nullcontext() if verification.verdict == "verified" else suppress(typer.Exit):
         show(report, options.json)
     if verification.verdict == "mismatch":
@@ -138,14 +128,10 @@ def _inspect(model: Path, **given: Any) -> None:
         write(options.json, to_json(loops))
 
 
-give_parameters(
-    _verify,
-    _entered(Verify, ("before", "after"), ("The original.", "The model to compare with it.")),
-)
+_SIDES = {"before": "The original.", "after": "The model to compare with it."}
+give_parameters(_verify, [*model_arguments(**_SIDES), *parameters_of(Verify)])
 app.command("verify", short_help="Execute two models on the same inputs and compare them.")(_verify)
-give_parameters(
-    _inspect, _entered(Inspect, ("model",), ("The model: binary, or .onnxtxt, .json, ...",))
-)
+give_parameters(_inspect, [*model_arguments(model=THE_MODEL), *parameters_of(Inspect)])
 app.command("inspect", short_help="Show every loop, and what the rules would do with it.")(_inspect)
 
 

@@ -1,4 +1,4 @@
-"""Options declared once: a field of a frozen dataclass, with what it says besides its type."""
+"""Options declared once: fields of frozen dataclasses, with their help texts and limits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from passes.errors import nearest
 
 @dataclass(frozen=True)
 class Says:
-    """What a field says besides its type and default: `help` for the command line, the words it is
-    `among`, its `least` value, and how the command line spells it: as `flag`, with a `metavar`.
+    """The declaration of a field besides its type and default: `help` for the command line, the
+    words it is `among`, its `least` value, and its spelling on the command line: as `flag`, with a
+    `metavar`.
 
     `shown` names where the option exists: on the command line (`cli`), in a configuration file
     (`file`), as a keyword of the library (`api`).
@@ -51,7 +52,7 @@ class WrongType(TypeError):
 @dataclass(frozen=True)
 class Kind:
     """A type that an option may have: how a value of it is recognized, stored, described, and
-    told in reports, where it tells it apart from all others."""
+    printed in reports, where it is distinguished from all others."""
 
     sentence: str
     accepts: Callable[[Any], bool]
@@ -156,8 +157,8 @@ KINDS: Mapping[Any, Kind] = {
 
 @dataclass(frozen=True)
 class Option:
-    """A field of an options class. `kind` is its type without `None`, which is what it is where
-    nothing is said and there is no `default`."""
+    """A field of an options class. `kind` is its type without `None`, its value if it is not set
+    and has no `default`."""
 
     name: str
     annotation: Any
@@ -177,7 +178,7 @@ class Option:
 
     @property
     def kind(self) -> Kind:
-        """How its values are recognized."""
+        """The kind of its values."""
         return KINDS[self.annotation]
 
     def checked(self, value: Any) -> Any:

@@ -10,6 +10,7 @@ from passes.commands.declaring import Declared, Says
 
 _CLI = frozenset({"cli"})
 _BOTH = frozenset({"cli", "file"})
+Force = Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ class Delivery(Reporting):
             shown=_BOTH,
         ),
     ] = False
-    force: Annotated[bool, Says("Overwrite OUT if it exists.", shown=_CLI)] = False
+    force: Force = False
     verbose: Annotated[bool, Says("Report every rewrite, and how it was verified.", shown=_CLI)] = (
         False
     )

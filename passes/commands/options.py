@@ -1,4 +1,4 @@
-"""What every command that rewrites takes, and groups of options that several take."""
+"""Options of every command that rewrites, and groups of options that several commands share."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Converting(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Executing(Declared):
-    """What executes models, and on which inputs."""
+    """The executors of models, and their inputs."""
 
     executor: Annotated[
         str,
@@ -117,7 +117,7 @@ Dims = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Binding(Declared):
-    """What is known of the inputs of a model."""
+    """Facts about the inputs of a model."""
 
     dims: Dims = None
     shapes: Annotated[
@@ -170,18 +170,18 @@ class Options(Executing, Binding, Converting):
 
     @property
     def profile(self) -> Profile | None:
-        """What the outcome is to fit under --strict."""
+        """The profile that the outcome must fit under --strict."""
         return None
 
     def for_rules(self) -> RuleOptions:
-        """What the rules are given: the options that they have, by name, as far as one is said."""
+        """Return the options for rules: those that they have, by name, as far as they are set."""
         known = {option.name for option in fields(RuleOptions)}
         own = {option.name: getattr(self, option.name) for option in fields(self)}
         said = {name: value for name, value in own.items() if name in known and value is not None}
         return RuleOptions(**said, for_onnxruntime=self.for_ is not None)
 
     def verifying(self) -> Verifying | None:
-        """How to verify, None for not at all."""
+        """Return how to verify, None if verification is off."""
         if not self.verify:
             return None
         return Verifying(

@@ -226,9 +226,10 @@ class Optimize(Choosing):
     target: Annotated[
         str,
         Says(
-            "`onnxruntime` is for speed: Scans that do little; `scan-only` the same, for runtimes "
-            "without Loop; `loop-only` leaves no Scan; `no-control-flow` unrolls, inlines and "
-            "selects. Any other target of `check` is given the one of these that it takes most of.",
+            "`onnxruntime` is for speed: Scans with as little work as possible; `scan-only` the "
+            "same, for runtimes without Loop; `loop-only` leaves no Scan; `no-control-flow` "
+            "unrolls, inlines and selects. For any other target of `check`, the one of these is "
+            "chosen that fits it best.",
             metavar="TARGET",
         ),
     ] = Target.onnxruntime

@@ -96,7 +96,8 @@ def keep_nodes(owner: Owner, kept: Sequence[NodeProto]) -> None:
 
 
 def ends(owner: Owner) -> set[str]:
-    """What is read other than by nodes: the outputs, and quantization parameters."""
+    """Return the names that are read other than by nodes: the outputs, and quantization
+    parameters."""
     read = set(scoping.output_names(owner))
     if isinstance(owner, GraphProto):
         for declared in owner.quantization_annotation:
@@ -135,7 +136,7 @@ class _Naming:
     rounds: Sequence[Round]
 
     def is_new(self, node: NodeProto) -> bool:
-        """Whether the original has no such node."""
+        """Return whether the original has no such node."""
         return (op_of(node), *node.output[:1]) not in self._known
 
     def name_of(self, node: NodeProto) -> str:
@@ -173,7 +174,7 @@ def _all_nodes(owner: Owner) -> Iterator[NodeProto]:
 
 
 def is_given_name(node: NodeProto) -> bool:
-    """Whether a node's name is like those that new nodes get."""
+    """Return whether a node's name is like those that new nodes get."""
     hints = [re.escape(output) for output in node.output[:1]]
     hints.append(f".*/{re.escape(_kind(node))}")
     return re.fullmatch(rf"({'|'.join(hints)})(_\d+)?", node.name) is not None

@@ -106,7 +106,7 @@ class Engine:
         )
 
     def ask(self, model: Model, places: Sequence[Place]) -> Round:
-        """What each rule by itself would do at some sites, with the model unchanged."""
+        """Return what each rule by itself would do at some sites, with the model unchanged."""
         outcome = Round(model, model.types, model.proto, tuple(rule.name for rule in self.rules))
         names = Names(scoping.all_names(owner for _, owner in scoping.owners(model.proto)))
         for rule in self.rules:
@@ -128,7 +128,7 @@ class Engine:
 
 
 def _closer(rules: Sequence[Rule], model: Model, target: int) -> Iterator[Rule]:
-    """The rules that may have something to say of a model, knowing of which nodes."""
+    """Yield the rules that may apply to a model, given its operators."""
     for rule in rules:
         if rule.closer is None:
             yield rule
@@ -164,8 +164,8 @@ def settle(
 
 
 def _too_often(times: int, model: Model) -> bool:
-    """Whether the same rules changed a model more often than 32 times, and once for each node with
-    bodies: what one loop does without use may only show once the next one is gone."""
+    """Return whether the same rules changed a model more often than 32 times, and once for each
+    node with bodies: what one loop does without use may only show once the next one is gone."""
     if times < _MOST_ROUNDS:
         return False
     holders = sum(scoping.holds_graphs(place.node) for place in scoping.walk_model(model.proto))

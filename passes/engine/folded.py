@@ -1,4 +1,4 @@
-"""What a conversion left unread: nodes that only compute what it read as fixed."""
+"""Removes nodes that only compute inputs which a conversion read as constants."""
 
 from __future__ import annotations
 

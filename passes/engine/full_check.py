@@ -13,7 +13,8 @@ from passes.verify.rewrites.region import CannotCut, cut
 
 
 def full_objection(model: ModelProto) -> str:
-    """What onnx's inference finds wrong with the types and shapes of a model; "" if nothing."""
+    """Return the objection of onnx's inference to the types and shapes of a model; "" if there is
+    none."""
     return objection(light_model(model), check_types=True)
 
 

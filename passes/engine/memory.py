@@ -1,4 +1,4 @@
-"""What rules found out in one round over a model, for later sites."""
+"""Facts that rules find out in one round over a model, kept for later sites."""
 
 from __future__ import annotations
 

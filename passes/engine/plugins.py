@@ -24,7 +24,7 @@ class BrokenRules(PassesError):
 
 @cache
 def load_rules() -> dict[str, Rule]:
-    """Every rule by name; modules behind the entry points register on import.
+    """Return every rule by name; the modules of the entry points register them on import.
 
     Raises:
         BrokenRules: the module of another distribution does not import.

@@ -1,4 +1,5 @@
-"""What one round over a model did: the sites that were rewritten, and those that were refused."""
+"""The result of one round over a model: the sites that were rewritten, and those that were
+refused."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ class Rewritten:
 
     @property
     def place(self) -> Place:
-        """Where the site was."""
+        """The location of the site."""
         return Place(self.node, self.index, self.scope)
 
     @property
@@ -44,7 +45,7 @@ class Rewritten:
 
     @cached_property
     def edit(self) -> Edit:
-        """What took the place of the site's node."""
+        """The Edit that replaced the site's node."""
         written = self.written
         if isinstance(written, Edit):
             return written
@@ -81,7 +82,7 @@ class Rewritten:
 
     @property
     def reads(self) -> list[str]:
-        """What all these nodes read from outside, in order of first use."""
+        """The names that all these nodes read from outside, in order of first use."""
         nodes = [*self.context, *self.replaced]
         names = (name for node in nodes for name in scoping.free_names(node))
         inner = {name for node in nodes for name in node.output}
@@ -89,7 +90,7 @@ class Rewritten:
 
     @property
     def writes(self) -> list[str]:
-        """What those nodes define and the Edit defines anew."""
+        """The names that those nodes define and the Edit defines, too."""
         names = [name for node in self.replaced for name in node.output if name]
         made = {name for node in self.edit.nodes for name in node.output}
         return [name for name in names if name in made]

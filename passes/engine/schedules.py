@@ -40,7 +40,7 @@ class Phase:
     first: bool = False
 
     def applies_to(self, model: Model, *, asked: bool) -> bool:
-        """Whether the phase has anything to do with a model.
+        """Return whether the phase has anything to do with a model.
 
         `asked`: the user requested an opset.
         """
@@ -146,7 +146,7 @@ class _Converting(Schedule):
         options: RuleOptions,
         release: Release | None,
     ) -> tuple[ModelProto, Report]:
-        """The outcome at its IR version, and the report that says so.
+        """Return the outcome at its IR version, and the report with that version.
 
         Raises:
             NotProduced: it holds what that version cannot.
@@ -369,7 +369,7 @@ def _chosen(phase: Phase, rules: Sequence[str], skip: Sequence[str]) -> Phase:
 
 
 def check_order(names: Sequence[str]) -> None:
-    """Check that rules which depend on each other stand in the order that works."""
+    """Check that rules which depend on each other are in the order that works."""
     for earlier, later in _ORDER:
         if {earlier, later} <= set(names) and names.index(earlier) > names.index(later):
             raise ValueError(f"the rule {earlier!r} must run before {later!r}")

@@ -1,9 +1,9 @@
-"""Which sites `--only` selects, also once rules have rewritten, moved or copied them.
+"""Tracks which sites `--only` selects, also once rules have rewritten, moved or copied them.
 
 The patterns are matched once, against the paths and names of the nodes of the original model:
 paths count the nodes, so each rewrite changes those after it. From then on the metadata of every
-node says whether it is selected. That goes where the node goes, into the copies of a body too,
-and what a rule writes anew is selected if its site was. Before the model is written, the marks
+node tells whether it is selected. The mark follows the node, into the copies of a body too,
+and nodes that a rule writes are selected if its site was. Before the model is written, the marks
 are removed.
 """
 
@@ -50,18 +50,19 @@ def marked(model: ModelProto, patterns: Sequence[str]) -> ModelProto:
 
 
 def _matches(pattern: str, names: Sequence[str]) -> bool:
-    """Whether a pattern is one of the names, which may hold brackets, or matches it."""
+    """Return whether a pattern is one of the names, which may hold brackets, or matches it."""
     return any(name == pattern or fnmatchcase(name, pattern) for name in names)
 
 
 def is_meant(node: NodeProto) -> bool:
-    """Whether a node of a marked model is selected, or is new: then its site was selected."""
+    """Return whether a node of a marked model is selected, or is new: then its site was
+    selected."""
     return all(entry.key != _KEY or entry.value == _MEANT for entry in node.metadata_props)
 
 
 def hand_on(site: NodeProto, nodes: Iterable[NodeProto]) -> None:
-    """Mark, in place, what replaces a node that is not selected; nodes that stood in a body of
-    that node have marks of their own."""
+    """Mark, in place, the nodes that replace a node that is not selected; nodes from a body of that
+    node have marks of their own."""
     if is_meant(site):
         return
     for node in _below(nodes):

@@ -1,17 +1,19 @@
-"""Where a rule looks: a node in its model, and what is known about the values around it."""
+"""The site of a rule: a node in its model, and the facts known about the values around it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy.typing as npt
-from onnx import FunctionProto, NodeProto, TypeProto
+from onnx import FunctionProto, NodeProto, TypeProto, numpy_helper
 
 from passes.choices import RuleOptions
 from passes.engine.memory import Memory
 from passes.ir import scope as scoping
+from passes.ir.closed import Outer
 from passes.ir.constants import Constants
 from passes.ir.graph_index import GraphIndex
 from passes.ir.model import Model
@@ -22,7 +24,7 @@ from passes.types.inference import ValueTypes
 
 @dataclass(frozen=True)
 class Site:
-    """A node that a rule considers, where it stands in its model; read-only.
+    """A node that a rule considers, with its location in its model; read-only.
 
     `opset` is the version the node is written in, `target` the one the Edit must be written in.
     Bodies of the node have been brought to `target` already; `types` still knows every name of
@@ -56,7 +58,7 @@ class Site:
         return self.model.index(self.scope.owner)
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user lets rewrites assume this."""
+        """Return whether the user lets rewrites assume this."""
         return assumption in self.options.assume
 
     @property
@@ -69,7 +71,8 @@ class Site:
         return self.names.fresh(hint)
 
     def is_visible(self, name: str) -> bool:
-        """Whether a name already means something at the site, so that a node must not write it."""
+        """Return whether a name already means something at the site, so that a node must not write
+        it."""
         return self.model.home(self.scope, name) is not None
 
     def type_of(self, name: str) -> TypeProto | None:
@@ -93,6 +96,14 @@ class Site:
         attribute references.
         """
         return self._constants.value(name)
+
+    def outer(self, name: str, most: float = math.inf) -> Outer:
+        """What `passes.ir.closed` declares of a value: the tensor of a small constant, of at most
+        `most` elements, else its type."""
+        fixed = self.constant(name)
+        if fixed is not None and fixed.size <= most:
+            return numpy_helper.from_array(fixed, name)
+        return self.type_of(name)
 
     @cached_property
     def _constants(self) -> Constants:

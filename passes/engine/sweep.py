@@ -144,8 +144,8 @@ class Sweep:
     def _context(
         self, so_far: _Found, newest: Rewritten, nodes: Sequence[NodeProto]
     ) -> tuple[NodeProto, ...]:
-        """What an Edit depends on in this graph, where those in its bodies depend on `nodes`: on
-        one that was rewritten here, with what that depended on."""
+        """Return the nodes of this graph on which an Edit depends, given `nodes` for those in its
+        bodies: a rewritten one comes with those that it depended on."""
         if not nodes:
             return newest.edit.context
         scope = so_far.scope
@@ -200,7 +200,7 @@ class Sweep:
         self.outcome.rewritten[position] = replace(rewritten, written=edit)
 
     def _is_selected(self, node: NodeProto) -> bool:
-        """Whether `only` selects this site; a model is converted as a whole."""
+        """Return whether `only` selects this site; a model is converted as a whole."""
         chosen = self.options.only and not self.converting
         return not chosen or is_meant(node)
 

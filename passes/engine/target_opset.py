@@ -38,9 +38,7 @@ def check_known(asked: int | None) -> None:
     """
     newest = onnx.defs.onnx_opset_version()
     if asked is not None and asked > newest:
-        raise UnknownOpset(
-            f"opset {asked} is not known: the installed onnx knows opsets to {newest}"
-        )
+        raise UnknownOpset(f"opset {asked} is unknown: the installed onnx knows opsets to {newest}")
 
 
 def check_reachable(model: Model, asked: int | None, release: Release | None) -> None:
@@ -56,11 +54,11 @@ def check_reachable(model: Model, asked: int | None, release: Release | None) ->
             limit = f"{release} has kernels for all its operators at opset {asked} only"
         part = "the model" if model.opset() == newest else "a function of the model"
         raise TooNew(
-            f"{part} is at opset {newest}, but {limit}: `passes convert` goes to older opsets"
+            f"{part} is at opset {newest}, but {limit}; `passes convert` writes older opsets"
         )
     declared = int(model.proto.ir_version)
     if release is not None and declared > release.ir_version:
         raise TooNew(
             f"the model is of IR version {declared}, but {release} loads IR version "
-            f"{release.ir_version}: `passes convert` goes to older IR versions"
+            f"{release.ir_version}; `passes convert` writes older IR versions"
         )

@@ -34,14 +34,14 @@ class Templates:
     contents: dict[Hashable, Hashable] = field(default_factory=dict)
 
     def key(self, site: Site) -> Hashable:
-        """What a node has in common with all for which the same template holds."""
+        """Return the key that a node shares with all those for which the same template holds."""
         likes = likeness(site.node, site.opset)
         names = [site.node.input[position] for position in self.fixed.get(likes, ())]
         return (likes, *(self._content(site, name) for name in names))
 
     def add(self, site: Site, template: Template) -> None:
-        """Keep the template of a node, unless it rests on more constants than that of the first of
-        its likes, by which they are told apart."""
+        """Keep the template of a node, unless it depends on more constants than that of the first
+        node of its kind, by which they are distinguished."""
         fixed = self.fixed.setdefault(likeness(site.node, site.opset), template.fixed)
         if set(template.fixed) <= set(fixed):
             self.known[self.key(site)] = template

@@ -41,12 +41,12 @@ def text(node: NodeProto, name: str, default: str) -> str:
 
 
 def has(node: NodeProto, name: str) -> bool:
-    """Whether an attribute is given."""
+    """Return whether an attribute is given."""
     return attribute_proto(node, name) is not None
 
 
 def has_references(node: NodeProto) -> bool:
-    """Whether a node has attributes that the callers of a function choose."""
+    """Return whether a node has attributes that the callers of a function choose."""
     return any(one.ref_attr_name for one in node.attribute)
 
 

@@ -1,4 +1,4 @@
-"""Which model-local functions are called."""
+"""Finds the model-local functions that are called."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from passes.ir.places import Owner, graphs_below
 
 
 def calls(owner: Owner) -> set[FunctionKey]:
-    """What may be called in a graph or function, at any depth of its bodies."""
+    """Return the functions that a graph or function may call, at any depth of its bodies."""
     return {called_key(node) for graph in graphs_below(owner) for node in graph.node[:]}
 
 

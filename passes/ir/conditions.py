@@ -31,7 +31,7 @@ def conjuncts(
 
 
 def plain(name: str, producer: Callable[[str], NodeProto | None]) -> tuple[NodeProto | None, str]:
-    """What a condition is before it is cast or handed on: its producer, and its name."""
+    """Return the producer and the name of a condition before casts and copies."""
     node = producer(name)
     while node is not None and _keeps_truth(node):
         name = node.input[0]
@@ -40,7 +40,7 @@ def plain(name: str, producer: Callable[[str], NodeProto | None]) -> tuple[NodeP
 
 
 def is_true(value: npt.NDArray[Any] | None) -> bool:
-    """Whether a constant is a condition that holds."""
+    """Return whether a constant is a condition that holds."""
     if value is None or value.size != 1 or value.dtype.kind not in "biuf":
         return False  # a string that is cast may say 0
     return bool(value.item())

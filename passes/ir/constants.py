@@ -45,7 +45,7 @@ class Constants:
         return None
 
     def _overridable(self, owner_scope: Scope, name: str) -> bool:
-        """Whether an initializer of the main graph is only the default of an input."""
+        """Return whether an initializer of the main graph is only the default of an input."""
         if owner_scope.outer is not None or self.model.proto.ir_version < FREE_INITIALIZERS:
             return False
         return name in self.model.index(owner_scope.owner).inputs

@@ -31,7 +31,8 @@ _PACKED_BITS: dict[int, int] = {
 
 @dataclass(frozen=True)
 class ExternalTensor:
-    """Where a tensor's bytes lie; `offset` and `length` in bytes, no length: as the dims say."""
+    """The location of a tensor's bytes; `offset` and `length` in bytes; without a length, the dims
+    decide."""
 
     location: str
     offset: int
@@ -55,7 +56,7 @@ class ExternalTensor:
         return cls(entries["location"], offset, length)
 
     def size(self, tensor: TensorProto) -> int:
-        """How many bytes the tensor takes."""
+        """Return the number of bytes of the tensor."""
         return self.length if self.length is not None else byte_size(tensor)
 
     def read(self, tensor: TensorProto, base_dir: Path) -> npt.NDArray[Any]:
@@ -125,7 +126,7 @@ def external_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def is_external(tensor: TensorProto) -> bool:
-    """Whether the data of a tensor lies in another file."""
+    """Return whether the data of a tensor lies in another file."""
     return tensor.data_location == TensorProto.EXTERNAL
 
 

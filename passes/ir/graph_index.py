@@ -67,7 +67,8 @@ class GraphIndex:
         return found
 
     def defines(self, name: str) -> bool:
-        """Whether a name is an input, an initializer or a node's output of this very graph."""
+        """Return whether a name is an input, an initializer or a node's output of this very
+        graph."""
         made = name in self.producers or name in self.initializers
         return made or name in self.inputs or name in self._sparse
 

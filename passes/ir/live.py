@@ -1,4 +1,4 @@
-"""What values depend on, and what is unused once nothing reads them."""
+"""Finds the nodes that values depend on, and those that nothing reads any more."""
 
 from __future__ import annotations
 

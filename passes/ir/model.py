@@ -120,7 +120,8 @@ class Model:
         return self.index(owner).producers.get(name)
 
     def defines(self, owner: Owner, name: str) -> bool:
-        """Whether `name` is an input, an initializer or a node's output of this very graph."""
+        """Return whether `name` is an input, an initializer or a node's output of this very
+        graph."""
         return self.index(owner).defines(name)
 
     def home(self, scope: Scope, name: str) -> Scope | None:
@@ -176,7 +177,7 @@ def _read(path: Path) -> ModelProto:
     except (DecodeError, UnicodeDecodeError, onnx.parser.ParseError) as error:
         reason = _in_short(error)
         if "MaxDepth" in reason:
-            raise BadModel(f"bodies stand too deep in one another: {DEEPEST}", file=file) from error
+            raise BadModel(f"bodies are nested too deeply: {DEEPEST}", file=file) from error
         raise BadModel(f"is no ONNX model, or is cut short ({reason})", file=file) from error
     except (json_format.ParseError, text_format.ParseError, ValueError) as error:
         reason = _in_short(error)

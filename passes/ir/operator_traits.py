@@ -1,6 +1,6 @@
 """The traits of operators: one table, a row for each.
 
-Sets that only one algorithm uses stand with it, and so do those that were measured for
+Sets that only one algorithm uses are located beside it, and so are those that were measured for
 a release of onnxruntime. The reference executor has tables of its own, so that it does not
 share mistakes made here.
 """
@@ -62,7 +62,7 @@ class Folds(StrEnum):
 
 
 class Values(StrEnum):
-    """How the elements of the output come from those of the inputs."""
+    """The relation of the output's elements to those of the inputs."""
 
     SIZES = "sizes"  # they depend on sizes only: no element is read
     EXACT = "exact"  # moved, compared, summed or multiplied: small dyadic numbers are not rounded

@@ -10,7 +10,7 @@ from passes.ir.versions import SCAN_8
 
 
 def is_onnx_domain(domain: str) -> bool:
-    """Whether `domain` is the standard one, which has two spellings."""
+    """Return whether `domain` is the standard one, which has two spellings."""
     return domain in ("", "ai.onnx")
 
 
@@ -41,13 +41,13 @@ def op_of(node: Operation) -> str:
 
 
 def is_scan_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Whether a node is a Scan of version 9 or later, which has no batch axis; what a rule may
-    `consider`, whatever the target."""
+    """Return whether a node is a Scan of version 9 or later, which has no batch axis; what a rule
+    may `consider`, whatever the target."""
     return op_of(node) == "Scan" and opset > SCAN_8
 
 
 def is_loop_9(node: NodeProto, opset: int, target: int = 0) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later; as `is_scan_9`."""
+    """Return whether a node is a Loop, or a Scan of version 9 or later; as `is_scan_9`."""
     return op_of(node) == "Loop" or is_scan_9(node, opset)
 
 

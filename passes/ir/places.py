@@ -1,4 +1,4 @@
-"""Where nodes stand: the graphs they hold, the scopes around them, and the paths of both."""
+"""The location of nodes: the graphs they hold, the scopes around them, and the paths of both."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def subgraphs(node: NodeProto) -> list[tuple[str, GraphProto]]:
 
 
 def holds_graphs(node: NodeProto) -> bool:
-    """Whether a node has bodies; quicker than to ask for them."""
+    """Return whether a node has bodies; quicker than to ask for them."""
     if not node.attribute:
         return False
     for attribute in node.attribute[:]:
@@ -73,7 +73,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Scope:
-    """A graph or function where it stands: its path for people, its key for look-ups."""
+    """A graph or function with its location: its path for people, its key for look-ups."""
 
     path: str
     key: Key
@@ -109,7 +109,7 @@ def path_of(scope: Scope, node: NodeProto, index: int) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """A node where it stands."""
+    """A node with its location."""
 
     node: NodeProto
     index: int
@@ -122,7 +122,7 @@ class Place:
 
 
 def is_loop(node: NodeProto) -> bool:
-    """Whether a node is a Scan or a Loop."""
+    """Return whether a node is a Scan or a Loop."""
     return op_of(node) in ("Scan", "Loop")
 
 

@@ -1,4 +1,4 @@
-"""What protobuf messages do not do by themselves."""
+"""Operations on protobuf messages that the messages lack."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def changed(
 
 
 class Repeated(Protocol[Item]):
-    """What all repeated fields can do, of scalars and of messages."""
+    """The operations of all repeated fields, of scalars and of messages."""
 
     def __delitem__(self, key: slice, /) -> None: ...
 

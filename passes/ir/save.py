@@ -22,11 +22,11 @@ from passes.ir.protos import copied
 Progress = Callable[[str], None]
 
 _LOCATION = b"location"
-"""What stands in every file that refers to external data, whatever its format."""
+"""Contained in every file that refers to external data, in any format."""
 
 
 class CannotSave(PassesError):
-    """The file cannot be written; nothing was left behind."""
+    """The file cannot be written; no part of it is left."""
 
 
 def check_target(path: Path, *, force: bool = False) -> None:

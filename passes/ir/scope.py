@@ -2,8 +2,8 @@
 
 The only place that knows how ONNX resolves names: a name means the innermost definition that
 encloses it; a body's inputs may shadow outer names; sibling bodies may use a name each for
-themselves; functions capture nothing. Where nodes stand (`Scope`, `Place`, `walk`) is written in
-`places`; it can be had here, too.
+themselves; functions capture nothing. The location of nodes (`Scope`, `Place`, `walk`) is in
+`places`, and imported here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def defined(owner: Owner) -> set[str]:
 
 
 def _in_order(graph: GraphProto) -> list[str]:
-    """What a graph defines, in an order that does not depend on the names."""
+    """Return the names that a graph defines, in an order that does not depend on the names."""
     names = dict.fromkeys(input_names(graph))
     names.update(dict.fromkeys(tensor.name for tensor in graph.initializer))
     names.update(dict.fromkeys(sparse.values.name for sparse in graph.sparse_initializer))
@@ -75,7 +75,8 @@ def _in_order(graph: GraphProto) -> list[str]:
 
 
 def free_names(node: NodeProto) -> list[str]:
-    """What a node reads from its surroundings: its inputs, then what its bodies capture.
+    """Return the names that a node reads from its surroundings: its inputs, then those that its
+    bodies capture.
 
     In order of first use, each name once, the empty name (an omitted input) left out.
     """
@@ -88,7 +89,7 @@ def free_names(node: NodeProto) -> list[str]:
 
 
 def all_reads(nodes: Iterable[NodeProto]) -> set[str]:
-    """What these nodes read, in their bodies too; faster than asking each."""
+    """Return the names that these nodes read, in their bodies too; faster than asking each."""
     names: set[str] = set()
     for node in nodes:
         names.update(node.input[:])  # a list: protobuf hands out names one by one slowly

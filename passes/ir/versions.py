@@ -1,4 +1,4 @@
-"""Opset versions, and IR versions where it says so, named by what they introduced."""
+"""Opset versions, and IR versions if named so, each called after what it introduced."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class LoopForm:
 
     Names of `carried`, `scanned`, `collected`, `condition` and `iteration` refer to inputs and
     outputs of `body`, whose own lists also give their types; `constant_inputs` are body inputs
-    that name an initializer (IR 3) and are not fed, wherever in the list they stand.
+    that name an initializer (IR 3) and are not fed, at any position of the list.
     `lengths` is the sequence_lens input of a Scan-8, `trip_count` the M of a Loop; empty where
     omitted. On a Scan-8 the axes count the batch axis, which is 0: they are all 1.
     """
@@ -115,7 +115,7 @@ class LoopForm:
         )
 
     def _describes(self, node: NodeProto) -> bool:
-        """Whether this form describes `node` as it is."""
+        """Return whether this form describes `node` as it is."""
         opset = SCAN_8 if self.kind is Kind.SCAN_8 else SCAN_8 + 1
         try:
             return op_of(node) == self.operator and self == LoopForm.from_node(node, opset)
@@ -162,7 +162,7 @@ class LoopForm:
 
     @property
     def width(self) -> int:
-        """How many values it carries, scans and collects."""
+        """The number of values that the loop carries, scans and collects."""
         return len(self.carried) + len(self.scanned) + len(self.collected)
 
     @property
@@ -187,8 +187,8 @@ class LoopForm:
         return min(1, max((len(shape.dim) for shape in declared), default=0))
 
     def goes_on(self, constant: Callable[[str], npt.NDArray[Any] | None]) -> bool:
-        """Whether the body never ends the loop: it returns the condition it got, which is true
-        wherever it runs, or a constant that is true.
+        """Return whether the body never ends the loop: it returns the condition it got, which is
+        true wherever it runs, or a constant that is true.
 
         `constant` returns the values of constants, as seen from the body.
         """

@@ -1,4 +1,4 @@
-"""The parts of a loop: what it carries, scans, collects, and on what condition it goes on."""
+"""The parts of a loop: carried, scanned and collected values, and the condition to continue."""
 
 from __future__ import annotations
 

@@ -16,7 +16,8 @@ from passes.loops.parts import Carried
 
 @dataclass(frozen=True)
 class ScanParts:
-    """What every version of Scan has; pairs of (outer name, body name) and the reverse."""
+    """The parts common to every version of Scan; pairs of (outer name, body name) and the
+    reverse."""
 
     body: GraphProto
     carried: tuple[Carried, ...]

@@ -95,5 +95,5 @@ def _collected(
 
 
 def _are_sizes(dims: Dims, first: int, rows: int) -> bool:
-    """Whether all dims from `first` on are known and not 0."""
+    """Return whether all dims from `first` on are known and not 0."""
     return all(isinstance(dim, int) and dim > 0 for dim in dims[max(first, rows) :])

@@ -91,7 +91,7 @@ class _Apart:
 
 
 def _is_moved(name: str, producer: Producer) -> bool:
-    """Whether a value is a dequantized one whose elements were moved."""
+    """Return whether a value is a dequantized one whose elements were moved."""
     moved = False
     node = producer(name)
     while node is not None and op_of(node) in {*_MOVING, "Identity"}:

@@ -1,8 +1,8 @@
 """The element types of the inputs and outputs of an operator, at every version of it.
 
-The operators' schemas say what is valid. What onnxruntime's CPU kernels lack of it was measured
+The operators' schemas define what is valid. What onnxruntime's CPU kernels lack of it was measured
 by loading a model of each operator and type in releases 1.18, 1.22 and 1.32 (which
-`tests/measured_types.py` does), and is listed in `types.json`: by operator, version
+`tests/instruments/measured_types.py` does), and is listed in `types.json`: by operator, version
 and type variable, the types, each with the last release that lacks it where a newer one does not.
 An operator that is not listed there is assumed to have all kernels that it needs.
 """
@@ -88,7 +88,7 @@ class Formal:
     always_lacked: frozenset[int]
 
     def runs(self, elem_type: int) -> bool:
-        """Whether a tensor of a type may be used here, in every release of onnxruntime."""
+        """Return whether a tensor of a type may be used here, in every release of onnxruntime."""
         return elem_type in self.valid and elem_type not in self.lacked
 
 
@@ -143,7 +143,7 @@ def _lacked() -> dict[str, dict[str, dict[str, str]]]:
 
 
 def runs(op_type: str, opset: int, elem_type: int, variable: str = "T") -> bool:
-    """Whether a type variable of an operator may stand for a type, in onnxruntime too."""
+    """Return whether a type variable of an operator may be a given type, in onnxruntime too."""
     known = signature(op_type, opset)
     formals = () if known is None else (*known.inputs, *known.outputs)
     mine = [formal for formal in formals if formal.variable == variable]
@@ -165,7 +165,7 @@ def wider(op_type: str, opset: int, elem_type: int, variable: str = "T") -> int:
 
 
 def _does_the_same_wider(op_type: str, elem_type: int) -> bool:
-    """Whether an op computes the same on numbers of a wider type, but for a Cast back."""
+    """Return whether an op computes the same on numbers of a wider type, but for a Cast back."""
     if elem_type == TensorProto.UINT64:
         return op_type in _MOVING | _KEEP_BITS
     rounded = _WIDER.get(elem_type) == TensorProto.FLOAT

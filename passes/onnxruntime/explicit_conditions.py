@@ -37,7 +37,7 @@ def with_explicit_conditions(site: Site, edit: Edit) -> Edit:
 
 
 def _may_be_opened(scope: scoping.Scope) -> bool:
-    """Whether a graph may be inlined as the branch of an If, or with one."""
+    """Return whether a graph may be inlined as the branch of an If, or with one."""
     if scope.outer is None:
         return isinstance(scope.owner, FunctionProto)
     position = scope.key[-2]

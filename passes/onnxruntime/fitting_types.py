@@ -38,8 +38,8 @@ _HELD: Slot[frozenset[int]] = Slot()
 
 
 def _all_run(site: Site, edit: Edit) -> bool:
-    """Whether the nodes of an Edit take whatever type the model holds: a quick look, which infers
-    no types."""
+    """Return whether the nodes of an Edit take whatever type the model holds: a quick look, which
+    infers no types."""
     held = site.memory.once(_HELD, lambda: held_types(site.model))
     types = held.union(tensor.data_type for tensor in edit.initializers)
     return all(
@@ -230,8 +230,8 @@ def _with_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> No
 
 @dataclass(frozen=True)
 class _Fitting:
-    """What nodes of an Edit may need: what was `kept` from before (operator, element type, whether
-    only a kernel is lacked) and, where the site's own nodes did not `run` in onnxruntime, the
+    """The kernels that nodes of an Edit may need: those `kept` from before (operator, element type,
+    whether only a kernel is lacked) and, if the site's own nodes did not `run` in onnxruntime, the
     kernels that it lacks."""
 
     site: Site
@@ -239,7 +239,7 @@ class _Fitting:
     runs: bool
 
     def objects(self, need: Need) -> bool:
-        """Whether another form is required."""
+        """Return whether another form is required."""
         if (need.op, need.elem_type, False) in self.kept:
             return False
         if need.is_lacked and (need.op, need.elem_type, True) in self.kept:
@@ -247,13 +247,13 @@ class _Fitting:
         return not need.is_lacked or self.runs
 
     def may_lack(self, need: Need) -> bool:
-        """Whether a kernel may be missing: a model of an older opset is for whatever runs it,
-        unless a release of onnxruntime was named."""
+        """Return whether a kernel may be missing: a model of an older opset is for whatever runs
+        it, unless a release of onnxruntime was named."""
         site = self.site
         return need.is_lacked and site.target < site.opset and not site.options.for_onnxruntime
 
     def refusal(self, node: NodeProto, need: Need) -> Refused:
-        """The refusal where there is none."""
+        """Return the refusal if there is none."""
         name = TensorProto.DataType.Name(need.elem_type).lower()
         opset = self.site.target
         lacks = f"onnxruntime has no kernel for {op_of(node)} of {name}"
@@ -261,7 +261,7 @@ class _Fitting:
         return Refused(
             "type-not-taken",
             f"{lacks if need.is_lacked else invalid}, which the rewrite needs for "
-            f"{[name for name in node.output if name]}, and there is no other spelling",
+            f"{[name for name in node.output if name]}, and no equivalent form exists",
             [self.site.path],
         )
 

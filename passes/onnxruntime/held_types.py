@@ -1,4 +1,4 @@
-"""Which element types a model holds, as far as that shows without inference."""
+"""Finds the element types that a model holds, as far as they are visible without inference."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def _elem_types(type_: TypeProto) -> Iterator[int]:
 
 @cache
 def _chosen(op: str, opset: int) -> frozenset[int] | None:
-    """The types that an op gives which none of its inputs has; None where an attribute says."""
+    """Return the types that an op produces and that none of its inputs has; None if an attribute
+    chooses them."""
     known = signature(op, opset)
     if known is None:
         return None

@@ -35,7 +35,7 @@ def too_deep(site: Site) -> Refused:
     """The refusal of what would be nested too deeply."""
     return Refused(
         "too-deep",
-        f"bodies would stand too deep in one another for a file: {DEEPEST}",
+        f"bodies would be nested too deeply for a file: {DEEPEST}",
         [site.path],
     )
 

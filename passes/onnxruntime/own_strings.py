@@ -18,7 +18,7 @@ from passes.writing.author import Author
 
 
 def with_own_strings(site: Site, edit: Edit) -> Edit:
-    """An Edit that copies the strings that it would only hand on, in such a Loop."""
+    """Return an Edit that copies strings which it would only pass on, in such a Loop."""
     if site.scope.outer is None:
         return edit
     handed = [node for node in edit.nodes if _hands_on_text(site, node)]
@@ -40,7 +40,7 @@ def with_own_strings(site: Site, edit: Edit) -> Edit:
 
 
 def may_collect_strings(node: NodeProto) -> bool:
-    """Whether a node is a Loop that may collect strings: by what its body declares."""
+    """Return whether a node is a Loop that may collect strings: by what its body declares."""
     if op_of(node) != "Loop":
         return False
     (body,) = (graph for part, graph in scoping.subgraphs(node) if part == "body")
@@ -49,7 +49,7 @@ def may_collect_strings(node: NodeProto) -> bool:
 
 
 def _hands_on_text(site: Site, node: NodeProto) -> bool:
-    """Whether a node of an Edit only renames strings that the site's node returned."""
+    """Return whether a node of an Edit only renames strings that the site's node returned."""
     if op_of(node) != "Identity":
         return False
     known = site.type_of(node.output[0]) if node.output[0] in site.node.output else None
@@ -61,12 +61,12 @@ def _producer(site: Site, name: str) -> NodeProto | None:
 
 
 def _shares(producer: NodeProto | None) -> bool:
-    """Whether a value may be, or share the memory of, one that is computed elsewhere."""
+    """Return whether a value may be, or share the memory of, one that is computed elsewhere."""
     return producer is None or traits_of(producer).hands_on
 
 
 def _is_emptied(site: Site) -> bool:
-    """Whether a Loop around the site collects strings."""
+    """Return whether a Loop around the site collects strings."""
     for enclosing in site.scope.chain():
         if enclosing.outer is None:
             return False

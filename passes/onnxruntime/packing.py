@@ -1,4 +1,5 @@
-"""Which weights onnxruntime rearranges when it loads a model, and where it finds them.
+"""Finds weights that onnxruntime rearranges when it loads a model, and the graphs in which it looks
+for them.
 
 It does so for a node that reads an initializer of its own graph, and some operators look into the
 graph around theirs, but no further: the same loop takes up to twice as long where its weights are
@@ -49,7 +50,7 @@ def read_too_far(graph: GraphProto, level: int) -> dict[str, int]:
 
 
 def counts(tensor: TensorProto, least: int | None) -> bool:
-    """Whether it makes a difference that onnxruntime finds a constant."""
+    """Return whether it makes a difference that onnxruntime finds a constant."""
     return least is not None and byte_size(tensor) > least
 
 

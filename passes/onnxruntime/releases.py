@@ -1,4 +1,5 @@
-"""What each release of onnxruntime loads, so that models can be written for one.
+"""The opsets and IR versions that each release of onnxruntime loads, so that models can be written
+for one.
 
 Measured on every release, with a model of one node at each opset and at each IR version.
 """
@@ -45,7 +46,7 @@ class Release:
         return min(self.opset, _LAST_KERNEL) if lacking else self.opset
 
     def includes(self, version: str) -> bool:
-        """Whether a version, such as 1.22.1, is one of this release."""
+        """Return whether a version, such as 1.22.1, is one of this release."""
         return version.split(".")[:2] == ["1", f"{self.minor}"]
 
 
@@ -75,7 +76,7 @@ def release_of(text: str) -> Release:
     nearest = min(RELEASES, key=lambda release: abs(release.minor - ordinal))
     if nearest.minor != ordinal:
         raise UnknownRelease(
-            f"what onnxruntime {major}.{minor} loads is not known, the nearest release that is "
+            f"what onnxruntime {major}.{minor} loads is unknown, the nearest release that is "
             f"known is onnxruntime==1.{nearest.minor}"
         )
     return nearest

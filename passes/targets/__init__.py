@@ -1,4 +1,4 @@
-"""What runtimes and compilers take: profiles of targets, and what stands between a model and one.
+"""Profiles of runtimes and compilers, and the findings that keep a model from running on one.
 
 `profile` is the form of a profile, `profiles/` holds those of the package. `findings` lists what
 is in the way of a model, `operators` and `control_flow` what of its nodes; `remedies` finds what

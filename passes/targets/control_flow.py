@@ -22,7 +22,7 @@ from passes.types.value_types import Dim, dims_of
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
-    """What is in the way of an If, Loop or Scan."""
+    """Yield the findings at an If, Loop or Scan."""
     match op_of(place.node):
         case "If":
             yield from _of_if(model, place, profile)
@@ -63,7 +63,7 @@ def _name(value: object) -> str:
 
 
 def _agree(one: TypeProto | None, other: TypeProto | None, agreement: Agreement) -> bool:
-    """Whether two types are known to agree so far."""
+    """Return whether two types are known to agree so far."""
     if agreement == "any":
         return True
     first, second = dims_of(one), dims_of(other)
@@ -102,7 +102,7 @@ def _of_collected(place: Place, form: LoopForm, trips: TripCount, facts: Loop) -
     if not form.collected or facts.collected == "any":
         return
     if facts.collected == "static" and trips.constant is None:
-        sentence = "the length of what it collects is not known before it runs"
+        sentence = "the length of what it collects is unknown before it runs"
         yield Finding("collected", place.path, "Loop", sentence, facts.confidence)
     elif facts.collected == "padded" and trips.conditional:
         sentence = "what it collects is padded to the trip count where it ends early"

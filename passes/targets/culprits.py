@@ -1,4 +1,4 @@
-"""What is in the way of a model, as small models: one for each kind of finding at a node."""
+"""Cuts small models out of a model: one for each kind of finding at a node."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from onnx import GraphProto, ModelProto, ValueInfoProto
 
 from passes.errors import PassesError
 from passes.ir import scope as scoping
+from passes.ir.closed import Outer, close
 from passes.ir.constants import Constants
 from passes.ir.model import Model
 from passes.ir.places import imports_of
-from passes.ir.protos import copied, named
-from passes.ir.scope import Place
+from passes.ir.protos import copied
+from passes.ir.scope import Place, Scope
 from passes.targets.findings import Checked
 
 #: Bytes of a constant that is kept as one; a larger one becomes an input.
@@ -66,16 +67,12 @@ def _alone(model: Model, place: Place) -> ModelProto | None:
     """A model of a node, which onnx's checker takes; None where there is none."""
     node = copied(place.node)
     graph = GraphProto(name="culprit", node=[node])
-    constants = Constants(model, place.scope)
-    for name in scoping.free_names(node):
-        tensor = constants.tensor(name)
-        if tensor is not None and tensor.ByteSize() <= _SMALL and not tensor.external_data:
-            graph.initializer.append(named(tensor, name))
-        elif not _declared(model, place, name, graph.input.add(name=name)):
-            return None
-    for name in filter(None, node.output):
-        if not _declared(model, place, name, graph.output.add(name=name)):
-            return None
+    outer = {name: _outer(model, place.scope, name) for name in scoping.free_names(node)}
+    made = {name: model.types.of(place.scope, name) for name in filter(None, node.output)}
+    if None in outer.values() or None in made.values():
+        return None
+    close(graph, outer)
+    graph.output.extend(ValueInfoProto(name=name, type=known) for name, known in made.items())
     alone = ModelProto(
         ir_version=model.proto.ir_version,
         graph=graph,
@@ -90,10 +87,8 @@ def _alone(model: Model, place: Place) -> ModelProto | None:
     return alone
 
 
-def _declared(model: Model, place: Place, name: str, value: ValueInfoProto) -> bool:
-    """Declare a value as it is known; whether it is."""
-    kind = model.types.of(place.scope, name)
-    if kind is None:
-        return False
-    value.type.CopyFrom(kind)
-    return True
+def _outer(model: Model, scope: Scope, name: str) -> Outer:
+    tensor = Constants(model, scope).tensor(name)
+    if tensor is not None and tensor.ByteSize() <= _SMALL and not tensor.external_data:
+        return tensor
+    return model.types.of(scope, name)

@@ -1,4 +1,4 @@
-"""Which inputs of a model decide its Ifs, and which values they are compared with."""
+"""Finds the inputs of a model that decide its Ifs, and the values they are compared with."""
 
 from __future__ import annotations
 

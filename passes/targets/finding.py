@@ -13,8 +13,8 @@ Otherwise = Literal["refuses", "answers wrongly"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a target does not take, at the `path` of a node, value or function: a `code` for its
-    kind, a `sentence`, what becomes of it there, and how sure that is."""
+    """Something that a target does not accept, at the `path` of a node, value or function: a `code`
+    for its kind, a `sentence`, the consequence there, and how certain that is."""
 
     code: str
     path: str
@@ -35,7 +35,7 @@ class Finding:
 
 
 def verdict(count: int, target: str) -> str:
-    """Whether a model fits a target, where so many things are in the way."""
+    """Return whether a model fits a target, where so many things are in the way."""
     if not count:
         return f"fits {target}"
     return f"{count} {'thing is' if count == 1 else 'things are'} in the way of {target}"

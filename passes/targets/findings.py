@@ -1,4 +1,5 @@
-"""What stands between a model and a target: of the model as a whole, and of each node."""
+"""Finds everything that keeps a model from running on a target: in the model as a whole, and in
+each node."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ _WRAPPED = {
 
 @dataclass(frozen=True)
 class Checked:
-    """What is in the way of a model at a target, in the order of the graph."""
+    """The findings of a model at a target, in the order of the graph."""
 
     target: str
     findings: Sequence[Finding]
@@ -45,7 +46,7 @@ class Checked:
 
 
 def check(model: Model, profile: Profile) -> Checked:
-    """What is in the way of a valid model at a target."""
+    """Return the findings of a valid model at a target."""
     findings = [*_of_model(model, profile), *_of_values(model, profile)]
     called = {(plain_domain(one.domain), one.name) for one in model.proto.functions}
     for place in scoping.walk_model(model.proto):

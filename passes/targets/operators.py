@@ -27,7 +27,7 @@ _NO_KERNELS = frozenset({"Constant", "Identity"})
 
 
 def findings(model: Model, place: Place, profile: Profile) -> Iterator[Finding]:
-    """What is in the way of a node."""
+    """Yield the findings at a node."""
     node = place.node
     domain, name = _named(node)
     for number in {_element_type(model, place)} & set(_numbers(profile.refused_types)):
@@ -89,13 +89,14 @@ def _of_operator(
 
 
 def _is_default(node: NodeProto, given: AttributeProto) -> bool:
-    """Whether an attribute lists the activations that a recurrent operator has without it."""
+    """Return whether an attribute lists the activations that a recurrent operator has without
+    it."""
     default = _ACTIVATIONS.get(op_of(node), [])
     return given.name == "activations" and list(given.strings) in (default, 2 * default)
 
 
 def _differ(node: NodeProto) -> bool:
-    """Whether the two directions of a recurrent operator have activations of their own."""
+    """Return whether the two directions of a recurrent operator have activations of their own."""
     (names,) = [list(one.strings) for one in node.attribute if one.name == "activations"] or [[]]
     half = len(names) // 2 if text(node, "direction", "") == "bidirectional" else len(names)
     return names[:half] != (names[half:] or names)

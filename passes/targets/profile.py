@@ -32,7 +32,7 @@ class BadProfile(WrongUsage):
 
 @dataclass(frozen=True)
 class Source:
-    """Where facts are from: a title, and a date or commit."""
+    """The source of facts: a title, and a date or commit."""
 
     title: str
     kind: Confidence = "stated"
@@ -58,11 +58,12 @@ class Range:
 
 @dataclass(frozen=True)
 class Operator:
-    """What of an operator is taken. `versions` are pairs of a first and a last version, or a first
-    one alone; `types` the element types of its values; `constant-inputs` the positions of inputs
-    that have to be constants; `attributes` the values that an attribute may have. With a value in
-    `wrong`, or an attribute or input in `ignored`, the target takes the node and answers
-    wrongly; so it does with activations of a second direction that differ, with `one-direction`."""
+    """The accepted uses of an operator. `versions` are pairs of a first and a last version, or a
+    first one alone; `types` the element types of its values; `constant-inputs` the positions of
+    inputs that have to be constants; `attributes` the values that an attribute may have. With a
+    value in `wrong`, or an attribute or input in `ignored`, the target accepts the node and answers
+    wrongly; the same is true of activations of a second direction that differ, with `one-
+    direction`."""
 
     versions: Sequence[Sequence[int]] = ()
     types: Sequence[str] = ()
@@ -78,8 +79,8 @@ class Operator:
 
 @dataclass(frozen=True)
 class If:
-    """Which Ifs are taken. `branches`: how far the outputs of both branches have to agree;
-    `constant`: an If with a constant condition is taken in any case."""
+    """The accepted Ifs. `branches`: how far the outputs of both branches have to agree; `constant`:
+    an If with a constant condition is accepted in any case."""
 
     taken: bool = True
     branches: Agreement = "any"
@@ -91,10 +92,10 @@ class If:
 
 @dataclass(frozen=True)
 class Loop:
-    """Which Loops are taken. `trip-count`: the kinds of it; `most-trips`: the largest that is taken
-    as it is; `otherwise`: what becomes of others. `collected`: the length of collected outputs
-    may be any, has to be static, or these are padded to the trip count, which is wrong where the
-    loop ends early. `carried`: how far a carried value has to agree with what it becomes."""
+    """The accepted Loops. `trip-count`: the kinds of it; `most-trips`: the largest that is accepted
+    as it is; `otherwise`: the consequence for others. `collected`: the length of collected outputs
+    may be any, has to be static, or these are padded to the trip count, which is wrong if the loop
+    ends early. `carried`: how far a carried value has to agree with its next value."""
 
     taken: bool = True
     trip_count: Sequence[Literal["constant", "computed", "absent"]] = (
@@ -111,7 +112,7 @@ class Loop:
 
     @property
     def reach(self) -> int:
-        """How many Loops are taken: none, some, or all."""
+        """How many Loops are accepted: none, some, or all."""
         any_count = len(self.trip_count) == 3 and self.most_trips is None and self.captures
         any_values = self.carried != "same shape" and self.collected == "any"
         return self.taken + (self.taken and any_count and any_values)
@@ -119,9 +120,9 @@ class Loop:
 
 @dataclass(frozen=True)
 class Scan:
-    """Which Scans are taken: of which `versions`, with the `lengths` of rows that a Scan-8 may
-    have, with a length that is `static`, at most `most` and maybe `zero`; with `captures` of values
-    that are computed outside; with `symbols` among the sizes that the body declares."""
+    """The accepted Scans: `versions`; the `lengths` of rows that a Scan-8 may have; a length that
+    is `static`, at most `most` and maybe `zero`; `captures` of values that are computed outside;
+    `symbols` among the sizes that the body declares."""
 
     taken: bool = True
     versions: Range = field(default_factory=Range)
@@ -136,7 +137,7 @@ class Scan:
 
     @property
     def reach(self) -> int:
-        """How many Scans are taken, but for those of version 8: none, some, or all."""
+        """How many Scans are accepted, except those of version 8: none, some, or all."""
         any_length = self.zero and self.captures and not self.static and self.most is None
         return self.taken + (self.taken and any_length)
 

@@ -1,4 +1,5 @@
-"""What clears what is in the way of a model at a target: found by trying, nothing is executed."""
+"""Finds the commands that clear the findings of a model at a target, by trying; nothing is
+executed."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _FEW = 2
 
 
 class Kind(StrEnum):
-    """What a remedy asks of the user: nothing, other roundings, or a promise."""
+    """The demand that a remedy makes on the user: none, other roundings, or a promise."""
 
     EXACT = "exact"
     REGROUPS = "regroups sums"
@@ -99,8 +100,8 @@ class _State:
 
 
 def plan(model: Model, profile: Profile, bound: Binding, max_trips: int | None = None) -> Plan:
-    """What clears the findings of a valid model whose inputs are bound first. The user may promise
-    `max_trips`, the most iterations of any Loop.
+    """Return the remedies for the findings of a valid model whose inputs are bound first. The user
+    may promise `max_trips`, the most iterations of any Loop.
 
     Raises:
         WrongUsage: its inputs cannot be bound so.
@@ -257,7 +258,7 @@ def _after(state: _State, step: tuple[str, dict[str, Any]], profile: Profile) ->
 
 
 def _cleared(before: Checked, after: Checked) -> dict[str, int]:
-    """How many findings of each code are gone."""
+    """Return the number of cleared findings for each code."""
     counts = [
         {code: sum(one.code == code for one in side.findings) for code in _codes(before)}
         for side in (before, after)

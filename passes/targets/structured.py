@@ -28,7 +28,8 @@ class Unreadable(ValueError):
 
 
 def read(kind: Any, value: Any, where: tuple[str | int, ...] = ()) -> Any:
-    """The value as a type says, where hyphens in keys stand for underscores in names of fields.
+    """Return the value converted to a type; hyphens in keys correspond to underscores in names of
+    fields.
 
     Raises:
         Unreadable: a key is unknown or missing, or a value is of another type.

@@ -67,6 +67,8 @@ def _calls(model: ModelProto) -> dict[int, list[Place]]:
 def _function_as_model(
     model: ModelProto, function: FunctionProto, calls: list[Place], tables: Tables
 ) -> ModelProto:
+    """A function alone. It captures nothing, unlike a graph that `passes.ir.closed` closes: its
+    inputs have the types on which the calls agree."""
     body = ModelProto(ir_version=model.ir_version, opset_import=function.opset_import)
     body.opset_import.add(domain=_HIDDEN, version=1)
     body.graph.name = function.name
@@ -112,7 +114,7 @@ def _in_call(call: NodeProto, function: FunctionProto, name: str) -> AttributePr
 
 
 def _agreed(types: list[TypeProto | None]) -> TypeProto | None:
-    """What all calls agree on: the type, without the dims that differ."""
+    """Return the type on which all calls agree, without the dims that differ."""
     first, *rest = types
     if first is None or any(other is None for other in rest):
         return None

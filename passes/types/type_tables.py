@@ -30,7 +30,7 @@ class Table:
         return value.type if value is not None and is_known(value.type) else None
 
     def defines(self, name: str) -> bool:
-        """Whether the scope defines a name, of a known type or not."""
+        """Return whether the scope defines a name, of a known type or not."""
         return name in self._values or name in self._defined
 
     @property

@@ -41,7 +41,7 @@ def elem_type_of(type_proto: TypeProto | None) -> int:
 
 
 def has_elements(type_proto: TypeProto | None) -> bool:
-    """Whether a type is one of tensors whose sizes are known, none of them 0."""
+    """Return whether a type is one of tensors whose sizes are known, none of them 0."""
     dims = dims_of(type_proto)
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)
 
@@ -64,5 +64,5 @@ def shapes_below(type_proto: TypeProto) -> Iterator[TensorShapeProto]:
 
 
 def is_known(type_proto: TypeProto) -> bool:
-    """Whether a type is known: an empty TypeProto means that it is not."""
+    """Return whether a type is known: an empty TypeProto means that it is not."""
     return type_proto.WhichOneof("value") is not None

@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from passes.vectorize import ops
-from passes.vectorize.rows import Captured, Rows, prepare
+from passes.vectorize.rows import Rows, prepare
 from passes.vectorize.rows_writer import Axis, NeedsRows
 from passes.vectorize.vectorizer import TABLE, Body, Vectorizer
 
@@ -24,7 +24,6 @@ __all__ = [
     "TABLE",
     "Axis",
     "Body",
-    "Captured",
     "NeedsRows",
     "Rows",
     "Vectorizer",

@@ -1,4 +1,4 @@
-"""Axes of a row, counted behind the new one."""
+"""Writes axes of a row, counted after the new leading one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reduced(ctx: Vectorizer, name: str, axis: int) -> int:
 
 
 def shifted_input(ctx: Vectorizer, name: str, reduces: str = "") -> str:
-    """An input of axes (int64, of any shape), counted behind the new axis.
+    """Return an input of axes (int64, of any shape), counted after the new axis.
 
     `reduces` is the value that a reducer takes them of: see `reduced`.
     """

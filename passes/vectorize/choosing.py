@@ -1,4 +1,4 @@
-"""What If and loops share: values chosen by row, and bodies that all rows run."""
+"""The common part of If and loops: values chosen by row, and bodies that all rows run."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def may_run_for_all(ctx: Vectorizer, node: NodeProto, bodies: Sequence[GraphProt
         ops = ", ".join(sorted({op_of(culprit) for culprit in culprits}))
         ctx.refuse(
             "not-speculatable",
-            f"the rows may take {op_of(node)} {list(node.output)} each in its own way, and "
-            f"{ops} in it may fail on rows that do not go there",
+            f"rows may take different branches of {op_of(node)} {list(node.output)}, and "
+            f"{ops} in it may fail for rows that take another one",
             *(name for culprit in culprits for name in culprit.output),
         )
 
@@ -51,7 +51,7 @@ def one_shape(ctx: Vectorizer, node: NodeProto, *names: str) -> None:
 
 
 def flat(ctx: Vectorizer, value: str, rank: int) -> str:
-    """What holds one element for each row, of this rank, as a vector [B]."""
+    """Return a value with one element for each row, of this rank, as a vector [B]."""
     for _ in range(rank):
         value = spelling.squeeze(ctx, value, -1)
     return value

@@ -17,9 +17,9 @@ from passes.writing.author import Author
 
 
 def each_its_own(node: NodeProto, ctx: Vectorizer, form: LoopForm) -> None:
-    """Rows that are done keep their values until the last one is.
+    """Write a loop in which rows that are done keep their values until the last one is.
 
-    Each row decides itself whether it goes on, from its own values, so the loop ends where the
+    Each row decides itself whether to continue, from its own values, so the loop ends when the
     loops of all rows end.
 
     Raises:
@@ -39,14 +39,14 @@ def each_its_own(node: NodeProto, ctx: Vectorizer, form: LoopForm) -> None:
 
 
 def _limits(ctx: Vectorizer, form: LoopForm) -> str:
-    """How often each row may run, int64 [B]; empty where that is the same for all."""
+    """Return the trip count of each row, int64 [B]; empty if it is the same for all."""
     if not ctx.carries(form.trip_count):
         return ""
     return flat(ctx, form.trip_count, ctx.rank(form.trip_count))
 
 
 def _running_at_first(ctx: Vectorizer, form: LoopForm, limits: str) -> str:
-    """Which rows run at all, bool [B]."""
+    """Return which rows run at all, bool [B]."""
     conditions = [ctx.op("Less", ctx.int(0), limits)] if limits else []
     initial = form.condition.initial if form.condition is not None else ""
     if not initial and not limits:
@@ -59,7 +59,7 @@ def _running_at_first(ctx: Vectorizer, form: LoopForm, limits: str) -> str:
 
 
 def _any(author: Author, flags: str, rank: int) -> str:
-    """Whether a flag is set, of rank 0 or 1 as the body has it; not where there are none."""
+    """Return whether a flag is set, of rank 0 or 1 as the body has it; not where there are none."""
     count = spelling.total(author, author.op("Cast", flags, to=TensorProto.INT64))
     found = author.op("Less", author.int(0), count)
     return spelling.unsqueeze(author, found, 0) if rank else found
@@ -104,7 +104,7 @@ def _write(ctx: Vectorizer, form: LoopForm, limits: str, running: str) -> None:
 def _conditions(
     ctx: Vectorizer, tail: Vectorizer, form: LoopForm, going: str, limits: str
 ) -> list[str]:
-    """What else must hold for a row to run on: what its body says, and the limit of its own."""
+    """Return the other conditions for a row to run on: that of its body, and its own limit."""
     assert form.condition is not None
     found = []
     if not form.goes_on(ctx.constant):

@@ -16,10 +16,11 @@ from onnx import GraphProto, ModelProto, TensorProto, TypeProto, numpy_helper
 
 from passes.analysis.safety.shapes_fit import Known
 from passes.ir import scope as scoping
+from passes.ir.closed import Outer, close
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.external_data import byte_size
 from passes.ir.names import Names
-from passes.ir.protos import copied, replace_all
+from passes.ir.protos import replace_all
 from passes.types.type_tables import Table, inferred
 
 _MOST_CONSTANT_BYTES = 1 << 16  # rules read shapes, axes and paddings, not weights
@@ -34,21 +35,13 @@ class Rows:
     constants: Mapping[str, npt.NDArray[Any]]
 
     def known(self, opset: int, *, trusted: bool = True) -> Known:
-        """What is known of its values; `trusted`: sizes of one symbol are equal."""
+        """Return the facts about its values; `trusted`: sizes of one symbol are equal."""
         return Known.of_types(opset, self.types, self.constants.get, trusted=trusted)
-
-
-@dataclass(frozen=True)
-class Captured:
-    """An outer value that a body reads: its type, and its value where that is fixed and small."""
-
-    type: TypeProto | None = None
-    value: npt.NDArray[Any] | None = None
 
 
 def prepare(
     body: GraphProto,
-    captured: Mapping[str, Captured],
+    captured: Mapping[str, Outer],
     model: ModelProto,
     names: Names,
     is_visible: Callable[[str], bool] | None = None,
@@ -64,34 +57,21 @@ def prepare(
         ir_version=model.ir_version, opset_import=imports, functions=functions, graph=body
     )
     alone.graph.name = body.name or "body"
-    for name, outer in captured.items():
-        alone.graph.input.add(name=name, type=outer.type)
+    close(alone.graph, captured)
     if alone.functions:
         alone = onnx.inliner.inline_local_functions(alone)
     _make_unique(alone.graph, names, set(captured), is_visible)
     types: dict[str, TypeProto] = {}
-    for graph in scoping.graphs_below(inferred(_told(alone, captured)).graph):
+    for graph in scoping.graphs_below(inferred(alone).graph):
         assert isinstance(graph, GraphProto)
         types.update(Table(graph).known)
     graph = alone.graph
+    fixed = ((name, one) for name, one in captured.items() if isinstance(one, TensorProto))
+    constants = {name: numpy_helper.to_array(one) for name, one in fixed} | _constants(graph)
     del graph.input[len(body.input) :]
-    constants = {name: value.value for name, value in captured.items() if value.value is not None}
-    return Rows(graph, types, {**constants, **_constants(graph)})
-
-
-def _told(alone: ModelProto, captured: Mapping[str, Captured]) -> ModelProto:
-    """The model with the captured constants in it, which may say what shape a value has."""
-    known = {name: value.value for name, value in captured.items() if value.value is not None}
-    if not known:
-        return alone
-    found = copied(alone)
-    replace_all(
-        found.graph.input, [value for value in found.graph.input if value.name not in known]
-    )
-    found.graph.initializer.extend(
-        numpy_helper.from_array(array, name) for name, array in known.items()
-    )
-    return found
+    own = [tensor for tensor in graph.initializer if tensor.name not in captured]
+    replace_all(graph.initializer, own)
+    return Rows(graph, types, constants)
 
 
 def _constants(graph: GraphProto) -> dict[str, npt.NDArray[Any]]:

@@ -95,7 +95,7 @@ class RowsWriter(Writer):
         if typed is not None and not typed.HasField("tensor_type"):
             self.refuse("no-batching-rule", f"{name!r} is no tensor, so it has no axes", name)
         if known is None:
-            self.refuse("unknown-rank", f"the rank of {name!r} in the body is not known", name)
+            self.refuse("unknown-rank", f"the rank of {name!r} in the body is unknown", name)
         return known
 
     def rank(self, name: str) -> int:
@@ -110,7 +110,7 @@ class RowsWriter(Writer):
         """
         known = elem_type_of(self.type_of(name))
         if not known:
-            self.refuse("unknown-type", f"the type of {name!r} in the body is not known", name)
+            self.refuse("unknown-type", f"the type of {name!r} in the body is unknown", name)
         return known
 
     def constant(self, name: str) -> npt.NDArray[Any] | None:

@@ -9,7 +9,7 @@ from passes.writing.writer import Writer
 
 
 def choose(writer: Writer, mask: str, new: str, old: str, elem_type: int) -> str:
-    """`new` where the bool `mask` holds, else `old`; all broadcast against each other.
+    """Return `new` where the bool `mask` is true, else `old`; all broadcast against each other.
 
     NaN and Inf of the value not taken do not get through. In onnxruntime a -0.0 of `new`
     becomes 0.0: that is what its Where does. What it lacks goes through a wider type, as

@@ -36,7 +36,7 @@ def batched(*ops: str) -> Callable[[BatchRule], BatchRule]:
 
 @dataclass(frozen=True)
 class Body:
-    """A vectorised body; `carrying` says of each output whether it has the axis."""
+    """A vectorised body; `carrying` tells for each output whether it has the axis."""
 
     graph: GraphProto
     carrying: tuple[bool, ...]
@@ -67,7 +67,7 @@ class Vectorizer(RowsWriter):
         if not is_pure(node):
             self.refuse(
                 "random",
-                f"{op_of(node)} {list(node.output)} draws anew for each row",
+                f"{op_of(node)} {list(node.output)} draws other numbers for each row",
                 *node.output,
             )
         self.author.adopt([node])

@@ -1,4 +1,5 @@
-"""What an executor is: it runs a model on inputs, and says plainly when it cannot."""
+"""The interface of an executor: it runs a model on inputs, and reports plainly when it is unable
+to."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ GUESSED = "the sizes of what no iteration made are unknown"
 
 @dataclass(frozen=True)
 class Trouble:
-    """The node at which a run ended, what it was given, and where it stands: its position in its
-    graph, behind those of the nodes around it."""
+    """The node at which a run ended, its inputs, and its location: its position in its graph,
+    preceded by the positions of the nodes that contain it."""
 
     node: NodeProto
     operands: Sequence[Value]
@@ -67,7 +68,7 @@ Event: TypeAlias = "tuple[Key, Did]"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run gave.
+    """The outcome of one run.
 
     `outputs` maps the names of the graph outputs to their values, in order. `guessed_shapes`
     is true where a loop ran zero times and a collected element had an unknown dim:

@@ -36,7 +36,7 @@ def kept_running() -> Iterator[None]:
 
 
 def is_runtime(which: str) -> bool:
-    """Whether what is to execute models is a runtime that runs the outcome alone."""
+    """Return whether the named executor is a runtime that runs only the outcome."""
     return which not in set(Executors)
 
 

@@ -46,7 +46,7 @@ _PACKAGES = ("onnx", "onnxruntime", "numpy")
 
 @dataclass(frozen=True)
 class Circumstances:
-    """How a mismatch was found: the command, and what was rewritten where. `exact`: floats were to
+    """How a mismatch was found: the command, and which rewrites took place. `exact`: floats had to
     be equal bit for bit."""
 
     command: str
@@ -55,7 +55,7 @@ class Circumstances:
     exact: bool
 
     def lines(self, failure: Failure | None) -> Iterator[str]:
-        """What a reader has to know, line by line."""
+        """Yield the lines of the README.txt."""
         yield f"command    {self.command}"
         yield f"in         {Path.cwd()}"
         yield f"node       {self.path}"
@@ -81,7 +81,7 @@ def save(
     """Write both models, the inputs of the case that failed, what both sides answer, and a
     README.txt.
 
-    `sentence` says what is wrong, `seen` how that was found. External data is read from `base_dir`
+    `sentence` describes the fault, `seen` how it was found. External data is read from `base_dir`
     (for `after` from `base_dir_after`, if given) and saved along. Nothing is overwritten: where
     `folder` exists, `folder-2` and so on is used. The folder appears when it is complete; its path
     is returned.
@@ -104,7 +104,7 @@ def save(
         )
         (unfinished / "README.txt").write_text(text, encoding="utf-8")
         return _publish(unfinished, folder)
-    except BaseException:  # an interrupt leaves no unfinished folder behind, either
+    except BaseException:  # an interrupt leaves no unfinished folder, either
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
 

@@ -1,20 +1,21 @@
-"""What a run takes at least: Loops in one another multiply their trip counts, and a carried value
-that grows by a factor makes each iteration take that much longer."""
+"""Estimates the least cost of a run: nested Loops multiply their trip counts, and a carried value
+that grows by a factor makes each iteration that much slower."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
 
 from passes.ir import scope
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import op_of
+from passes.types.value_types import dims_of
 from passes.verify.executor import Feeds
-from passes.verify.state_growth import growth
 
 #: What a drawn case may take, which is seconds in the reference executor.
 _MOST = 50_000
@@ -36,7 +37,7 @@ class _Loop:
     growth: float
 
     def steps(self, known: Known, *, growing: bool) -> float:
-        """What it executes; nothing where its trip count is unknown."""
+        """Return the number of steps of a run; 0 if the trip count is unknown."""
         if self.condition and not known.get(self.condition, 0):
             return 0.0
         trips = max(0.0, known.get(self.trips, 0.0))
@@ -79,7 +80,8 @@ class _Block:
         return _Block(len(graph.node), loops, numbers, defined, visible)
 
     def steps(self, outer: Known, *, growing: bool) -> float:
-        """What it executes at least; `growing`: as if what is carried had one element at first."""
+        """Return the least number of steps of a run; `growing`: as if each carried value had one
+        element at first."""
         if not self.loops:
             return self.nodes
         known = {name: value for name, value in outer.items() if name not in self.defined}
@@ -89,7 +91,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class RunCost:
-    """What runs of a model take."""
+    """The estimated cost of running a model."""
 
     _main: _Block
     _fixed: float
@@ -107,7 +109,7 @@ class RunCost:
         return f"its Loops in one another execute more than {_HOPELESS} nodes"
 
     def is_affordable(self, feeds: Feeds) -> bool:
-        """Whether a run takes no longer than runs of a verification may, or must."""
+        """Return whether a run takes no longer than the runs of a verification may."""
         numbers = {
             name: float(value.item())
             for name, value in feeds.items()
@@ -132,10 +134,49 @@ def constants_of(graph: GraphProto) -> dict[str, TensorProto]:
 
 
 def goes_on(body: GraphProto, tensors: Mapping[str, TensorProto]) -> bool:
-    """Whether a body hands on the condition that it gets, or one of these constants that holds."""
+    """Return whether a body returns the condition that it receives, or a constant that is true."""
     going, returned = body.input[1].name, body.output[0].name
     copied = [node for node in body.node if op_of(node) == "Identity" and returned in node.output]
     source = copied[0].input[0] if copied else returned
     tensor = tensors.get(source)
     holds = tensor is not None and _is_plain(tensor) and numpy_helper.to_array(tensor).all()
     return source == going or bool(holds)
+
+
+#: The input that holds factors, one for each axis, by operator.
+_FACTORS = {"Resize": -1, "Tile": 1, "Upsample": 1}
+
+
+def growth(body: GraphProto, tensors: Mapping[str, TensorProto]) -> float:
+    """The factor, where constants determine it; 1 where nothing grows, as far as is known.
+
+    `tensors` are the constants that the body sees.
+    """
+    elements = {value.name: 1.0 for value in body.input[2:]}  # times those of a carried value
+    for node in body.node:
+        read = [name for name in node.input if name in elements]
+        if read:
+            often = Counter(read if op_of(node) == "Concat" else dict.fromkeys(read, 1))
+            most = max(elements[name] * times for name, times in often.items())
+            elements.update(dict.fromkeys(node.output, most * _factor(node, tensors)))
+    carried = zip(body.input[2:], body.output[1:], strict=False)
+    factors = (elements.get(new.name, 1.0) for old, new in carried if not _keeps_size(old, new))
+    return max(factors, default=1.0)
+
+
+def _keeps_size(old: ValueInfoProto, new: ValueInfoProto) -> bool:
+    """Whether a carried value is declared to have the same sizes after an iteration."""
+    dims = dims_of(old.type)
+    return dims is not None and None not in dims and dims == dims_of(new.type)
+
+
+def _factor(node: NodeProto, tensors: Mapping[str, TensorProto]) -> float:
+    """By how much a node enlarges its first input; 1 where that is not constant."""
+    op = op_of(node)
+    if op not in _FACTORS or len(node.input) > 3:  # a Resize to given sizes
+        return 1.0
+    scales = [list(one.floats) for one in node.attribute if one.name == "scales"]
+    tensor = tensors.get(node.input[_FACTORS[op]]) if len(node.input) > 1 else None
+    if tensor is not None and tensor.data_location != TensorProto.EXTERNAL:
+        scales.append(numpy_helper.to_array(tensor).tolist())
+    return max(1.0, math.prod(scales[0])) if scales else 1.0

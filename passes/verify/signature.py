@@ -56,7 +56,7 @@ def describe(value: ValueInfoProto) -> str:
 
 
 def describe_type(type_: TypeProto) -> str:
-    """A type in the spelling of ONNX text; `?` stands for what is unknown."""
+    """Return a type in the notation of ONNX text; `?` is an unknown part."""
     match type_.WhichOneof("value"):
         case "tensor_type":
             return _tensor(type_.tensor_type)

@@ -1,4 +1,4 @@
-"""What is verified, and on which terms."""
+"""The subject of a verification, and its terms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Models:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which inputs are fed: `given` ones first, then `sought` ones, those that were looked for.
+    """The inputs that are fed: `given` ones first, then `sought` ones, which were searched for.
 
     `hints` give more of the inputs than their types. `accept` selects the cases that count, where
     the rewrite may take something for granted. `most` is the largest number of cases. `lessons`
@@ -55,14 +55,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a rewrite is held to.
+    """The terms on which a rewrite is verified.
 
     `executors`: the reference executor first, if it is among them. `exact`: the rewrite only moves
     data, so floats are bit-equal; otherwise they are equal on exact draws and near elsewhere, for
     sums of `reduction` terms, whose roundings may carry `further` by a factor. `promise`: what a
     user promised. `lenient`: inputs on which the original fails do not count. `non_empty`: nor do
     differences where a Scan of the original, maybe an inner one, has nothing to scan. `tolerance`
-    are an absolute and a relative error that are allowed everywhere, if the user says so.
+    are an absolute and a relative error that are allowed everywhere, if the user sets them.
     """
 
     executors: Sequence[Executor]

@@ -133,7 +133,7 @@ def verify(models: Models, terms: Terms) -> Verification:
 
 
 def _is_always_empty(model: ModelProto) -> bool:
-    """Whether every output has an axis of which inference knows that its size is 0."""
+    """Return whether every output has an axis whose inferred size is 0."""
     main = next(scope.scopes(model))
     types = Model(model).types
     known = (dims_of(types.of(main, name)) for name in scope.output_names(model.graph))
@@ -153,13 +153,13 @@ def _answered(
         return before, after
     ledger.note(
         "onnxruntime leaves outputs of bodies uninitialised that are inputs, or listed twice, in "
-        "the original, too: it runs both sides with an Identity in front of each"
+        "the original, too: both sides run with an Identity before each of them"
     )
     return uninitialised.repaired(before), uninitialised.repaired(after)
 
 
 def _versions(model: ModelProto) -> tuple[int, set[int]]:
-    """What a model asks of a runtime: the IR version, and the opsets of the standard domain."""
+    """Return the IR version, and the opsets of the standard domain, that a model needs."""
     imports = [
         *model.opset_import,
         *(entry for function in model.functions for entry in function.opset_import),
@@ -288,7 +288,7 @@ class _Trials:
         return self._by if self._ledger.total.elements else self._by + self._patience
 
     def _learned(self) -> Needs | None:
-        """What the original's failures teach, once."""
+        """Return what the original's failures teach about its inputs; computed once."""
         lessons, self._lessons = self._lessons, None
         if lessons is None:
             return None
@@ -352,8 +352,9 @@ class _Trials:
         return min(full, next((limit for limit in _LIMITS if limit >= wanted), full))
 
     def _witnessed(self, case: Case) -> Trial:
-        """What the reference executor says of a case that it was not asked to run, where another
-        one finds a mismatch: whose fault that is, it knows alone. Nothing where time runs out."""
+        """Return the reference executor's result of a case that only another executor was to run,
+        and in which that one found a mismatch: it decides which side is at fault. Empty if time
+        runs out."""
         assert self._witness is not None
         try:
             trial = self._trier.try_case(case, self._witness, self._deadline, after_alone=True)
@@ -363,8 +364,8 @@ class _Trials:
 
 
 def _likeness(case: Case, original: Ran) -> str:
-    """What inputs are like, in the light of the reference executor's run of the original: where
-    there is nothing to run on, or it fails, executors crash that do not elsewhere."""
+    """Return a key for inputs that are alike in the reference executor's run of the original:
+    executors crash on some that are empty, or on which it fails, and not on others."""
     idle = original.outcome is not None and original.outcome.idle
     empty = any(getattr(value, "size", 1) == 0 for value in case.feeds.values())
     return "odd" if idle or empty or original.failed else "ordinary"

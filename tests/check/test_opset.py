@@ -156,7 +156,7 @@ def test_anything_else_in_the_words_of_the_checker(complaint: Complaint) -> None
           >
         }
     """) == (
-        "main/if_1.then_branch/neg_1: onnx's checker says: Unrecognized attribute: axis for "
+        "main/if_1.then_branch/neg_1: onnx's checker reports: Unrecognized attribute: axis for "
         "operator Neg"
     )
 

@@ -43,7 +43,7 @@ def written() -> set[str]:
     [
         ((), "name an opset, a release, an IR version or functions to inline"),
         (("--opset", "6"), "--opset"),
-        (("--opset", "99"), "opset 99 is not known"),
+        (("--opset", "99"), "opset 99 is unknown"),
         (("--ir-version", "2"), "--ir-version"),
         (("--ir-version", "99"), "IR version 99 is not known"),
         (("--ir-version", "8", "--for", "onnxruntime==1.18"), "do not go together"),

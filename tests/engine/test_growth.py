@@ -8,9 +8,9 @@ from onnx import ModelProto
 from passes.engine.schedules import SCHEDULES
 from passes.errors import PassesError
 from passes.ir import scope as scoping
-from tests.generate.choices import Choices
-from tests.generate.model import generate
-from tests.soak.commands import Command
+from tests.instruments.generate.choices import Choices
+from tests.instruments.generate.model import generate
+from tests.instruments.soak.commands import Command
 
 #: `optimize-no-control-flow` unrolls, too.
 _UNROLL = ("unroll", "unroll-partial", "peel", "optimize-no-control-flow")

@@ -74,8 +74,8 @@ class TestOlderThanTheModel:
         code, _, said = run(command, "m.onnxtxt", "--opset", "19", *output)
         assert code == NOT_PRODUCED
         assert said == (
-            "m.onnxtxt: the model is at opset 20, but opset 19 was asked for: "
-            "`passes convert` goes to older opsets\n"
+            "m.onnxtxt: the model is at opset 20, but opset 19 was asked for; "
+            "`passes convert` writes older opsets\n"
         )
         assert [path.name for path in folder.iterdir()] == ["m.onnxtxt"]
 

@@ -17,7 +17,7 @@ from passes.choices import RuleOptions, Verifying
 from passes.engine.schedules import SCHEDULES
 from passes.onnxruntime.element_types import runs, signature, wider
 from passes.session import NotProduced, Result, Session
-from tests import measured_types
+from tests.instruments import measured_types
 
 IR_OF = {8: 3, 9: 4, 13: 7, 19: 9, 21: 10, 23: 11, 25: 13, 26: 13, 28: 14}
 KINDS = {name: kind for name, kind in TensorProto.DataType.items() if kind}

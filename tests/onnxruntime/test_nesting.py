@@ -9,12 +9,12 @@ import pytest
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, TensorProto, TypeProto, helper
 
+from passes.bodies.few_iterations import starts
 from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.errors import BadModel
 from passes.ir.model import Model
 from passes.onnxruntime.nesting import MOST, depth_below
-from passes.rules.unroll.few_iterations import starts
 from passes.session import Session
 from passes.testing import options_of
 
@@ -106,7 +106,7 @@ def test_the_depth_is_what_protobuf_counts(levels: int, sequence: bool) -> None:
 def test_a_file_that_is_deeper_is_no_broken_file(tmp_path: Path) -> None:
     path = tmp_path / "deeper.onnx"
     path.write_bytes(nested(_DEEPEST + 1).SerializeToString())
-    with pytest.raises(BadModel, match="bodies stand too deep in one another: protobuf reads 100"):
+    with pytest.raises(BadModel, match="bodies are nested too deeply: protobuf reads 100"):
         Model.load(path)
 
 

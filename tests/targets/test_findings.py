@@ -146,7 +146,7 @@ CALLED = """
             WHILE,
             [
                 ("trip-count", "main/loop_1", "its trip count is absent, taken is constant"),
-                ("collected", "main/loop_1", "is not known before it runs"),
+                ("collected", "main/loop_1", "is unknown before it runs"),
                 ("captures", "main/loop_1", "its body reads values from outside"),
             ],
         ),

@@ -76,5 +76,5 @@ def test_a_release_of_onnxruntime() -> None:
     assert (older.opset.max, older.ir_version.max) == (21, 10)
     assert (newest.opset.max, newest.ir_version.max) == (28, 14)
     assert older.operators == newest.operators
-    with pytest.raises(UnknownRelease, match=r"onnxruntime 1\.99 loads is not known"):
+    with pytest.raises(UnknownRelease, match=r"onnxruntime 1\.99 loads is unknown"):
         load("onnxruntime==1.99")

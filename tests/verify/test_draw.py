@@ -181,7 +181,7 @@ class TestLengths:
                 assert lens.min() == -1 or lens.max() == longest + 1
 
     def test_nan_lies_behind_the_lengths_only(self) -> None:
-        case = next(c for c in cases(self.DECLARED, LENGTHS) if c.label == "NaN behind the lengths")
+        case = next(c for c in cases(self.DECLARED, LENGTHS) if c.label == "NaN after the lengths")
         x, lens = tensor(case, "x"), tensor(case, "lens")
         for row, length in zip(x, lens, strict=True):
             assert np.isfinite(row[:length]).all()

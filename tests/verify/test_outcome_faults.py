@@ -2,7 +2,8 @@
 
 An outcome is the original and a fault on top: something is added to its output where a condition
 on sizes or values holds. All of these are within reach of what is drawn; docs/trust.md names what
-is not. Those of `tests/mutants/outcomes.py` were written before the draws were looked at.
+is not. Those of `tests/instruments/mutants/outcomes.py` were written before the draws were looked
+at.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import pytest
 from verified_models import REFERENCE, check
 
-from tests.mutants.outcomes import Pair, is_out_of_reach, pairs
+from tests.instruments.mutants.outcomes import Pair, is_out_of_reach, pairs
 
 HEAD = "(float[B,T] x, int64 n, int64[B] k) => (float[B,T] y, int64[B] m)"
 CONSTANTS = """

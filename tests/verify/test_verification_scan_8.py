@@ -67,7 +67,7 @@ class TestScan8:
         assert "it answers where the original fails" in found.reason
 
     def test_padding_that_leaks(self) -> None:
-        """A sum over all of time is right only while there are zeros behind the lengths."""
+        """A sum over all of time is right only while there are zeros after the lengths."""
         good = """(int64[B] lens, float[B,T] x) => (float[B] y) <int64[1] one = {1}> {
             s = Shape<start = 1>(x)  e = Squeeze(s)  z = Sub(lens, lens)  r = Unsqueeze(lens, one)
             f = Constant<value = int64 {0}>()  d = Constant<value = int64 {1}>()
@@ -79,4 +79,4 @@ class TestScan8:
         found = check(good, leaky, hints=hints)
         assert found.verdict == "mismatch"
         assert found.failure is not None
-        assert found.failure.case.label == "NaN behind the lengths"
+        assert found.failure.case.label == "NaN after the lengths"

@@ -72,10 +72,10 @@ def invariant_nodes(form: LoopForm) -> list[NodeProto]:
 
 
 def keeps_shape(site: Site, form: LoopForm, *, symbols: bool = True) -> dict[str, bool]:
-    """For each carried value (body input) whether inference shows that its shape is stable.
+    """For each carried value (body input), whether inference shows that its shape is stable.
 
     `symbols`: sizes of one symbol count as equal. At run time sizes may still differ from what
-    the symbols say: where that must be noticed, only known sizes are a proof.
+    the symbols promise: if that must be noticed, only known sizes are a proof.
     """
     stable = {}
     for carried in form.carried:

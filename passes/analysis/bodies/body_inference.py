@@ -13,6 +13,7 @@ from passes.analysis.integers.affine import Atom
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import changed_size, own_size, size_symbol
 from passes.analysis.sizes.whole_axes import forget_whole_axes
+from passes.ir.closed import Outer, close
 from passes.ir.places import imports_of
 from passes.loops.form import Carried, LoopForm
 from passes.rule import Site
@@ -25,9 +26,9 @@ _LARGE = 1 << 10  # elements; inference needs no constant larger than a shape
 
 @dataclass(frozen=True)
 class BodyInference:
-    """The body of a Loop as a standalone model, which can be inferred again and again.
+    """The body of a Loop as a standalone model, which can be inferred repeatedly.
 
-    `sizes` maps symbols of outer sizes to what they stand for. `promised`: what the model declares
+    `sizes` maps symbols of outer sizes to their meaning. `promised`: what the model declares
     with one symbol is assumed to be one size. `declaring`: the numbers that the body declares are
     taken for sizes, which a runtime need not enforce in a Loop.
     """
@@ -55,7 +56,7 @@ class BodyInference:
         )
 
     def outer(self, name: str) -> Dims | None:
-        """The shape of an outer value; a symbol stands for the size of one particular axis."""
+        """Return the shape of an outer value; a symbol means the size of one particular axis."""
         dims = dims_of(self.site.type_of(name))
         if dims is None or self.promised:
             return dims
@@ -77,13 +78,13 @@ class BodyInference:
         return None
 
     def declared_alike(self, carried: Carried) -> bool:
-        """Whether the body itself declares that a shape stays the same."""
+        """Return whether the body itself declares that a shape stays the same."""
         before = self.declared(carried.body_input)
         known = before is not None and None not in before
         return known and before == self.declared(carried.body_output)
 
     def only_promised(self, carried: Carried) -> bool:
-        """Whether it does so with symbols, without `--assume valid-inputs`."""
+        """Return whether it does so with symbols, without `--assume valid-inputs`."""
         assumed = self.site.assumes("valid-inputs")
         return not assumed and any(
             isinstance(dim, str) for dim in self.declared(carried.body_input) or ()
@@ -122,8 +123,7 @@ class BodyInference:
         del graph.input[:]
         self._feed(graph, carried)
         self._feed_slices(graph)
-        for name in form.captured:
-            self._capture(graph, name)
+        close(graph, {name: self._captured(name) for name in form.captured})
         forget_whole_axes(graph)
         return model
 
@@ -153,16 +153,11 @@ class BodyInference:
                     helper.make_value_info(name, tensor_type(elem_type, tuple(dims)))
                 )
 
-    def _capture(self, graph: GraphProto, name: str) -> None:
-        fixed = self.site.constant(name)
-        if fixed is not None and fixed.size <= _LARGE:
-            tensor = onnx.numpy_helper.from_array(fixed, name)
-            graph.initializer.append(tensor)
-            return
-        known = self.site.type_of(name)
-        if elem_type_of(known):
-            known = tensor_type(elem_type_of(known), self.outer(name))
-        graph.input.add(name=name, type=known)
+    def _captured(self, name: str) -> Outer:
+        known = self.site.outer(name, _LARGE)
+        if isinstance(known, TypeProto) and elem_type_of(known):
+            return tensor_type(elem_type_of(known), self.outer(name))
+        return known
 
 
 def _forget_sizes(type_proto: TypeProto, *, numbers: bool) -> None:

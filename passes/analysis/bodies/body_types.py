@@ -131,7 +131,7 @@ def _certain(
 
 
 def _knows_all(known: Dims | None, declared: Dims | None) -> bool:
-    """Whether all declared sizes of a shape are known."""
+    """Return whether all declared sizes of a shape are known."""
     sizes = dict(enumerate(known or ()))
     return all(
         sizes.get(axis) == dim for axis, dim in enumerate(declared or ()) if isinstance(dim, int)
@@ -211,7 +211,7 @@ class _Broken:
 
 
 def _differ(before: Dims | None, after: Dims | None) -> bool:
-    """Whether two shapes certainly differ: in rank, or in a size."""
+    """Return whether two shapes certainly differ: in rank, or in a size."""
     if before is None or after is None:
         return False
     if len(before) != len(after):

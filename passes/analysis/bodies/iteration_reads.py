@@ -55,7 +55,8 @@ def single_slice(integers: Integers, node: NodeProto) -> Single | None:
 
 
 def _ends_behind(integers: Integers, node: NodeProto, start: Affine, step: int) -> bool:
-    """Whether the end is after the start, wherever that is in a tensor shorter than the step."""
+    """Return whether the end is after the start, wherever that is in a tensor shorter than the
+    step."""
     end = Intervals(integers, start, (0.0, float(step - 1))).of(node.input[2])
     return end is not None and end[0] >= step
 
@@ -120,7 +121,7 @@ def _numbers_of(
 
 
 def _plain(node: NodeProto, constant: Constant) -> bool:
-    """Whether such a node does what it must: axis 0, and a filling that is not zero."""
+    """Return whether such a node does what it must: axis 0, and a filling that is not zero."""
     if op_of(node) == "Gather":
         position = constant(node.input[1])
         return position is not None and position.tolist() == [0] and not attribute(node, "axis", 0)
@@ -300,11 +301,13 @@ class _Finder:
         return self._read(index, node, split.input[0], axis, node.input[1], kept=True)
 
     def _even(self, split: NodeProto) -> bool:
-        """Whether a Split into as many parts as there are elements makes parts of one each."""
+        """Return whether a Split into as many parts as there are elements makes parts of one
+        each."""
         parts = self.integers.numbers(split, 1, "split")
         return set(parts or ()) <= {1} and (parts is not None or not "".join(split.input[1:]))
 
     def _is_one(self, name: str) -> bool:
-        """Whether a sequence is split into single slices: a scalar 1, which no part exceeds."""
+        """Return whether a sequence is split into single slices: a scalar 1, which no part
+        exceeds."""
         found = self.integers.inside(name)
         return found is not None and found.rank == 0 and number_of(found) == 1

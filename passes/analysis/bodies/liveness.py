@@ -1,4 +1,5 @@
-"""What contributes to the values that are read; other nodes may go, unless they might fail."""
+"""Finds the nodes that contribute to values that are read; others may be removed, unless they might
+fail."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ class Live:
 
     @classmethod
     def of(cls, level: NestedGraph, wanted: Iterable[str], feeds: Mapping[str, str]) -> Live:
-        """What contributes to the `wanted` names; `feeds` maps inputs of the body to the outputs
-        that the next iteration gets there.
+        """Return the nodes and inputs that contribute to the `wanted` names; `feeds` maps inputs of
+        the body to the outputs that the next iteration receives there.
 
         Random nodes and those of unknown operators stay. What might fail, as it does in the
         original, stays too, unless inputs are assumed to be valid.

@@ -40,7 +40,7 @@ def _moved(site: Site) -> dict[str, TypeProto]:
 
 @dataclass(frozen=True)
 class NestedGraph:
-    """A graph below a site's node in its current state; `scope` is where the original stood.
+    """A graph below a site's node in its current state; `scope` is that of the original.
 
     `renamed` maps names that changed to the original ones;
     `captured` are names that now mean outer values, whatever they meant before.
@@ -138,8 +138,8 @@ class NestedGraph:
         return dims_of(self.type_of(name))
 
     def proven_dims(self, name: str) -> Dims | None:
-        """The dims of a value, where one symbol stands only for sizes that are proven, or assumed,
-        to be equal; for values moved in this round, nothing is proven."""
+        """Return the dims of a value in which one symbol means only sizes that are proven, or
+        assumed, to be equal; nothing is proven about values moved in this round."""
         dims = self.dims_of(name)
         if self.site.assumes("valid-inputs"):
             return dims
@@ -175,8 +175,8 @@ class NestedGraph:
         return Known(self.site.opset, dims, constant, type_of=self.as_here(self.type_of))
 
     def as_here(self, read: Callable[[str], _T | None]) -> Callable[[str], _T | None]:
-        """What is known by name, but of names that bodies in the graph define: in these, they mean
-        other values."""
+        """Return a look-up of facts by name that leaves out names that bodies in the graph define:
+        there, they mean other values."""
         return lambda name: None if name in self._defined_below else read(name)
 
     @cached_property
@@ -186,22 +186,22 @@ class NestedGraph:
         return frozenset(name for owner in below for name in scoping.defined(owner))
 
     def cannot_fail(self, node: NodeProto) -> bool:
-        """Whether a node without bodies may run on whatever it would read."""
+        """Return whether a node without bodies may run on whatever it would read."""
         return not scoping.holds_graphs(node) and may_run_unreached(node, self.known)
 
     def may_go(self, node: NodeProto) -> bool:
-        """Whether a node without bodies that nothing reads may go."""
+        """Return whether a node without bodies that nothing reads may go."""
         return not scoping.holds_graphs(node) and may_go(node, self.known)
 
 
 def typed(site: Site) -> bool:
-    """Whether the graph around a site may declare types: functions may from IR 10 on."""
+    """Return whether the graph around a site may declare types: functions may from IR 10 on."""
     old = site.model.proto.ir_version < FUNCTIONS_HAVE_TYPES
     return not (old and isinstance(site.scope.owner, FunctionProto))
 
 
 def collects_strings(site: Site, form: LoopForm) -> bool:
-    """Whether a Loop collects strings.
+    """Return whether a Loop collects strings.
 
     onnxruntime moves these out of what the body returns, and so out of an outer value that an
     Identity copies: no string may move out of such a Loop.

@@ -1,4 +1,4 @@
-"""Whether the shapes in the body of a Loop are what its types say."""
+"""Decides whether the shapes in the body of a Loop are those that its types declare."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _KEEPING: Slot[dict[tuple[Key, int], bool]] = Slot()
 
 
 def are_shapes_proven(site: Site) -> bool:
-    """Whether the Loops around a site keep the shapes of what they carry, and declare in their
-    bodies only what follows from outside: onnxruntime accepts other sizes there."""
+    """Return whether the Loops around a site keep the shapes of what they carry, and declare in
+    their bodies only what follows from outside: onnxruntime accepts other sizes there."""
     return all(_keeps_shapes(site, loop) for loop in _loops_around(site))
 
 
 def _loops_around(site: Site) -> Iterator[Place]:
-    """The Loops in whose bodies a site stands."""
+    """Yield the Loops whose bodies contain a site."""
     for scope in site.scope.chain():
         if scope.outer is not None:
             index = int(scope.key[-2])
@@ -33,7 +33,7 @@ def _loops_around(site: Site) -> Iterator[Place]:
 
 
 def _keeps_shapes(site: Site, loop: Place) -> bool:
-    """Whether all sizes in the body of a Loop that are known hold whatever it declares."""
+    """Return whether all sizes in the body of a Loop that are known hold whatever it declares."""
     found = site.memory.once(_KEEPING, dict)
     key = (loop.scope.key, loop.index)
     if key not in found:
@@ -52,7 +52,8 @@ def _keeps_shapes(site: Site, loop: Place) -> bool:
 
 
 def _only_grows(form: LoopForm, carried: Carried) -> bool:
-    """Whether a carried value is a sequence that nodes of the body insert into, and none reads."""
+    """Return whether a carried value is a sequence that nodes of the body insert into, and none
+    reads."""
     pending, inserts = [carried.body_input], False
     while pending:
         for position in form.index.readers.get(pending.pop(), ()):

@@ -1,4 +1,4 @@
-"""Which values of a body are equal, since the same nodes compute them from the same values."""
+"""Finds equal values of a body: the same nodes compute them from the same values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGE = 1 << 16  # bytes; a weight is not hashed for each body that reads it
 
 @dataclass
 class Numbering:
-    """Numbers for the values of a body: equal numbers, equal values, bit for bit.
+    """Numbers for the values of a body: equal numbers mean equal values, bit for bit.
 
     `labels` say which inputs of the body are assumed to be equal. Values of impure nodes, of nodes
     with bodies, and sparse or large constants equal nothing. `beside` numbers another body, whose
@@ -91,7 +91,7 @@ class Numbering:
 
 
 def is_identity(node: NodeProto) -> bool:
-    """Whether a node only renames its input."""
+    """Return whether a node only renames its input."""
     return op_of(node) == "Identity"
 
 

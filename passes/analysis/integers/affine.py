@@ -25,7 +25,7 @@ _SIZE = (0, (1 << 31) - (1 << 16))
 class Atom:
     """A number known only at run time. Two atoms with one key are the same number.
 
-    `tensor` and `axis` say where a size can be read, `tensor` alone where a scalar can;
+    A size is read at `axis` of `tensor`, a scalar from `tensor` alone;
     comparisons ignore both. `within` is its range.
     """
 
@@ -121,12 +121,12 @@ class Affine:
         return -self.times(-1).least
 
     def fits(self, elem_type: int = TensorProto.INT64) -> bool:
-        """Whether a tensor of this type holds the number itself, in every run."""
+        """Return whether a tensor of this type holds the number itself, in every run."""
         least, most = LIMITS[elem_type]
         return least <= self.least and self.most <= most
 
     def at_least(self, other: Affine | int) -> bool:
-        """Whether it is never less than the other one, in 64-bit tensors that hold both."""
+        """Return whether it is never less than the other one, in 64-bit tensors that hold both."""
         other = Affine(other) if isinstance(other, int) else other
         return (self - other).least >= 0 and self.fits() and other.fits()
 
@@ -179,8 +179,8 @@ def size_atom(scope_key: tuple[object, ...], tensor: str, axis: int, dim: Dim) -
 
 
 def symbol_atom(scope_key: tuple[object, ...], tensor: str, axis: int, symbol: str) -> Affine:
-    """The size that a symbol stands for in one graph, where declarations are trusted: those of a
-    model's inputs, and all where the user says so."""
+    """Return the size that a symbol means in one graph, if declarations are trusted: those of a
+    model's inputs, and all of them if the user trusts them."""
     key = ("size", scope_key, symbol)
     return Affine.of(Atom(key, tensor, axis, within=_SIZE, shown=symbol))
 

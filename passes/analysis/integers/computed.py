@@ -61,7 +61,8 @@ class Computed:
         )
 
     def _shape(self, home: Scope, node: NodeProto) -> Array | None:
-        """What a Shape gives of a value whose sizes are known; in a Loop they may change."""
+        """Return the result of a Shape of a value whose sizes are known; in a Loop they may
+        change."""
         dims = dims_of(self.site.types.of(home, node.input[0]))
         sizes = [dim for dim in dims or () if isinstance(dim, int)]
         referring = has_references(node)

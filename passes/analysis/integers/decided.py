@@ -37,8 +37,8 @@ _INTEGERS: Slot[dict[Key, Integers]] = Slot()
 
 
 def decided(site: Site, name: str) -> tuple[Array, tuple[NodeProto, ...]] | None:
-    """The value of `name` at a site, and the nodes in front of it from which it follows; None where
-    only the run tells."""
+    """Return the value of `name` at a site, and the earlier nodes from which it follows; None if it
+    is known only at run time."""
     values = _Decided(site, site.memory.once(_KNOWN, dict))
     value = values.value(site.scope, name)
     if value is None or site.constant(name) is not None:
@@ -88,7 +88,8 @@ class _Decided(Computed):
         return np.array(numbers if found.rank else numbers[0], dtype)
 
     def _stopped(self, home: Scope, node: NodeProto, distance: int) -> Array | None:
-        """What And and Or give where one operand decides, and the shape of the other is known."""
+        """Return the result of an And or Or that one operand decides, if the shape of the other is
+        known."""
         if node.attribute or not self._has_proven_shapes(home):
             return None
         for read, other in (node.input, node.input[::-1]):
@@ -104,7 +105,7 @@ class _Decided(Computed):
         return None
 
     def _rests_on_proven_shapes(self, scope: Scope, name: str, depth: int) -> bool:
-        """Whether integers are made of no sizes that a Loop may change."""
+        """Return whether integers are made of no sizes that a Loop may change."""
         home = self.site.model.home(scope, name)
         if home is None or depth > _FARTHEST:
             return False
@@ -145,7 +146,7 @@ class _Cone:
     needs_sizes: bool = False
 
     def is_known(self, name: str) -> bool:
-        """Whether a value is known at the site."""
+        """Return whether a value is known at the site."""
         return self.values.value(self.values.site.scope, name) is not None
 
     def take(self, name: str) -> bool:
@@ -176,7 +177,7 @@ class _Cone:
         return node is not None and (op_of(node) in FOLLOWED or self.is_known(name))
 
     def _is_typed(self, node: NodeProto) -> bool:
-        """Whether all sizes that are known of a measured tensor are in its type."""
+        """Return whether all sizes that are known of a measured tensor are in its type."""
         site = self.values.site
         dims = dims_of(site.type_of(node.input[0]))
         if dims is None or op_of(node) == "Size":
@@ -189,7 +190,7 @@ class _Cone:
 
 
 def _compared(node: NodeProto, left: Ints, right: Ints) -> Array | None:
-    """What a comparison gives, element by element."""
+    """Return the result of a comparison, element by element."""
     count = max(len(left.items), len(right.items))
     if left.elem_type != right.elem_type or not (left.exact and right.exact):
         return None
@@ -207,7 +208,7 @@ def _compared(node: NodeProto, left: Ints, right: Ints) -> Array | None:
 
 
 def _holds(op: str, difference: Affine) -> bool | None:
-    """Whether a comparison holds; None where sizes decide."""
+    """Return whether a comparison holds; None where sizes decide."""
     least, most = difference.least, difference.most
     signs = (least < 0, least <= 0 <= most, most > 0)
     outcomes = {holds for holds, possible in zip(_COMPARING[op], signs, strict=True) if possible}

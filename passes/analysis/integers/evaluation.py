@@ -100,7 +100,7 @@ def _types(model: ModelProto, node: NodeProto) -> list[ValueInfoProto] | None:
 def _fits(
     node: NodeProto, inputs: Mapping[str, Array], types: Sequence[ValueInfoProto], most: int
 ) -> bool:
-    """Whether the sizes of all outputs are known.
+    """Return whether the sizes of all outputs are known.
 
     Raises:
         TooLarge: and above `most` bytes.

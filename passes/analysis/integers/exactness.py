@@ -1,4 +1,4 @@
-"""Which nodes compute the same bits in every executor, so that they may be folded."""
+"""Decides which nodes compute the same bits in every executor, so that they may be folded."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BEYOND_DOUBLES = 2**53
 
 
 def may_be_exact(node: NodeProto) -> bool:
-    """Whether an op is foldable at all, on some values."""
+    """Return whether an op is foldable at all, on some values."""
     return traits_of(node).folds is not Folds.NEVER
 
 
 def is_exact(node: NodeProto, inputs: Sequence[Array | None], outputs: Sequence[Array]) -> bool:
-    """Whether a node gives these outputs, to the bit, wherever it runs on these inputs."""
+    """Return whether a node gives these outputs, to the bit, wherever it runs on these inputs."""
     present = [array for array in inputs if array is not None]
     if op_of(node) == "NonZero" and present[0].ndim == 0:
         return False  # of a scalar, onnxruntime gives it another shape

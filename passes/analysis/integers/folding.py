@@ -1,4 +1,5 @@
-"""What nodes compute of small constants, indices, shapes and conditions, and of sums of sizes.
+"""Computes the results of nodes on small constants, indices, shapes and conditions, and on sums of
+sizes.
 
 One table for both: of sums, it computes with arrays of `Affine`, as objects.
 """
@@ -74,8 +75,8 @@ def folded(node: NodeProto | Draft, value: Callable[[str], Array | None]) -> Arr
 
 
 def result_of(node: NodeProto | Draft, inputs: Sequence[Array]) -> Array | None:
-    """What a node computes of integers, or of sums, as objects; None where it fails, or is known
-    only at run time."""
+    """Return the result of a node on integers, or on sums, as objects; None if it fails, or is
+    known only at run time."""
     try:
         return _computed(node, inputs)
     except (ValueError, IndexError, TypeError):

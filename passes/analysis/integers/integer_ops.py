@@ -1,4 +1,4 @@
-"""How integers go through the ops by which exporters and rewrites compute them."""
+"""Follows integers through the operators by which exporters and rewrites compute them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_ITEMS = 64  # a shape, not data
 
 @dataclass(frozen=True)
 class Reading:
-    """What is known about the inputs of a node.
+    """The facts known about the inputs of a node.
 
     `ints` returns the integers that a value holds, `wrapping` the same where those of 32 bits may
     wrap; `size` the size of an axis, `guard` the guard that a node is, and `length` how many slices
@@ -43,7 +43,7 @@ class Reading:
     positive: Affine = ONE
 
     def is_size(self, number: Affine) -> bool:
-        """Whether a number is 0 or more."""
+        """Return whether a number is 0 or more."""
         more = number - (self.positive - 1)
         return number.at_least(0) or (self.positive.fits() and more.at_least(0))
 
@@ -86,7 +86,7 @@ def ints_of(array: npt.NDArray[Any]) -> Ints | None:
 
 
 def is_settled(node: NodeProto) -> bool:
-    """Whether a node's meaning is fixed: an ONNX operator without attribute references."""
+    """Return whether a node's meaning is fixed: an ONNX operator without attribute references."""
     chosen = has_references(node)
     return is_onnx_domain(node.domain) and not chosen
 
@@ -132,7 +132,8 @@ def _slice(read: Reading, node: NodeProto) -> Ints | None:
 
 
 def _computed(read: Reading, node: NodeProto) -> Ints | None:
-    """What an op computes of sums as it does of numbers, or what a guard lets through."""
+    """Return the result of an op on sums, computed as on numbers, or the input that a guard passes
+    through."""
     guard = read.guard(node)
     if guard is not None:
         return read.wrapping(guard.value)

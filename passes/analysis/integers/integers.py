@@ -35,7 +35,7 @@ _DEEPEST = 100
 
 @dataclass
 class Integers:
-    """What is known about integers and sizes at a site: outside, and in its body where given.
+    """The facts known about integers and sizes at a site: outside, and in its body if one is given.
 
     `known` are names of the body that are settled already; None means not a number to follow.
     `positive` is a number that is 1 or more wherever the answers are used, as a trip count is where
@@ -60,20 +60,21 @@ class Integers:
     # -- names --------------------------------------------------------------------------------
 
     def is_own(self, name: str) -> bool:
-        """Whether the body itself defines a name."""
+        """Return whether the body itself defines a name."""
         return self.body is not None and self.site.model.defines(self.body, name)
 
     def is_outer(self, name: str) -> bool:
-        """Whether the body takes a value from outside."""
+        """Return whether the body takes a value from outside."""
         return not self.is_own(name) and self.site.model.home(self.site.scope, name) is not None
 
     def same_meaning(self, node: NodeProto, output: str) -> bool:
-        """Whether the inputs of an outer node have the same names at the site, and in the body."""
+        """Return whether the inputs of an outer node have the same names at the site, and in the
+        body."""
         home = self.site.model.home(self.site.scope, output)
         return home is not None and all(self.means(name, home) for name in scoping.free_names(node))
 
     def means(self, name: str, scope: Scope) -> bool:
-        """Whether a name of another scope means the same at the site, and in the body."""
+        """Return whether a name of another scope means the same at the site, and in the body."""
         home, there = (self.site.model.home(start, name) for start in (self.site.scope, scope))
         return home is not None and not self.is_own(name) and there == home
 
@@ -112,7 +113,7 @@ class Integers:
 
     @property
     def _inmost(self) -> Scope:
-        """The body where one is given, else where the site stands."""
+        """The scope of the body if one is given, else that of the site."""
         return self._body or self.site.scope
 
     def _guard(self, scope: Scope, node: NodeProto) -> Guard | None:
@@ -195,7 +196,7 @@ class Integers:
         )
 
     def _length(self, scope: Scope, name: str, depth: int) -> Affine | None:
-        """How many slices of size 1 a tensor was split into."""
+        """Return the number of slices of size 1 into which a tensor was split."""
         home = self.site.model.home(scope, name)
         node = None if home is None else self.site.model.producer(home.owner, name)
         if home is None or home is self._body or node is None or op_of(node) != "SplitToSequence":
@@ -230,8 +231,8 @@ class Integers:
         return self._size(self.site.body_scope(part), name, axis)
 
     def proven_dims(self, scope: Scope, name: str) -> Dims | None:
-        """The dims of a value as a scope sees it, where one symbol stands only for sizes that are
-        proven, or assumed by the user, to be equal."""
+        """Return the dims of a value as a scope sees it, in which one symbol means only sizes that
+        are proven, or assumed by the user, to be equal."""
         dims = self._dims(scope, name)
         if dims is None or self._trusts_all:
             return dims
@@ -252,7 +253,7 @@ class Integers:
         return found
 
     def is_made_of_others(self, name: str) -> bool:
-        """Whether the size of some axis of an outer tensor follows from other values."""
+        """Return whether the size of some axis of an outer tensor follows from other values."""
         home = self.site.model.home(self.site.scope, name)
         dims = None if home is None else dims_of(self.site.types.of(home, name))
         if home is None or dims is None:
@@ -305,7 +306,7 @@ class Integers:
         return found
 
     def _empties(self, scope: Scope, name: str, axis: int, size: Affine, depth: int) -> bool:
-        """Whether an axis has no element where this size is 0."""
+        """Return whether an axis has no element where this size is 0."""
         if self._size(scope, name, axis, depth) == size:
             return True
         home = self.site.model.home(scope, name)
@@ -315,7 +316,8 @@ class Integers:
         return empties_through(self._reading(depth + 1, home), node, axis, size)
 
     def _is_signature(self, home: Scope, name: str) -> bool:
-        """Whether a value is an input of the model: sizes of one symbol are equal among these."""
+        """Return whether a value is an input of the model: sizes of one symbol are equal among
+        these."""
         main = home.outer is None and isinstance(home.owner, GraphProto)
         return main and name in self.site.model.index(home.owner).inputs
 

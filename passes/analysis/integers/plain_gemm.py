@@ -8,7 +8,7 @@ from passes.ir.attributes import attribute, number
 
 
 def is_plain(node: NodeProto) -> bool:
-    """Whether a Gemm does not transpose its first matrix, and scales nothing."""
+    """Return whether a Gemm does not transpose its first matrix, and scales nothing."""
     plain = number(node, "alpha", 1.0) == 1.0 and not attribute(node, "transA", 0)
     return plain and (not addend(node) or number(node, "beta", 1.0) == 1.0)
 

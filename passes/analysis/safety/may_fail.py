@@ -1,4 +1,4 @@
-"""Whether nodes may fail that run where the original does not run them, or that are to go.
+"""Decides whether a node is safe to speculate (to run where the original does not) or to remove.
 
 Each question has a function:
 
@@ -41,8 +41,8 @@ def failing_on_other_values(body: GraphProto, known: Known) -> list[NodeProto]:
 
 
 def fails_on_other_values(node: NodeProto, known: Known) -> bool:
-    """Whether a node that runs on some values could fail on others of the same types and shapes,
-    or return an output of another shape.
+    """Return whether a node that runs on some values could fail on others of the same types and
+    shapes, or return an output of another shape.
 
     Inputs that are axes and sizes must be constants, floats may be divided, strings not be parsed,
     and where onnxruntime fails or crashes on empty inputs, they must have elements. Nodes with
@@ -75,7 +75,8 @@ def fails_on_other_values(node: NodeProto, known: Known) -> bool:
 
 
 def may_run_unreached(node: NodeProto, known: Known) -> bool:
-    """Whether a node may run on whatever it would read, even where the original does not run it.
+    """Return whether a node may run on whatever it would read, even where the original does not run
+    it.
 
     It must fail on no value and be proven to fit the shapes.
     """
@@ -93,7 +94,7 @@ def may_run_unreached(node: NodeProto, known: Known) -> bool:
 
 
 def may_run_on_nothing(node: NodeProto, known: Known, carrying: Collection[str]) -> bool:
-    """Whether a node may run over all iterations at once where there is none.
+    """Return whether a node may run over all iterations at once where there is none.
 
     It then sees no element of the values `carrying` time, and all of the others. Whether the
     shapes of one row fit is not checked.
@@ -107,8 +108,8 @@ def may_run_on_nothing(node: NodeProto, known: Known, carrying: Collection[str])
 
 
 def may_go(node: NodeProto, known: Known) -> bool:
-    """Whether a pure, unused node may go because it cannot fail: also one that
-    counts up to a number known only at run time."""
+    """Return whether a pure, unused node may go because it cannot fail: also one that counts up to
+    a number known only at run time."""
     return _counts(node, known) or may_run_unreached(node, known)
 
 
@@ -117,7 +118,7 @@ def _is_single(dims: Dims | None) -> bool:
 
 
 def _counts(node: NodeProto, known: Known) -> bool:
-    """Whether a node is a Range of integers with a constant step."""
+    """Return whether a node is a Range of integers with a constant step."""
     if op_of(node) != "Range":
         return False
     step = known.constant(node.input[2])
@@ -126,7 +127,7 @@ def _counts(node: NodeProto, known: Known) -> bool:
 
 
 def _divides_by_number(node: NodeProto, known: Known) -> bool:
-    """Whether a node divides by constants, none of them 0, or -1, by which the least integer
+    """Return whether a node divides by constants, none of them 0, or -1, by which the least integer
     overflows."""
     by = known.constant(node.input[1]) if op_of(node) in ("Div", "Mod") else None
     return by is not None and not bool(np.any((by == 0) | (by == -1)))
@@ -147,7 +148,8 @@ def _inside(body: GraphProto, known: Known) -> Known:
 
 
 def _ends_in_one_shape(node: NodeProto, known: Known) -> bool:
-    """Whether a node with bodies terminates, with outputs of the same shapes, whatever it reads."""
+    """Return whether a node with bodies terminates, with outputs of the same shapes, whatever it
+    reads."""
     if op_of(node) == "If":
         shapes = [
             [dims_of(known.type_of(value.name)) for value in graph.output]
@@ -164,7 +166,7 @@ def _ends_in_one_shape(node: NodeProto, known: Known) -> bool:
 
 
 def _ends_with_alike_rows(loop: NodeProto, known: Known) -> bool:
-    """Whether a Loop has a trip count, and the rows that it collects have one shape."""
+    """Return whether a Loop has a trip count, and the rows that it collects have one shape."""
     collected = LoopForm.from_node(loop, opset=1).collected  # Loops of all versions are read alike
     shapes = [known.dims_of(output.body_output) for output in collected]
     alike = all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
@@ -172,7 +174,7 @@ def _ends_with_alike_rows(loop: NodeProto, known: Known) -> bool:
 
 
 def _goes_on(loop: NodeProto) -> bool:
-    """Whether nothing that the body of a Loop computes ends it."""
+    """Return whether nothing that the body of a Loop computes ends it."""
     form = LoopForm.from_node(loop, opset=1)  # Loops of all versions are read in the same way
     nodes = (constant_tensor(node) for node in form.body.node)
     fixed = {tensor.name: tensor for tensor in (*form.body.initializer, *filter(None, nodes))}
@@ -180,7 +182,8 @@ def _goes_on(loop: NodeProto) -> bool:
 
 
 def _scans_something(node: NodeProto, known: Known) -> bool:
-    """Whether scanned inputs have elements, and one length: onnxruntime fails on empty ones."""
+    """Return whether scanned inputs have elements, and one length: onnxruntime fails on empty
+    ones."""
     if has_references(node):
         return False  # the caller of a function chooses what is scanned
     declared = {attribute.name: attribute for attribute in node.attribute}

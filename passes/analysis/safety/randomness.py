@@ -1,4 +1,4 @@
-"""Which nodes draw random numbers, and so may not be run twice, dropped or merged."""
+"""Finds nodes that draw random numbers, and so may not be run twice, dropped or merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _KNOWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 
 
 def is_pure(node: NodeProto) -> bool:
-    """Whether a node is proven to give the same result each time, at every depth.
+    """Return whether a node is proven to give the same result each time, at every depth.
 
     Nothing is known about functions and operators of other domains, so these are not.
     """
@@ -46,7 +46,8 @@ def first_random(model: Model, nodes: Iterable[NodeProto]) -> NodeProto | None:
 
 
 def _draws(node: NodeProto) -> bool:
-    """Whether an operator draws random numbers; a Dropout does where it may be in training mode."""
+    """Return whether an operator draws random numbers; a Dropout does where it may be in training
+    mode."""
     if op_of(node) == "Dropout":
         return len(node.input) > 2 and bool(node.input[2])
     return traits_of(node).draws

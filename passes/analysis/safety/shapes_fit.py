@@ -59,7 +59,7 @@ class Known:
         return None if None in found else [dims for dims in found if dims is not None]
 
     def same(self, sizes: Sequence[Dim]) -> bool:
-        """Whether these sizes are proven to be equal."""
+        """Return whether these sizes are proven to be equal."""
         first, *rest = sizes
         known = isinstance(first, int) or (self.trusted and first is not None)
         return not rest or (known and all(size == first for size in rest))
@@ -201,7 +201,7 @@ _BROADCASTS_SINCE = {"Max": 8, "Mean": 8, "Min": 8, "Sum": 8}
 
 
 def fits(node: NodeProto, known: Known) -> bool:
-    """Whether a node of the standard domain is proven to fit the shapes that it reads."""
+    """Return whether a node of the standard domain is proven to fit the shapes that it reads."""
     if has_references(node):
         return op_of(node) == "Constant"
     shape, check = traits_of(node).shape, _CHECKS.get(op_of(node))

@@ -1,3 +1,3 @@
-"""How sizes go through operators, and into and out of bodies."""
+"""Follows sizes through operators, and into and out of bodies."""
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def size_symbol(size: Affine | None) -> Dim:
 
 
 def is_definite(dim: Dim) -> bool:
-    """Whether a dim is a number, or a symbol that stands for one particular size."""
+    """Return whether a dim is a number, or a symbol for one particular size."""
     return isinstance(dim, int) or (dim is not None and not dim.startswith((_CHANGED, INFERRED)))
 
 

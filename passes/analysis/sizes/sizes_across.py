@@ -105,7 +105,8 @@ class Across:
 
 @dataclass(frozen=True)
 class Fed:
-    """What feeds a body input: `tensor` itself, or a slice of it `along` an axis, from `scope`."""
+    """The source of a body input: `tensor` itself, or a slice of it `along` an axis, from
+    `scope`."""
 
     scope: Scope
     tensor: str
@@ -113,7 +114,7 @@ class Fed:
 
 
 def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
-    """What feeds the input of a body in every iteration; None where that varies."""
+    """Return the source of a body input in every iteration; None if it varies."""
     if home.outer is None or name not in site.model.index(home.owner).inputs:
         return None
     index = home.key[-2]
@@ -131,7 +132,7 @@ def fed_by(site: Site, home: Scope, name: str) -> Fed | None:
 
 
 def _hands_on(site: Site, body: Scope, carried: Carried) -> bool:
-    """Whether every iteration hands on a carried value unchanged."""
+    """Return whether every iteration passes a carried value on unchanged."""
     return site.model.index(body.owner).source(carried.body_output) == carried.body_input
 
 

@@ -79,8 +79,8 @@ def size_through(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> bool:
-    """Whether an axis of a node's output has no element where `size` is 0, though it may have
-    another size than that where it broadcasts an axis of size 1."""
+    """Return whether an axis of a node's output has no element where `size` is 0, though it may
+    have another size than that where it broadcasts an axis of size 1."""
     shape, rank = traits_of(node).shape, read.rank(node.output[0])
     ranks = [read.rank(name) or 0 for name in node.input]
     if rank is None:
@@ -95,7 +95,7 @@ def empties_through(read: Reading, node: NodeProto, axis: int, size: Affine) -> 
 
 
 def has_size(node: NodeProto) -> bool:
-    """Whether the output size of a node may be known."""
+    """Return whether the output size of a node may be known."""
     return traits_of(node).shape in _BY_SHAPE or op_of(node) in _SIZES
 
 
@@ -156,7 +156,8 @@ def _sliced(read: Reading, node: NodeProto, axis: int) -> Affine | None:
 
 
 def _place(read: Reading, size: Affine, bound: int) -> Affine | None:
-    """Where a bound of a Slice lies on an axis; None where it may lie outside, or is cut off."""
+    """Return the position of a bound of a Slice on an axis; None if it may be outside, or is
+    clamped."""
     if bound >= END:
         return size
     place = size + bound if bound < 0 else Affine(bound)
@@ -164,7 +165,7 @@ def _place(read: Reading, size: Affine, bound: int) -> Affine | None:
 
 
 def _padded(read: Reading, node: NodeProto, axis: int) -> Affine | None:
-    """The size with what is added, or taken away, in front of and behind it."""
+    """Return the size after padding or cropping at both ends."""
     rank, pads = read.rank(node.input[0]), read.numbers(node, 1, "pads")
     chosen = len(node.input) > 3 and bool(node.input[3])
     axes = read.numbers(node, 3, "axes") if chosen else range(rank or 0)

@@ -20,7 +20,7 @@ _MOST = 32  # values between a row and what it is read from
 
 
 def asks_for_sizes(node: NodeProto) -> bool:
-    """Whether a node may return only sizes of one tensor."""
+    """Return whether a node may return only sizes of one tensor."""
     return traits_of(node).values is Values.SIZES or op_of(node) in _CUTTING
 
 
@@ -59,7 +59,8 @@ def _asking(site: Site) -> NodeProto | None:
 
 
 def _is_read_from_outside(site: Site, body: Scope, name: str) -> bool:
-    """Whether a value of a Loop's body follows from outer values and the iteration number."""
+    """Return whether a value of a Loop's body follows from outer values and the iteration
+    number."""
     if stands_in_loop(body.outer or body) or body.outer is None:
         return False
     _, *others = scoping.input_names(body.owner)
@@ -80,7 +81,7 @@ def _is_read_from_outside(site: Site, body: Scope, name: str) -> bool:
 
 
 def stands_in_loop(scope: Scope) -> bool:
-    """Whether a graph is the body of a Loop, or stands in one."""
+    """Return whether a graph is the body of a Loop, or is located in one."""
     for enclosing in scope.chain():
         if (
             enclosing.outer is not None

@@ -1,4 +1,5 @@
-"""What a Slice cuts: exporters let it name axes that it keeps, from 0 to the largest int32."""
+"""Reads the range of a Slice: exporters let it name axes that it keeps, from 0 to the largest
+int32."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class Cut:
 
     @property
     def part(self) -> slice | None:
-        """What is left of the axis; None where that is unknown, or not every element of a part."""
+        """The part of the axis that remains; None if it is unknown, or has gaps."""
         known = self.start is not None and self.end is not None and self.step == 1
         return slice(self.start, self.end) if known else None
 

@@ -1,4 +1,4 @@
-"""Which conditions of loops always hold, and the parts of the others."""
+"""Decides which conditions of loops always hold, and splits the others into parts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Conditions:
 
     @classmethod
     def around(cls, site: Site) -> Conditions:
-        """Conditions in front of a loop, whose names its body may use itself."""
+        """Return the conditions before a loop; its body may use their names itself."""
         return cls(site.model, site.scope)
 
     @classmethod
@@ -40,7 +40,7 @@ class Conditions:
         return cls(site.model, scope, form.condition.body_input)
 
     def always(self, name: str) -> bool:
-        """Whether a condition holds in every run, or, in a body, whenever it runs."""
+        """Return whether a condition holds in every run, or, in a body, whenever it runs."""
         return all(self._is_true(part) for _, part in self.parts(name))
 
     def open_parts(self, name: str) -> list[NodeProto | None]:
@@ -48,7 +48,8 @@ class Conditions:
         return [node for node, part in self.parts(name) if not self._is_true(part)]
 
     def parts(self, name: str) -> Iterator[tuple[NodeProto | None, str]]:
-        """What must hold for a condition to hold: the producer of each part, and its name."""
+        """Yield the parts of a condition, all of which must hold: the producer of each, and its
+        name."""
         return conjuncts(name, partial(self.model.visible_producer, self.scope))
 
     def _is_true(self, name: str) -> bool:
@@ -57,19 +58,20 @@ class Conditions:
 
 
 def starts_always(site: Site, form: LoopForm) -> bool:
-    """Whether only the trip count can keep a loop from running: the initial condition holds."""
+    """Return whether only the trip count can keep a loop from running: the initial condition
+    holds."""
     return form.condition is None or Conditions.around(site).always(form.condition.initial)
 
 
 def never_ends(site: Site, form: LoopForm) -> bool:
-    """Whether nothing that the body computes ends a loop before its trip count."""
+    """Return whether nothing that the body computes ends a loop before its trip count."""
     if form.condition is None:
         return True
     return Conditions.inside(site, form).always(form.condition.body_output)
 
 
 def ends_with_its_count(model: Model, scope: Scope, index: int, opset: int) -> bool:
-    """Whether nothing but its trip count ends the Loop that stands at `index` of a scope."""
+    """Return whether only its trip count ends the Loop at `index` of a scope."""
     form = LoopForm.from_node(scope.owner.node[index], opset)
     (body,) = scope.inner(index)
     assert form.condition is not None

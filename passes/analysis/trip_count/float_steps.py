@@ -1,7 +1,7 @@
 """Counters that take their step as floats: `Cast (Add (Mul (Cast (c), 1), 1))`, as paddle does.
 
-A float holds each whole number up to its limit; beyond it the sum rounds, and the counter may stand
-still.
+A float holds each whole number up to its limit; beyond it the sum rounds, and the counter may stay
+the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FloatStep:
     limit: int
 
     def exact_from(self, first: int) -> int:
-        """How many iterations count exactly, from a first number on."""
+        """Return the number of iterations that count exactly, from a first number on."""
         return max(0, (self.limit - abs(first)) // abs(self.step)) if self.step else 0
 
 
@@ -55,7 +55,7 @@ def float_step(body: Integers, carried: Carried, elem_type: int, rank: int) -> F
 
 
 def _own(body: Integers, name: str) -> NodeProto | None:
-    """The node of the body that computes a value, behind those that hand it on."""
+    """Return the node of the body that computes a value, skipping nodes that only pass it on."""
     node = body.source(name) if body.is_own(name) else None
     while node is not None and traits_of(node).hands_on:
         name = node.input[0]
@@ -64,7 +64,8 @@ def _own(body: Integers, name: str) -> NodeProto | None:
 
 
 def _operand(body: Integers, node: NodeProto, rank: int) -> tuple[str, int] | None:
-    """What a node adds a whole number to, and that number: 0 where it multiplies by 1."""
+    """Return the operand to which a node adds a whole number, and that number: 0 if it multiplies
+    by 1."""
     if op_of(node) not in (*_SIGNS, *_UNITS):
         return None
     swaps = op_of(node) in ("Add", "Mul")

@@ -14,7 +14,7 @@ from passes.rule import Site
 
 
 def is_guarded_by_if(site: Site, form: LoopForm) -> bool:
-    """Whether a Scan runs at least once where it stands, because an If around it ensures that.
+    """Return whether a Scan runs at least once because an If around it ensures that.
 
     The condition must compare the size of the scanned axis itself with a number of 0 or
     more, as `raise-loop` writes it. What rests on this holds in the branch only: an Edit says so

@@ -38,7 +38,7 @@ class Induction:
 
 
 def unchanged(form: LoopForm) -> dict[str, Carried]:
-    """The carried values, by body input, that every iteration hands on unchanged."""
+    """Return the carried values, by body input, that every iteration passes on unchanged."""
     source = form.index.source
     return {
         carried.body_input: carried

@@ -145,7 +145,7 @@ class TripCount:
         return some or self._surely_runs
 
     def _is_size(self, atom: Atom) -> bool:
-        """Whether it is the size of an axis, and none that a condition decides: the user
+        """Return whether it is the size of an axis, and none that a condition decides: the user
         promised that the others are not 0."""
         if atom.axis is None:
             return False

@@ -35,7 +35,7 @@ def check_carried(
 
 
 def check_returned(site: Site, look: Lookup, body: Body, returned: Sequence[str]) -> None:
-    """What the body returns has the declared types of the node's outputs."""
+    """Check that the values that the body returns have the declared types of the node's outputs."""
     for position, (outer, inner) in enumerate(zip(site.node.output[:], returned, strict=True)):
         declared = look.declared(site.scope, outer) if outer else ""
         if declared and _differ(declared, found := look.kind(body.scope, inner)):
@@ -67,7 +67,7 @@ def check_tensor_input(site: Site, look: Lookup, name: str) -> None:
 
 
 def _differ(left: str, right: str) -> bool:
-    """Whether both are known and differ; an optional may hold what it is compared with."""
+    """Return whether both are known and differ; an optional may hold what it is compared with."""
     if left == right or not left or not right:
         return False
     return left.removeprefix("optional(").rstrip(")") != right.removeprefix("optional(").rstrip(")")

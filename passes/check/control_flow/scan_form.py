@@ -29,7 +29,7 @@ class ScanParts:
 
 
 def is_scan_8(site: Site) -> bool:
-    """Whether the Scan belongs to opset 8, with batch and sequence_lens."""
+    """Return whether the Scan belongs to opset 8, with batch and sequence_lens."""
     return site.opset < SCAN_HAS_AXES
 
 
@@ -112,7 +112,7 @@ def _scanned_count(site: Site, fed: int) -> int:
 
 
 def _check_outputs(site: Site, body: Body, carried: int) -> int:
-    """How many outputs are collected, once their number is right."""
+    """Check the number of outputs, and return how many are collected."""
     returned, outputs = len(body.heading.returned), len(site.node.output)
     if returned != outputs:
         raise site.error(
@@ -147,7 +147,7 @@ def _check_flags(site: Site, name: str, expected: int, noun: str) -> None:
 
 
 def taken_as_meant(site: Site) -> Iterator[str]:
-    """What the operator document rules out at the opset, but every runtime accepts."""
+    """Yield what the operator document forbids at the opset, but every runtime accepts."""
     if is_scan_8(site) or site.opset >= NEGATIVE_AXES:
         return
     for name in ("scan_input_axes", "scan_output_axes"):

@@ -1,4 +1,4 @@
-"""A Scan, Loop or If where it stands, with its attributes and bodies at hand."""
+"""A Scan, Loop or If with its location, its attributes and its bodies."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Site:
 
     @property
     def scope(self) -> Scope:
-        """Where its inputs are looked up."""
+        """The scope in which its inputs are looked up."""
         return self.place.scope
 
     def error(self, sentence: str) -> BadModel:
@@ -60,7 +60,7 @@ class Site:
         return BadModel(sentence, path=self.place.path)
 
     def is_open(self, *names: str) -> bool:
-        """Whether the caller of a function chooses one of these attributes."""
+        """Return whether the caller of a function chooses one of these attributes."""
         return not self.open.isdisjoint(names)
 
 

@@ -82,7 +82,7 @@ class AttentionForm:
 
     @property
     def outputs(self) -> int:
-        """How many heads the output has."""
+        """The number of heads of the output."""
         return max(self.queries, self.states)
 
 

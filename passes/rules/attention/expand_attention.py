@@ -14,7 +14,7 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an operator of linear attention."""
+    """Return whether a node is an operator of linear attention."""
     return op_of(node) in ATTENTION + CONVOLUTION
 
 

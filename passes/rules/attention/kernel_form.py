@@ -142,7 +142,7 @@ def _without(factors: tuple[Factor, ...], gone: tuple[Factor, ...]) -> tuple[Fac
 
 
 def _factors(notation: Notation, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
-    """What these are products of, as far as they are."""
+    """Return the factors of these products, as far as they are products."""
     pending, found = list(factors), list[Factor]()
     for _ in range(_MOST_STEPS):
         if not pending:

@@ -56,7 +56,7 @@ class Logs:
         return author.op("Neg", log) if factor.inverse else log
 
     def _source(self, factor: Factor) -> Factor:
-        """What nodes of the body only move to a factor."""
+        """Return the source that nodes of the body only move to a factor."""
         node = self.notation.index.producers.get(factor.name)
         while node is not None and op_of(node) in _MOVES:
             try:
@@ -68,7 +68,7 @@ class Logs:
         return factor
 
     def _is_positive(self, name: str) -> bool:
-        """Whether nodes in front of the loop show that a value is never negative."""
+        """Return whether nodes before the loop show that a value is never negative."""
         site = self.body.site
         scanned = {one.body_input: one.tensor for one in self.body.form.scanned}
         name, chain = scanned.get(name, name), list[NodeProto]()

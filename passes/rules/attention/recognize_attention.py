@@ -23,7 +23,7 @@ _WIDEST = 96
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later, or ONNX's LinearAttention."""
+    """Return whether a node is a Scan of version 9 or later, or ONNX's LinearAttention."""
     return op_of(node) == "LinearAttention" or is_scan_9(node, opset)
 
 

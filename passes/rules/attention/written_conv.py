@@ -66,7 +66,7 @@ def write_convolution(site: Site, author: Author) -> None:
 def _of_taps(
     author: Author, whole: str, weight: str, bias: str, channels: int, size: int, step: int
 ) -> str:
-    """What a Conv gives, also for no position: a Conv needs one."""
+    """Return the result of a Conv, also for no position: a Conv needs one."""
     parts = []
     for tap in range(size):
         part = spelling.part(author, whole, 2, tap * step, -(size - 1 - tap) * step or _END)

@@ -18,7 +18,7 @@ from passes.writing.branches import Branch, Results, either
 
 @dataclass(frozen=True)
 class _Rows:
-    """What is scanned, [steps, batch, heads, rows, columns], and these sizes."""
+    """A scanned tensor, [steps, batch, heads, rows, columns], and these sizes."""
 
     tensor: str
     heads: int
@@ -103,8 +103,8 @@ class WrittenScan:
     def _rows(
         self, packed: str, heads: int, rows: int, columns: int, *, spread: bool = True
     ) -> _Rows:
-        """What is scanned of [batch, steps, heads * rows * columns]: `spread`, a head for each
-        state, of which several may have the same one."""
+        """Return the scanned form of [batch, steps, heads * rows * columns]: `spread`, a head for
+        each state, if several states share one."""
         author, states = self.author, self.form.states
         apart = author.op("Reshape", packed, author.ints(0, 0, heads, rows, columns))
         value = author.op("Transpose", apart, perm=[1, 0, 2, 3, 4])

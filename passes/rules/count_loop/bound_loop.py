@@ -54,7 +54,7 @@ def bound_loop(site: Site) -> Edit:
 
 
 def _bounds(site: Site, form: LoopForm, author: Author) -> list[int]:
-    """How often the loop runs at most, by each part of its condition that tells.
+    """Return the largest possible trip count by each part of the condition that bounds it.
 
     Raises:
         Refused: `no-bound`.

@@ -36,7 +36,7 @@ class Comparison:
 
     @property
     def before(self) -> Affine:
-        """What would be compared one iteration before the first."""
+        """The value that would be compared one iteration before the first."""
         return self.first - self.step
 
     @property
@@ -52,12 +52,12 @@ class Comparison:
         return self.room if plain else None
 
     def is_exact_from(self, start: Affine) -> bool:
-        """Whether neither this start nor the bound wraps; then the counter does not while it
+        """Return whether neither this start nor the bound wraps; then the counter does not while it
         holds."""
         return start.fits(self.elem_type) and self.bound.fits(self.bound_type)
 
     def holds_through(self, trips: Affine | None) -> bool:
-        """Whether it cannot end a loop with that trip count: it holds in all iterations and
+        """Return whether it cannot end a loop with that trip count: it holds in all iterations and
         after."""
         if trips is None or abs(self.step) != 1 or not self.is_exact_from(self.first):
             return False

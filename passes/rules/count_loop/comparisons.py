@@ -50,7 +50,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Operands:
-    """Reads operands of comparisons, in the body or, if `outside`, in front of the loop."""
+    """Reads operands of comparisons, in the body or, if `outside`, before the loop."""
 
     integers: Integers
     type_of: Callable[[str], TypeProto | None]
@@ -123,7 +123,7 @@ class Comparisons:
         return cls(site, form, integers_of(site, form, counters), min(exact, default=None))
 
     def in_body(self, node: NodeProto | None) -> Comparison:
-        """What a part of the body's condition compares.
+        """Return the comparison that a part of the body's condition makes.
 
         Raises:
             Refused: `comparison`, `float-counter`, `bound-varies`, `no-counter` or `step`.
@@ -135,8 +135,9 @@ class Comparisons:
         return self._comparison(op, left, right)
 
     def among(self, parts: Sequence[NodeProto | None]) -> list[Comparison | None]:
-        """What each part compares; None for one that stays as a condition on data, where another
-        one counts. What is exact only for some iterations stays, too, for data may end the loop.
+        """Return the comparison of each part; None for one that stays as a condition on data, if
+        another one counts. A part that is exact only for some iterations stays, too, for data may
+        end the loop.
 
         Raises:
             NothingToDo: the loop has a trip count, and all of its condition depends on data.
@@ -158,7 +159,8 @@ class Comparisons:
         return found
 
     def outside(self, node: NodeProto | None, like: Comparison) -> bool:
-        """Whether an outer condition is the comparison `like`, one iteration before the first."""
+        """Return whether an outer condition is the comparison `like`, one iteration before the
+        first."""
         found = self._around(node)
         if found is None:
             return False
@@ -171,7 +173,7 @@ class Comparisons:
         return same or (_FLIPPED[op] == like.op and values == wanted[::-1])
 
     def is_redundant_with(self, node: NodeProto | None, trips: Affine | None) -> bool:
-        """Whether a loop of that trip count runs no iteration anyway if an outer condition
+        """Return whether a loop of that trip count runs no iteration anyway if an outer condition
         fails."""
         found = self._around(node)
         if found is None or trips is None:
@@ -287,7 +289,7 @@ def _slope(value: Affine | None) -> int:
 def _opened(
     node: NodeProto | None, source: Callable[[str], NodeProto | None]
 ) -> tuple[str, str, str] | None:
-    """A comparison without the Not in front of it: its op and its operands."""
+    """Return a comparison without the Not before it: its op and its operands."""
     negated = False
     while node is not None and op_of(node) in ("Not", "Identity"):
         negated ^= op_of(node) == "Not"

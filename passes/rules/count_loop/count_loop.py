@@ -12,6 +12,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite, doubts_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.few_iterations import expected, refuse_few
 from passes.bodies.raised_body import RaisedBody
 from passes.ir import scope as scoping
 from passes.ir.conditions import plain
@@ -21,7 +22,6 @@ from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import Condition, LoopForm
 from passes.rule import Edit, NothingToDo, Site, register
 from passes.rules.count_loop.counter import Counted, Counter
-from passes.rules.unroll.few_iterations import expected, refuse_few
 from passes.types.value_types import dims_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -29,14 +29,14 @@ from passes.writing.purposes import COUNT_TRIPS
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop whose body computes its condition."""
+    """Return whether a node is a Loop whose body computes its condition."""
     if op_of(node) != "Loop" or opset < LESS_TAKES_INTEGERS:
         return False
     return len(node.input) > 1 and not _hands_on_its_condition(node, opset)
 
 
 def _hands_on_its_condition(node: NodeProto, opset: int) -> bool:
-    """Whether the body returns the condition that it gets, or a constant of its own."""
+    """Return whether the body returns the condition that it gets, or a constant of its own."""
     form = LoopForm.from_node(node, opset)
     assert form.condition is not None
     name, producers = form.condition.body_output, form.index.producers
@@ -74,7 +74,7 @@ def count_loop(site: Site) -> Edit:
     The counter is the iteration number, or a carried integer that grows by a constant. It is
     compared with a bound that never changes by Less, LessOrEqual, Greater or GreaterOrEqual,
     perhaps negated. Of several comparisons that must all hold, the first to fail ends the loop,
-    and so does the trip count where there is one. As in the original, the initial condition
+    and so does a trip count. As in the original, the initial condition
     decides on the first iteration, the body's condition on those after it. A comparison that holds
     as long as the trip count lasts is ignored. A counter that would wrap would never end the loop:
     there the new model fails, unless M or another comparison ends it. Integers have the range of
@@ -95,13 +95,13 @@ def count_loop(site: Site) -> Edit:
     - `comparison`: no part of the condition is a comparison of two numbers by their order
     - `no-counter`: what is compared does not grow by a constant step
     - `bound-varies`: the counter is compared with something that may change
-    - `step`: the counter stands still, or moves away from its bound
+    - `step`: the counter does not change, or moves away from its bound
     - `float-counter`: the counter is not an int64 or int32 number, and not all is constant; or it
       is compared as a float, and neither its initial value nor its bound is constant
     - `overflow`: the counter wraps, or it is not proven that it cannot wrap and come back
     - `unknown-type`: the type of the counter is not known
     - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
-      iterations take less time than the nodes in front of the loop
+      iterations take less time than the nodes before the loop
     """
     form = LoopForm.from_node(site.node, site.opset)
     unconditional = form.condition is None or not form.condition.initial

@@ -82,7 +82,7 @@ class Counter:
 
     @cached_property
     def limit(self) -> Affine | None:
-        """What is known about the loop's M, where it has one."""
+        """The value of the loop's M, if it has one and the value is known."""
         return TripCount(self.site, self.form).size if self.form.trip_count else None
 
     @property
@@ -120,9 +120,9 @@ class Counter:
     def _iterations(
         self, reader: Comparisons, comparisons: Sequence[Comparison], same: bool
     ) -> tuple[str, bool]:
-        """How many iterations run, once started, until one of the comparisons fails, and whether
-        all may hold forever. `same`: that it started is the same comparisons, one iteration
-        earlier; without, the first one runs."""
+        """Return the number of iterations, once started, until one of the comparisons fails, and
+        whether all may hold forever. `same`: the start depends on the same comparisons, one
+        iteration earlier; else the first iteration runs."""
         counting = Counting(self.site, reader.integers, self.author)
         begun = [
             (comparison, comparison.before if same else comparison.first)
@@ -221,7 +221,7 @@ def _size(comparisons: Sequence[Comparison], same: bool) -> Affine | None:
 
 
 def _roughly(comparison: Comparison) -> Affine:
-    """How often a comparison holds, where that is a constant; else what it depends on."""
+    """Return how often a comparison holds, if that is a constant; else the value it depends on."""
     number = comparison.room.number
     return comparison.room if number is None else Affine(number // abs(comparison.step))
 
@@ -229,7 +229,7 @@ def _roughly(comparison: Comparison) -> Affine:
 def _matches(
     reader: Comparisons, comparisons: Sequence[Comparison], starts: Sequence[NodeProto | None]
 ) -> bool:
-    """Whether the initial condition is the body's, one iteration earlier."""
+    """Return whether the initial condition is the body's, one iteration earlier."""
     matching = [[reader.outside(node, comparison) for comparison in comparisons] for node in starts]
     every_start = all(any(row) for row in matching)
     every_part = all(any(row[position] for row in matching) for position in range(len(comparisons)))

@@ -99,8 +99,8 @@ class Counting:
     def times(
         self, comparison: Comparison, start: Affine, *, negative: bool = False
     ) -> tuple[str, bool]:
-        """How often a comparison holds from `start` on, an int64 scalar, and whether it may do so
-        forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
+        """Return how often a comparison holds from `start` on, an int64 scalar, and whether it may
+        hold forever: a counter that would wrap never ends its loop, and its count is `ENDLESS`.
 
         It is 0 or more, or may be `negative` where the comparison never holds.
         """
@@ -136,14 +136,14 @@ class Counting:
         if not least <= start + count * comparison.step <= most:
             raise Refused(
                 "overflow",
-                f"the counter goes from {start} by {comparison.step} and would wrap before the "
+                f"the counter runs from {start} by {comparison.step} and would wrap before the "
                 f"condition {comparison} ends the loop",
                 [self.site.path],
             )
         return min(count, ENDLESS)
 
     def most_times(self, comparison: Comparison, start: Affine) -> int:
-        """How often a comparison may hold at most from `start` on, by steps of 1."""
+        """Return how often a comparison may hold at most from `start` on, by steps of 1."""
         begin, bound = (
             start.range(comparison.elem_type),
             comparison.bound.range(comparison.bound_type),
@@ -152,7 +152,7 @@ class Counting:
         return high[1] - low[0] + (0 if comparison.strict else 1)
 
     def reaches_largest(self, comparison: Comparison, start: Affine) -> bool:
-        """Whether it may hold as often as the largest int64."""
+        """Return whether it may hold as often as the largest int64."""
         return self.most_times(comparison, start) // abs(comparison.step) >= LARGEST
 
     def _ending(self, comparison: Comparison, start: Affine, run: _Run) -> tuple[str, bool]:
@@ -172,7 +172,7 @@ class Counting:
         return author.op("Where", ends, run.count, author.int(ENDLESS)), True
 
     def _may_wrap(self, comparison: Comparison) -> bool:
-        """Whether the counter may leave the range of its type on the step past the bound.
+        """Return whether the counter may leave the range of its type on the step past the bound.
 
         Raises:
             Refused: `overflow` where it might then come back.
@@ -194,7 +194,7 @@ class Counting:
         return True
 
     def _does_not_wrap(self, comparison: Comparison, run: _Run) -> str:
-        """Whether the counter can go one step further from the last value that holds."""
+        """Return whether the counter can go one step further from the last value that holds."""
         author, (least, most) = self.author, LIMITS[comparison.elem_type]
         last = run.bound  # by steps of 1, it gets there
         if abs(comparison.step) > 1:

@@ -12,7 +12,7 @@ from passes.rules.dissolve_map.strip_mine import strip_mine
 
 @register("dissolve-map", considers=is_scan_9, optional=True)
 def dissolve_map(site: Site) -> Edit:
-    """Replace a Scan by operators over all iterations at once, where none needs the previous one.
+    """Replace a Scan by operators over all iterations at once if none needs the previous one.
 
     Before:
 
@@ -34,7 +34,7 @@ def dissolve_map(site: Site) -> Edit:
     which only the last value is read (Reduce*). Integers wrap around as in the loop. A running sum
     of floats of which all values are read is added up in the order of the loop; other sums and
     products of floats may differ in rounding, maxima and minima in the sign of a zero: that needs
-    `--allow-reassociation`, and the report says so. Where the Scan may run no iteration,
+    `--allow-reassociation`, which the report mentions. If the Scan may run no iteration,
     the result is the initial value, and an op that could fail then is refused.
 
     `optimize` for onnxruntime also keeps the Scan, in an If, where that is faster with many rows,

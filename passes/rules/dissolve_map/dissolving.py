@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from passes.analysis.safety.randomness import first_random
 from passes.bodies.dropping import random_node
 from passes.bodies.moving import Outside, cleaned, place_rows
+from passes.bodies.recurrences import Kind, Recurrence, check, may_regroup
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import fits, same_bits, too_large
 from passes.bodies.time_length import length_of
@@ -17,7 +18,6 @@ from passes.loops.form import Carried
 from passes.rule import Edit, Refused
 from passes.rules.dissolve_map.dissolving_plan import Plan
 from passes.rules.dissolve_map.prefix_values import PrefixValues
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, check, may_regroup
 from passes.types.value_types import FLOATS
 from passes.writing import guards
 from passes.writing.author import Author
@@ -61,7 +61,7 @@ class Dissolving:
         )
 
     def _outside(self) -> Outside:
-        """Where to write, with the inputs of the Scan in the order of its iterations."""
+        """The place to write to, with the inputs of the Scan in the order of its iterations."""
         author = self.author
         outside = Outside(self.body, author, length_of(self.body.site, author, self.form.scanned))
         needed = [self.body.nodes[position] for position in self.plan.needed]
@@ -167,5 +167,5 @@ _DESCRIPTIONS = {
     Kind.PRODUCT: "is a running product",
     Kind.MAXIMUM: "is a running maximum",
     Kind.MINIMUM: "is a running minimum",
-    Kind.LAST: "is computed anew each time",
+    Kind.LAST: "is computed again in each iteration",
 }

@@ -8,12 +8,12 @@ from graphlib import CycleError, TopologicalSorter
 from onnx import NodeProto
 
 from passes.bodies.dropping import check_dropped
+from passes.bodies.recurrences import Kind, Recurrence, recurrence_of
 from passes.bodies.time_body import TimeBody
 from passes.bodies.time_cost import START, Gains, row_bytes
 from passes.ir import scope as scoping
 from passes.rule import Refused
 from passes.rules.dissolve_map.prefix_values import Uses
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, recurrence_of
 
 #: What is computed: the node at a position, or the carried value of this name.
 Step = int | str
@@ -142,7 +142,7 @@ class Plan:
             yield from self._step(name)
 
     def uses(self, recurrence: Recurrence) -> Uses:
-        """Which values of a recurrence are read."""
+        """Return which values of a recurrence are read."""
         before, after = self._users_of(recurrence.carried.body_input, recurrence), False
         if recurrence.node is not None:
             after = bool(self._users_of(self.body.nodes[recurrence.node].output[0], recurrence))

@@ -8,8 +8,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from passes.bodies.moving import Outside
+from passes.bodies.recurrences import Kind, Recurrence, may_regroup
 from passes.rule import Refused
-from passes.rules.dissolve_map.recurrences import Kind, Recurrence, may_regroup
 from passes.types.value_types import FLOATS, Dim
 from passes.writing import spelling
 
@@ -24,7 +24,7 @@ _REDUCERS = {
 
 @dataclass(frozen=True)
 class Uses:
-    """Which values of a recurrence are read: before iterations, after them, the last one."""
+    """The values of a recurrence that are read: before iterations, after them, the last one."""
 
     before: bool
     after: bool
@@ -190,7 +190,8 @@ class PrefixValues:
         return spelling.along(self.author, reducer, rows, [0], keepdims=0)
 
     def _is_static(self) -> bool:
-        """Whether all sizes are known, of the carried value and of what each iteration brings."""
+        """Return whether all sizes are known, of the carried value and of what each iteration
+        brings."""
         dims = (
             *self.vectorizer.dims(self.recurrence.carried.body_input),
             *self.vectorizer.dims(self.recurrence.value),

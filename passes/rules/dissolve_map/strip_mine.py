@@ -60,7 +60,7 @@ def _count(body: TimeBody) -> int:
 
 
 def _is_plain(body: TimeBody) -> bool:
-    """Whether a Scan only scans and collects rows in order, with light nodes."""
+    """Return whether a Scan only scans and collects rows in order, with light nodes."""
     form = body.form
     turned = any(scanned.axis or scanned.reversed for scanned in form.scanned)
     turned = turned or any(collected.axis or collected.reversed for collected in form.collected)
@@ -74,7 +74,7 @@ def _is_plain(body: TimeBody) -> bool:
 
 
 def _is_static(body: TimeBody) -> bool:
-    """Whether the sizes of all rows are known."""
+    """Return whether the sizes of all rows are known."""
     shapes = [dims_of(body.rows.types.get(name)) for name in body.varying]
     return all(dims is not None and all(isinstance(dim, int) for dim in dims) for dims in shapes)
 

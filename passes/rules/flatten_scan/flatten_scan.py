@@ -63,7 +63,7 @@ def _take_constants(body: GraphProto, outer: GraphProto) -> None:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is another one."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is another one."""
     if not is_scan_9(node, opset):
         return False
     return any(
@@ -73,7 +73,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("flatten-scan", considers=considers, optional=True)
 def flatten_scan(site: Site) -> Edit:
-    """Replace a Scan that does nothing but run a Scan on each row by one over all elements.
+    """Merge a Scan whose body only runs a Scan on each row into one Scan over all elements.
 
     Before:
 
@@ -91,11 +91,11 @@ def flatten_scan(site: Site) -> Edit:
         }> (s0, elements)
         ys = Reshape (all, sizes_of_rows)
 
-    Starting the inner Scan takes as long as two or three small operators. All states go through
+    Starting the inner Scan takes as long as two or three small operators. All states pass through
     both Scans, each row is scanned, and what the inner one collects the outer one does too; the
     body of the inner one may read what is around the outer one, and constants of its body. Rows
     and elements on later axes are transposed where they are small. Lengths that are not provably
-    equal get a guard; `--assume valid-inputs` leaves it out. Where there are no rows, or rows of
+    equal get a guard; `--assume valid-inputs` leaves it out. With no rows, or rows of
     no elements, the states stay, and what is collected has the sizes that it had.
 
     Of Scans nested deeper, the outer two are merged first. A Loop is raised to a Scan first.
@@ -106,7 +106,7 @@ def flatten_scan(site: Site) -> Edit:
     - `other-rows`: the inner Scan does not scan just the rows
     - `other-outputs`: the Scans do not collect the same, as where a state of each row is collected
     - `reads-row`: the body of the inner Scan reads the row, or a state with which it begins
-    - `directions`: one of the Scans goes forward, the other backward
+    - `directions`: one of the Scans runs forward, the other backward
     - `unknown-rank`: the rank of something scanned or collected is not known
     - `opset-too-old`: the opset is below 14, and sizes are known only at run time
     - `not-worth-it`: there are few rows, or large ones that would have to be transposed or copied
@@ -170,7 +170,7 @@ def _refuse_more_work(site: Site, runs: Dim, added: int) -> None:
     if isinstance(runs, int) and added > runs:
         raise Refused(
             "not-worth-it",
-            f"{added} nodes in front and behind take longer than a Scan on each of {runs} rows",
+            f"{added} nodes added around the Scan cost more than a Scan on each of {runs} rows",
             [site.path],
         )
 

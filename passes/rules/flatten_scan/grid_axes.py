@@ -56,7 +56,7 @@ class GridAxes:
     """Writes tensors of `rows` times `length` elements.
 
     Each is a size and the name of an int64 [1] value that holds it. `guarded`: these names must be
-    read in front of the loop, since they carry the guard on the lengths of all that is scanned.
+    read before the loop, since they carry the guard on the lengths of all that is scanned.
     """
 
     site: Site
@@ -145,5 +145,5 @@ class GridAxes:
 
 
 def _is_turned(grid: Grid) -> bool:
-    """Whether its axes must be transposed."""
+    """Return whether its axes must be transposed."""
     return grid.order != sorted(grid.order)

@@ -204,7 +204,7 @@ class _Matching:
         if inner != outer:
             raise Refused(
                 "directions",
-                f"{name!r} goes forward in one Scan and backward in the other",
+                f"{name!r} is forward in one Scan and backward in the other",
                 [self.site.path, name],
             )
 

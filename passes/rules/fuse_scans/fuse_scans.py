@@ -21,13 +21,13 @@ from passes.rules.fuse_scans.siblings import Siblings
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later, or an If."""
+    """Return whether a node is a Scan of version 9 or later, or an If."""
     return op_of(node) in ("Scan", "If") and opset >= SCAN_HAS_AXES
 
 
 @register("fuse-scans", considers=considers, optional=True)
 def fuse_scans(site: Site) -> Edit:
-    """Run Scans of equal trip counts as one Scan, where none depends on another.
+    """Run Scans of equal trip counts as one Scan if none depends on another.
 
     Before:
 
@@ -48,14 +48,14 @@ def fuse_scans(site: Site) -> Edit:
         }> (s0, t0, xs, us)
 
     Each iteration takes a fixed time to start, which is saved. Two heads are such Scans, or two
-    directions: each tensor keeps its own. Where results of the first are read in front of the last,
-    what reads them moves behind it. Ifs of one condition that hold a Scan each become one If, so
+    directions: each tensor keeps its own. If results of the first are read before the last,
+    their readers move after it. Ifs of one condition that hold a Scan each become one If, so
     that these come together. A Loop is raised to a Scan first.
 
     Refuses:
     - `trip-counts`: it is not proven that a Scan beside it runs as many iterations
-    - `fixed-order`: what would have to move draws random numbers, or holds Scans
-    - `not-worth-it`: what an iteration computes takes much longer than its start
+    - `fixed-order`: a node that would have to move draws random numbers, or holds Scans
+    - `not-worth-it`: the work of an iteration takes much longer than its start
     """
     found = Siblings.of(site)
     owner = site.scope.owner

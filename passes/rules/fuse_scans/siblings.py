@@ -1,4 +1,5 @@
-"""Which Scans of a graph run beside each other, and what must run behind them."""
+"""Finds Scans of a graph that are independent of each other, and the nodes that must run after
+them."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class Member:
 
     @property
     def elements(self) -> int:
-        """How many elements an iteration reads and writes, roughly."""
+        """The approximate number of elements that an iteration reads and writes."""
         form = self.form
         if form is None:
             return 0
@@ -63,9 +64,9 @@ class Member:
 
 @dataclass(frozen=True)
 class Siblings:
-    """Scans, or Ifs, that become one, in the place of the last of them.
+    """Scans, or Ifs, that become one, at the position of the last of them.
 
-    `behind` are the positions of the nodes before that one which read what the others return.
+    `behind` are the positions of the nodes before that one which read results of the others.
     """
 
     members: tuple[Member, ...]
@@ -110,7 +111,7 @@ class _Planning:
         self.members = {member.position: member for member in self._members()}
 
     def answers(self) -> dict[int, Siblings | Refused]:
-        """What is to be done at each site where there is something to say."""
+        """The result for each site that has one."""
         levels = self._levels()
         first = {level: position for position, level in reversed(levels.items())}
         found: dict[int, Siblings | Refused] = {}
@@ -134,7 +135,7 @@ class _Planning:
         return found
 
     def _together(self, group: Sequence[Member]) -> Siblings | Refused | None:
-        """What becomes of a few Scans; None where there is only one."""
+        """Return the result for a few Scans; None if there is only one."""
         if len(group) == 1:
             return None
         behind = self._behind(group)
@@ -173,7 +174,7 @@ class _Planning:
                 yield Member(site, tuple(size for size in sizes if size is not None), form)
 
     def _computed(self, name: str, context: set[int], depth: int) -> Hashable:
-        """How a value is computed: values of which this is equal are equal.
+        """Return a key for how a value is computed: values with equal keys are equal.
 
         The positions of the nodes that compute it are added to `context`.
         """
@@ -216,7 +217,7 @@ class _Planning:
         return buckets
 
     def _behind(self, group: Sequence[Member]) -> tuple[int, ...]:
-        """The nodes in front of the last member that read the results of the others."""
+        """Return the nodes before the last member that read the results of the others."""
         readers, last = self.site.graph.readers, group[-1].position
         pending = [member.position for member in group[:-1]]
         found = set(pending)
@@ -266,7 +267,7 @@ def _packed(bucket: Sequence[Member]) -> Iterator[list[Member]]:
 
 
 def _holds_scan(node: NodeProto) -> bool:
-    """Whether there are Scans in the bodies of a node."""
+    """Return whether there are Scans in the bodies of a node."""
     return "Scan" in _loops_and_ifs(node)
 
 

@@ -1,4 +1,4 @@
-"""What both branches of an If compute from the same values."""
+"""Finds work that both branches of an If do on the same values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_LIMIT = 1 << 62  # it is computed and kept in any case
 
 
 def hoist_common_work(site: Site) -> Edit:
-    """Move what both branches of an If compute in front of it, once.
+    """Move work that both branches of an If do before the If, to run once.
 
     Raises:
         NothingToDo: there is no such work.
@@ -79,7 +79,7 @@ class _Common:
                 )
 
     def _is_new(self, node: NodeProto, shared: set[int]) -> bool:
-        """Whether the other branch computes a node's outputs, and no candidate does yet."""
+        """Return whether the other branch computes a node's outputs, and no candidate does yet."""
         if is_identity(node):
             return True
         numbers = {self.numbers.of(name) for name in node.output if name}
@@ -97,7 +97,8 @@ class _Common:
         return {(number, name) for name, number in self._producers.items()}
 
     def twins(self, level: NestedGraph, moving: set[int]) -> list[Twin]:
-        """What a branch no longer needs because a candidate that moves computes it."""
+        """Return the nodes that a branch no longer needs because a moving candidate computes the
+        same."""
         numbers = self.numbers if level is self.then else self.others
         found: list[tuple[int, tuple[str, ...]]]
         found = [(-1, (tensor.name,)) for tensor in level.graph.initializer]

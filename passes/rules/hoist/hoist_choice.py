@@ -1,4 +1,4 @@
-"""Which of the nodes that may leave a body do so: those worth it, within a byte budget."""
+"""Chooses which of the nodes that may leave a body do so: those worth it, within a byte budget."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Choice:
 
     `outside` holds (candidate, output) for all that is read by what does not move. Such outputs of
     candidates that move are kept while the loop runs, at most `most` bytes of them.
-    `can_stand_in` says of an output of a guarded candidate whether a substitute can be written
-    where the loop does not run. Keeping a candidate back keeps back its readers, and cheap
+    `can_stand_in` tells whether a substitute for an output of a guarded candidate can be written
+    for a loop that does not run. Keeping a candidate back keeps back its readers, and cheap
     candidates that only fed it.
     """
 
@@ -110,6 +110,6 @@ class Choice:
                     pending.append(source)
 
     def _keep_untyped(self) -> None:
-        """Keep back what is guarded and read outside, and has no stand-in."""
+        """Keep back guarded candidates that are read outside and have no stand-in."""
         while self._untyped:
             self._keep_back(self._untyped.pop(), "unknown-type")

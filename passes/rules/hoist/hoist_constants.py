@@ -51,7 +51,7 @@ def hoist_constants(site: Site) -> Edit:
     shape and bytes as another one, of a body or of the main graph, is replaced by that one;
     external data is compared by its location, not read. Initializers that a caller may override
     are neither moved nor shared, quantized ones are moved with their annotation but not shared,
-    and a sparse constant becomes a Constant node in front of the loop. A constant that a body
+    and a sparse constant becomes a Constant node before the loop. A constant that a body
     returns leaves an Identity there. Types that inference derives from a constant in a body are
     written into the body. For onnxruntime, large weights stay that it would not find in the main
     graph (see sink-weights), and so do strings in a Loop that collects strings. Only the command
@@ -77,7 +77,8 @@ def _as_initializer(site: Site, pool: ConstantPool, tensor: TensorProto) -> Edit
 
 
 def _is_as_read(site: Site, name: str) -> bool:
-    """Whether a node without bodies reads a constant of the original model: left to `hoist`."""
+    """Return whether a node without bodies reads a constant of the original model: left to
+    `hoist`."""
     if scoping.holds_graphs(site.node) or site.options.all_constants:
         return False
     return name in site.options.own_constants
@@ -132,7 +133,7 @@ class _Hoisting:
         return kept.name
 
     def node(self, node: NodeProto) -> str:
-        """The name of a sparse constant in front of the node; "" for a function attribute."""
+        """Return the name of a sparse constant before the node; "" for a function attribute."""
         if has_references(node):
             return ""
         self.moved += 1

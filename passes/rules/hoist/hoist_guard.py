@@ -1,4 +1,4 @@
-"""Work that may fail, in front of a loop that may not run: it stands in an If."""
+"""Writes work that may fail into an If before a loop that may not run."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a loop of any version, or an If."""
+    """Return whether a node is a loop of any version, or an If."""
     return op_of(node) in ("If", "Loop", "Scan")
 
 
 @register("hoist-invariants", considers=considers, optional=True)
 def hoist_invariants(site: Site) -> Edit:
-    """Compute what is the same in every iteration once, in front of the loop.
+    """Compute values that are the same in every iteration once, before the loop.
 
     Before:
 
@@ -59,21 +59,22 @@ def hoist_invariants(site: Site) -> Edit:
     failure; symbolic dims prove nothing. `--assume non-empty` assumes scanned inputs that are not
     empty, `--assume valid-inputs` that sizes of one symbol are equal.
 
-    Work in the branches of an If in a loop of more than one iteration moves in front of the loop
+    Work in the branches of an If in a loop of more than one iteration moves before the loop
     if it cannot fail: it runs once, where it ran in each iteration that took the branch. Outside
     of loops nothing leaves one branch alone, since the other path would pay for it. What both
-    branches of an If compute moves in front of it, wherever the If stands; nodes with bodies
+    branches of an If compute moves before it, wherever the If is located; nodes with bodies
     stay.
 
     Constant, Identity, Shape and Size, and nodes whose output is much larger than their inputs
-    (ConstantOfShape, Expand, EyeLike, Range, Tile), move only where they feed what moves. Values
-    kept for the loop take at most `max_bytes` (256 MiB; unknown dims count as 1): the largest stay.
+    (ConstantOfShape, Expand, EyeLike, Range, Tile), move only if they feed a node that moves.
+    Values kept for the loop take at most `max_bytes` (256 MiB; unknown dims count as 1): the
+    largest stay.
 
     Refuses:
     - `random`: invariant work draws random numbers
     - `unknown-operator`: an operator that reads only invariants is unknown
     - `may-fail`: invariant work may fail where the original does not run it
-    - `unknown-type`: a value has no known tensor type or shape, so nothing can stand in for it
+    - `unknown-type`: a value has no known tensor type or shape, so nothing can replace it
     - `strings`: a Loop that collects strings keeps them, for onnxruntime empties outer ones
     - `over-budget`: the values would take more bytes than are allowed
     """
@@ -105,7 +106,8 @@ class _Writing:
     stand_ins: StandIns
 
     def edit(self) -> Edit:
-        """What moves, the loop without it, and Identities for outputs that it no longer carries."""
+        """Return the moved nodes, the loop without them, and Identities for outputs that it no
+        longer carries."""
         site, choice = self.site, self.choice
         names = HoistedNames(site, self.state.node)
         moving = {number: choice.candidates[number] for number in choice.chosen}
@@ -151,7 +153,7 @@ class _Writing:
             count = plain + guarded
             parts.append(f"{count} node{'s' * (count != 1)} moved")
         if guarded:
-            parts.append(f"{guarded} behind an If on the trip count")
+            parts.append(f"{guarded} in an If on the trip count")
         if count := len(self.state.captured):
             parts.append(f"{count} carried value{'s' * (count != 1)} captured")
         if count := len(self.choice.kept):

@@ -24,7 +24,7 @@ _Mapping = ChainMap[str, str]
 
 @dataclass(frozen=True)
 class Twin:
-    """A node or constant that goes because the candidate of that number computes the same."""
+    """A node or constant that is removed because the candidate of that number computes the same."""
 
     level: NestedGraph
     position: int

@@ -1,4 +1,4 @@
-"""Types of a body's values that inference cannot find once a constant stands outside."""
+"""Types of a body's values that inference cannot find once a constant is outside."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _complete(site: Site, scope: Scope, graph: GraphProto) -> None:
 
 
 def complete(value: ValueInfoProto, inferred: TypeProto | None) -> None:
-    """Declare the inferred type of a value, where that says more than the declared one."""
+    """Declare the inferred type of a value if it is more precise than the declared one."""
     declared, known = dims_of(value.type), dims_of(inferred)
     if inferred is not None and known is not None and (declared is None or None in declared):
         value.type.CopyFrom(_declared(inferred))

@@ -19,8 +19,8 @@ from passes.types.value_types import elem_type_of
 
 
 def is_cheap(node: NodeProto) -> bool:
-    """Whether a node is not worth moving alone: it is free, or its outputs, which would have to be
-    kept, are much larger than its inputs."""
+    """Return whether a node is not worth moving alone: it is free, or its outputs, which would have
+    to be kept, are much larger than its inputs."""
     return traits_of(node).work in (Work.FREE, Work.FILL)
 
 
@@ -148,7 +148,7 @@ class Invariants:
         self._producers.update(dict.fromkeys(filter(None, node.output)))
 
     def _looks_into(self, node: NodeProto) -> bool:
-        """Whether work may leave a node's branches.
+        """Return whether work may leave a node's branches.
 
         It runs once then, whether or not the branch is ever taken: in a loop of more than one
         iteration that is a gain.
@@ -164,7 +164,7 @@ class Invariants:
 
 
 def _can_return(level: NestedGraph, name: str) -> bool:
-    """Whether an Identity can return a value that moves, if the graph returns it."""
+    """Return whether an Identity can return a value that moves, if the graph returns it."""
     if name not in level.returned or level.site.opset >= IDENTITY_OF_OPTIONALS:
         return True
     return bool(elem_type_of(level.type_of(name)))

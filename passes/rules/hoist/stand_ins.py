@@ -1,4 +1,4 @@
-"""Stand-ins for guarded values where their loop runs no iteration: zeros of their shape."""
+"""Stand-ins for guarded values if their loop runs no iteration: zeros of their shape."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Place = tuple[str, int]
 
 @dataclass
 class StandIns:
-    """The sizes of values that moved behind an If, from outer values that always exist.
+    """The sizes of values that moved into an If, from outer values that always exist.
 
     A loop that runs no iteration collects empty outputs, whose shape depends on the shapes of the
     values that its body reads. So stand-ins must have the right shape where it matters: `is_known`
-    says whether that can be written. Before opset 11 it always matters, since both branches of an
+    tells whether that can be written. Before opset 11 it always matters, since both branches of an
     If have one shape.
     """
 
@@ -32,7 +32,7 @@ class StandIns:
     candidates: Sequence[Candidate]
 
     def is_known(self, number: int, name: str) -> bool:
-        """Whether something can stand for an output of a candidate."""
+        """Return whether zeros can replace an output of a candidate."""
         known = self.candidates[number].level.type_of(name)
         dims = dims_of(known)
         if dims is None or not elem_type_of(known):
@@ -40,7 +40,8 @@ class StandIns:
         return not self._is_seen(name) or None not in self._sizes(number, dims)
 
     def sizes(self, number: int, name: str) -> list[int | Place]:
-        """The sizes of the stand-in for an output of a candidate; 0 where they do not matter."""
+        """Return the sizes of the stand-in for an output of a candidate; 0 if they do not
+        matter."""
         dims = self.candidates[number].level.dims_of(name) or ()
         if not self._is_seen(name):
             return [dim if isinstance(dim, int) else 0 for dim in dims]

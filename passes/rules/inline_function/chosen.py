@@ -1,4 +1,5 @@
-"""Which functions of a model are inlined, and what the model declares before and after."""
+"""Chooses the functions of a model to inline, and lists what the model declares before and
+after."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def _names(function: FunctionProto) -> set[str]:
 
 
 def _is_held(function: FunctionProto, ir_version: int | None) -> bool:
-    """Whether a model of an IR version can have such a function."""
+    """Return whether a model of an IR version can have such a function."""
     needed = FUNCTIONS
     if function.attribute_proto:
         needed = FUNCTIONS_HAVE_DEFAULTS
@@ -104,7 +105,7 @@ def without_uncalled(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto
 
 
 def nodes_after(model: ModelProto, gone: Mapping[FunctionKey, FunctionProto]) -> int:
-    """How many nodes the model has once every call of these functions is replaced."""
+    """Return the number of nodes of the model once every call of these functions is replaced."""
     sizes: dict[FunctionKey, int] = {}
 
     def size(owner: Owner) -> int:

@@ -19,7 +19,7 @@ _MORE: Slot[int] = Slot()
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node may call a function: onnx has no such operator."""
+    """Return whether a node may call a function: onnx has no such operator."""
     return not is_onnx_domain(node.domain) or not defs.has(op_of(node))
 
 
@@ -44,7 +44,7 @@ def inline_function(site: Site) -> Edit:
     Refuses:
     - `left-out`: the body needs an input or an attribute that the call leaves out
     - `attribute-reference`: callers of the function around may leave out an attribute that the call
-      hands on, and the function has a default for it
+      passes on, and the function has a default for it
     - `opset-differs`: an operator of the body is another one in the opset of the caller
     - `too-many-nodes`: all functions together would take more nodes than are allowed
     """
@@ -65,7 +65,7 @@ def inline_function(site: Site) -> Edit:
 
 
 def _goes(owner: Owner, gone: Mapping[FunctionKey, FunctionProto]) -> bool:
-    """Whether nothing will call the function that a site lies in."""
+    """Return whether nothing will call the function that a site lies in."""
     return isinstance(owner, FunctionProto) and function_key(owner) in gone
 
 
@@ -138,7 +138,7 @@ def _check_left_out(site: Site, function: FunctionProto, nodes: Iterable[NodePro
 
 
 def _lacking(node: NodeProto, opset: int) -> Iterator[str]:
-    """What a node, or one in its bodies, must have and has not."""
+    """Yield what a node, or one in its bodies, requires and lacks."""
     op = op_of(node)
     if is_onnx_domain(node.domain) and defs.has(op, opset):
         schema = defs.get_schema(op, opset)

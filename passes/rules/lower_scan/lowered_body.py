@@ -97,8 +97,8 @@ class LoweredBody:
         producers: dict[str, NodeProto],
         listed: set[str],
     ) -> bool:
-        """Whether onnxruntime would empty more than what the Loop collects: it moves strings out,
-        which empties every value that shares their memory."""
+        """Return whether onnxruntime would empty more than what the Loop collects: it moves strings
+        out, which empties every value that shares their memory."""
         if position < len(self.form.carried) or elem_type_of(value.type) != TensorProto.STRING:
             return False
         producer = producers.get(value.name)
@@ -110,7 +110,8 @@ class LoweredBody:
 
 
 def _says_more(known: TypeProto, declared: TypeProto, *, sizes: bool) -> bool:
-    """Whether a known type has a rank where the declared one has none, or (`sizes`) a size."""
+    """Return whether a known type has a rank where the declared one has none, or (`sizes`) a
+    size."""
     dims, declared_dims = dims_of(known), dims_of(declared)
     if dims is None or declared_dims is None:
         return declared_dims is None

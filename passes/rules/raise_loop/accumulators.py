@@ -36,8 +36,8 @@ class Accumulator:
 
     `axis` is the axis of an element on which elements are joined; `stacks`: they get a new axis
     there. `backwards`: the last one comes first. `node` is the position of the node that adds.
-    `keeps_initial`: the initial value stays in front (at the end, where `backwards`). A sequence is
-    joined after the loop by each of `joins`. `settled` are values that only say where an element
+    `keeps_initial`: the initial value stays first (last, if `backwards`). A sequence is
+    joined after the loop by each of `joins`. `settled` are values that only locate where an element
     is written.
     """
 
@@ -113,7 +113,7 @@ class _Finder:
             )
 
     def _hands_on(self, position: int, name: str, carried: Carried) -> bool:
-        """Whether a reader of `name` only returns it as the next carried value."""
+        """Return whether a reader of `name` only returns it as the next carried value."""
         if position == OUTPUT:
             once = scoping.output_names(self.form.body).count(name) == 1
             return name == carried.body_output and once
@@ -162,7 +162,7 @@ class _Finder:
             if dims is None or not -len(dims) - join.stacks <= join.axis < len(dims) + join.stacks:
                 raise Refused(
                     "unknown-rank",
-                    f"the rank of {node.input[1]!r}, which is collected, is not known",
+                    f"the rank of {node.input[1]!r}, which is collected, is unknown",
                     [self.site.path, node.input[1]],
                 )
             if not join.stacks:

@@ -23,10 +23,10 @@ from passes.rules.raise_loop.index_grids import Shape as Sizes
 
 @dataclass(frozen=True)
 class Written:
-    """What a node writes to a buffer: `element` as row `row` on an axis; it `stacks` if it lacks
+    """The write of a node to a buffer: `element` as row `row` on an axis; it `stacks` if it lacks
     the axis of the rows.
 
-    `settled` are values that only say where, and are computed without a failure.
+    `settled` are values that only locate it, and are computed without a failure.
     """
 
     element: str
@@ -51,7 +51,7 @@ class Buffers:
         return IndexGrids(self.integers, self.types)
 
     def written(self, carried: Carried, node: NodeProto) -> Written | None:
-        """What a node writes to a carried buffer in an iteration; None where it does not."""
+        """Return the write of a node to a carried buffer in an iteration; None if there is none."""
         if op_of(node) == "ScatterND":
             return self._scatter_nd(carried, node)
         if op_of(node) == "ScatterElements":
@@ -70,7 +70,7 @@ class Buffers:
         return Written(node.input[2], row, len(update) == len(buffer) - 1)
 
     def _by_grid(self, carried: Carried, node: NodeProto) -> Written | None:
-        """What is written by a grid of indices, where all sizes are proven to be those of a row."""
+        """Return the write by a grid of indices, if all sizes are proven to be those of a row."""
         grids = self._grids
         buffer = grids.shape(carried.initial)
         selected = None if buffer is None else grids.selected(node.input[1], buffer)
@@ -135,7 +135,7 @@ class Buffers:
         return None
 
     def _counts_rows(self, name: str, buffer: Carried, rank: int) -> bool:
-        """Whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
+        """Return whether a value is 0, 1, ... along axis 0 of the buffer, of size 1 elsewhere."""
         carried = unchanged(self.form).get(name)
         array = self.site.constant(carried.initial if carried else name)
         if array is None or (carried is None and not self.integers.is_outer(name)):
@@ -163,7 +163,7 @@ class Buffers:
         return row
 
     def filled(self, carried: Carried, written: Written) -> bool:
-        """Whether the rows of a buffer are written in reverse; each is written once.
+        """Return whether the rows of a buffer are written in reverse; each is written once.
 
         Raises:
             Refused: `element-shape` where it is not proven that a row is written, `not-filled`

@@ -22,7 +22,7 @@ class Rows:
 
     `covered` are nodes after the Loop whose work is done here. `joined` elements already have the
     axis on which they are collected, so two axes are merged. An `accumulator` is put
-    after (in front of, where it is reversed) its initial value.
+    after its initial value (before it, if it is reversed).
     """
 
     raising: Raising

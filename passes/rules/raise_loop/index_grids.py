@@ -33,15 +33,15 @@ class Grid:
 
     @property
     def counts(self) -> Affine:
-        """How many numbers it holds, each of them once, or repeated."""
+        """The number of numbers in it, each of them once, or repeated."""
         return ONE if self.along is None else self.shape[self.along]
 
 
 @dataclass(frozen=True)
 class GridRow:
-    """What a grid of this shape selects: `row` of `axis`, and all of the other axes.
+    """The elements that a grid of this shape selects: `row` of `axis`, and all of the other axes.
 
-    It has a column for each of so many axes in front.
+    It has a column for each of so many leading axes.
     """
 
     axis: int
@@ -130,7 +130,8 @@ class IndexGrids:
         return None if node is None else size_through(self._reading, node, axis % len(dims))
 
     def fits(self, node: NodeProto) -> bool:
-        """Whether a node gives the sizes that it is to give, even where some of them are 0."""
+        """Return whether a node gives the sizes that it is to give, even where some of them are
+        0."""
         rank = len(self.dims(node.output[0]) or ())
         sizes = [size_through(self._reading, node, axis) for axis in range(rank)]
         return bool(rank) and None not in sizes
@@ -165,7 +166,7 @@ class IndexGrids:
         return Ints((Affine(int(values[0].item())),) * count, 1)
 
     def _chosen(self, node: NodeProto) -> Ints | None:
-        """Where(Equal(a, b), c, d) of vectors, where a and b are equal nowhere."""
+        """Return Where(Equal(a, b), c, d) of vectors, if a and b are equal nowhere."""
         equal = self._node(node.input[0])
         if equal is None or op_of(equal) != "Equal" or equal.attribute:
             return None
@@ -256,7 +257,8 @@ class IndexGrids:
         return Grid(known, data.start, along) if len(known) == len(sizes) else None
 
     def _node(self, name: str) -> NodeProto | None:
-        """The node of the body, or one in front of it that reads the same, that makes a value."""
+        """Return the node of the body, or an earlier one that reads the same, that computes a
+        value."""
         node = self.integers.source(name)
         if node is None or not is_settled(node):
             return None

@@ -1,4 +1,4 @@
-"""What is done with a collected output after the loop, where a Scan can do it itself."""
+"""Folds operators on a collected output after the loop into the Scan that collects it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _moved(site: Site, layout: OutputLayout, node: NodeProto) -> OutputLayout | 
 
 
 def _reverses(site: Site, node: NodeProto, axis: int) -> bool:
-    """Whether a Slice reverses one axis."""
+    """Return whether a Slice reverses one axis."""
     values = [site.constant(name) for name in node.input[1:]]
     numbers = [value.ravel().tolist() for value in values if value is not None and value.size == 1]
     if len(numbers) != 4:

@@ -6,17 +6,17 @@ from onnx import NodeProto
 
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.bodies.few_iterations import expected, refuse_few
 from passes.ir.operators import op_of
 from passes.ir.versions import SCAN_HAS_AXES
 from passes.rule import Edit, Site, register
 from passes.rules.raise_loop.raised_scan import RaisedScan
 from passes.rules.raise_loop.raising import Raising
-from passes.rules.unroll.few_iterations import expected, refuse_few
 from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, in an opset that has a Scan without a batch."""
+    """Return whether a node is a Loop, in an opset that has a Scan without a batch."""
     is_loop = op_of(node) == "Loop"
     return is_loop and opset >= SCAN_HAS_AXES
 
@@ -33,7 +33,7 @@ def raise_loop(site: Site) -> Edit:
             y = Identity (h_out)
         }> (h0)
 
-    After, where T is the size of x and above 0 (else the Scan stands in an If):
+    After, if T is the size of x and above 0 (else the Scan is put into an If):
 
         h, ys = Scan <num_scan_inputs = 1, body = step (float[H] h_in, float[H] x_t) => (...) {
             h_out = Add (h_in, x_t)
@@ -51,7 +51,7 @@ def raise_loop(site: Site) -> Edit:
     equal, as is always assumed of the model's inputs.
 
     Refuses:
-    - `condition`: the body computes whether the loop goes on
+    - `condition`: the body computes whether the loop continues
     - `endless`: nothing ends the loop
     - `no-iteration`: the trip count is constant, and below 1
     - `not-a-tensor`: a sequence or an optional is carried
@@ -70,7 +70,7 @@ def raise_loop(site: Site) -> Edit:
     - `sequence-initial`: a collected sequence may not be empty at first
     - `sequence-read`: a collected sequence is used as one after the loop
     - `few-iterations`: in `optimize`: the trip count is known only at run time, and a few
-      iterations take less time than what the Scan needs around it
+      iterations take less time than the nodes that the Scan needs around it
     """
     raising = Raising.of(site)
     author = Author(site.target, site.names, site.node.name or "scan")

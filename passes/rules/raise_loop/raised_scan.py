@@ -47,7 +47,7 @@ class ScanFeeds:
         self._sure = any(window is None or not window.guarded for window in self.windows)
 
     def _keeps_count(self) -> bool:
-        """Whether the trip count must be read, so that its guard still takes effect.
+        """Return whether the trip count must be read, so that its guard still takes effect.
 
         A Scan itself checks that whole tensors have the same size.
         """
@@ -223,7 +223,8 @@ def _elements(
 
 
 def _adds_nothing(raising: Raising, accumulator: Accumulator) -> bool:
-    """Whether an accumulator's initial value is empty, and otherwise of the elements' shape."""
+    """Return whether an accumulator's initial value is empty, and otherwise of the elements'
+    shape."""
     initial = dims_of(raising.site.type_of(accumulator.carried.initial))
     element = raising.types.dims(accumulator.element)
     if initial is None or element is None or len(initial) != len(element):
@@ -302,7 +303,7 @@ class RaisedScan:
             self.rows.append(Rows(raising, name, "", self._slice_type(window)))
 
     def _is_used(self, window: ReadRange | None, name: str, ends: Set[str]) -> bool:
-        """Whether a slice is read, or may be missing: each iteration then has to fail."""
+        """Return whether a slice is read, or may be missing: each iteration then has to fail."""
         sure = window is not None and window.first == 0 and window.extent == self.raising.trips.size
         return not sure or name in ends or self.body.reads(name)
 
@@ -401,8 +402,8 @@ class RaisedScan:
             if window and window.whole and isinstance(size, int):
                 raise Refused(
                     "old-if",
-                    f"{window.read.tensor!r} has {size} elements to scan or none, and the branches "
-                    f"of an If give one shape before opset {SHAPES_MAY_DIFFER}",
+                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
+                    f"shape, but {window.read.tensor!r} is scanned over {size} elements or none",
                     [site.path, window.read.tensor],
                 )
         for row in self.rows:
@@ -410,9 +411,9 @@ class RaisedScan:
             if begun and isinstance(begun[row.axis], int):
                 raise Refused(
                     "old-if",
-                    f"{row.begins_with!r} has {begun[row.axis]} elements, to which the loop adds "
-                    f"or does not, and the branches of an If give one shape before opset "
-                    f"{SHAPES_MAY_DIFFER}",
+                    f"before opset {SHAPES_MAY_DIFFER} both branches of an If must have the same "
+                    f"shape, but {row.begins_with!r} keeps its {begun[row.axis]} elements if the "
+                    "loop does not run",
                     [site.path, row.begins_with],
                 )
 

@@ -1,4 +1,4 @@
-"""What must be known to raise a Loop to a Scan: every proof, before anything is written."""
+"""Proves all that is needed to raise a Loop to a Scan, before anything is written."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Raising:
         return self.trips.always_runs
 
     def assumes(self, assumption: str) -> bool:
-        """Whether the user allows the rewrite to assume this."""
+        """Return whether the user allows the rewrite to assume this."""
         return self.site.assumes(assumption)
 
     @classmethod
@@ -155,7 +155,7 @@ def _refuse_uncounted(trips: TripCount) -> None:
         ends = trips.form.condition.body_output
         raise Refused(
             "condition",
-            f"whether the loop goes on is computed in its body as {ends!r}, so its trip count is "
+            f"whether the loop continues is computed in its body as {ends!r}, so its trip count is "
             "not known before it runs",
             [path, ends],
         )

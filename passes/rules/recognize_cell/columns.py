@@ -103,7 +103,8 @@ class Reader(BodyNumbers):
     """
 
     def refusal(self, what: str, *culprits: str) -> Refused:
-        """The refusal of a body that is not the step of a cell; `what` says where it differs."""
+        """Return the refusal of a body that is not the step of a cell; `what` tells how it
+        differs."""
         return Refused("not-a-cell", what, [self.body.site.path, *culprits])
 
     def made_by(self, name: str, op_type: str) -> list[str] | None:
@@ -113,7 +114,7 @@ class Reader(BodyNumbers):
         return list(node.input) if node is not None and op_of(node) == op_type else None
 
     def is_leaf(self, name: str) -> bool:
-        """Whether a value is loop-invariant and no operator of the body computes it."""
+        """Return whether a value is loop-invariant and no operator of the body computes it."""
         position = self.body.index.positions.get(name)
         constant = position is None or op_of(self.body.nodes[position]) == "Constant"
         return constant and name not in self.body.varying
@@ -124,7 +125,7 @@ class Reader(BodyNumbers):
         return dims[-1] if dims and isinstance(dims[-1], int) else None
 
     def along_columns(self, axis: int, name: str) -> bool:
-        """Whether an axis of a value is its last one."""
+        """Return whether an axis of a value is its last one."""
         dims = self.dims(name)
         return dims is not None and axis in (-1, len(dims) - 1)
 

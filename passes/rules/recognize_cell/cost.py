@@ -1,4 +1,4 @@
-"""Where a recurrent operator is faster than the loop over its steps, on onnxruntime.
+"""Decides whether a recurrent operator is faster than the loop over its steps, on onnxruntime.
 
 Measured on one thread (`python -m benchmarks optimize` has the cells that are 256 wide), steps of
 width 16 to 512, 1 to 256 rows: with few rows the operator takes down to a sixth of the time of the
@@ -54,12 +54,12 @@ def _unworthy(site: Site, why: str) -> Refused:
 
 
 def _are_fixed(body: TimeBody, cell: Cell) -> bool:
-    """Whether the weights are known when the model is loaded."""
+    """Return whether the weights are known when the model is loaded."""
     return all(body.is_constant(part.name) for gate in cell.gates for part in (gate.w, gate.r))
 
 
 def _is_left(site: Site, cell: Cell) -> bool:
-    """Whether this is the loop that an If keeps for when its operator does not pay."""
+    """Return whether this is the loop that an If keeps for when its operator does not pay."""
     scope = site.scope
     if scope.outer is None or scope.key[-1] != "else_branch":
         return False

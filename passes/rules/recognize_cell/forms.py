@@ -87,7 +87,7 @@ class GateReader:
         return inputs
 
     def reads(self, name: str, op_type: str, value: str) -> bool:
-        """Whether a value is computed by an operator that reads another value."""
+        """Return whether a value is computed by an operator that reads another value."""
         return value in map(self.origin, self.read.made_by(name, op_type) or ())
 
     def pick(
@@ -223,7 +223,7 @@ class CellFinder(GateReader):
         return self.pick(self.inputs(name, "Mul"), is_difference, what)[1]
 
     def _is_rest_of(self, name: str, gate: str) -> bool:
-        """Whether a value is 1 - gate."""
+        """Return whether a value is 1 - gate."""
         inputs = self.read.made_by(name, "Sub")
         if inputs is None:
             return False

@@ -15,7 +15,7 @@ _LENGTHS = 4  # the input sequence_lens
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a recurrent operator that runs backwards only."""
+    """Return whether a node is a recurrent operator that runs backwards only."""
     return op_of(node) in ("RNN", "GRU", "LSTM") and text(node, "direction", "") == "reverse"
 
 
@@ -36,7 +36,7 @@ def forward_cell(site: Site) -> Edit:
     tract runs a reverse LSTM forwards, without a word.
 
     Refuses:
-    - `lengths`: sequence_lens says where each row ends, and a row would begin with its padding
+    - `lengths`: sequence_lens gives the end of each row, and a row would begin with its padding
     """
     node = copied(site.node)
     if len(node.input) > _LENGTHS and node.input[_LENGTHS]:

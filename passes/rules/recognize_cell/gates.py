@@ -158,5 +158,5 @@ def _range(columns: Columns) -> tuple[int, int]:
 
 
 def _turns(node: NodeProto) -> bool:
-    """Whether a Transpose swaps the axes of a matrix."""
+    """Return whether a Transpose swaps the axes of a matrix."""
     return (attributes(node, "perm") or [1, 0]) == [1, 0]

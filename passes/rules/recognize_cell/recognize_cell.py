@@ -74,7 +74,7 @@ _NEEDED = (("Sigmoid",), ("Tanh",), ("MatMul", "Gemm"))
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later that has the operators of a cell."""
+    """Return whether a node is a Scan of version 9 or later that has the operators of a cell."""
     if not is_scan_9(node, opset):
         return False
     kinds = {op_of(inner) for _, body in scoping.subgraphs(node) for inner in body.node}
@@ -106,7 +106,7 @@ def recognize_cell(site: Site) -> Edit:
             y = Identity (h_out)
         }> (h0, c0, x)
 
-    After, where there are elements to scan (else the operator stands in an If):
+    After, if there are elements to scan (else the operator is put into an If):
 
         h1 = Unsqueeze (h0, axis)
         c1 = Unsqueeze (c0, axis)
@@ -123,7 +123,7 @@ def recognize_cell(site: Site) -> Edit:
     Where the number of rows is unknown, the If checks it, too, and keeps the Scan in its
     other branch: for more than 32 rows of an LSTM, 16 of a GRU (8 where it is wider than 128),
     onnxruntime is not faster with the operator. Its operators also treat a NaN that they read as a
-    number, where the loop propagates it; the report says so where the verification sees it.
+    number, where the loop propagates it; the report notes it if the verification sees it.
 
     Refuses:
     - `opset-too-old`: the opset is below 13, where the types inside a body are unknown

@@ -114,7 +114,7 @@ class Sizes:
         return Integers(self.body.site)
 
     def conditions(self, author: Author, most: int | None) -> list[str]:
-        """What must hold for the operator to do what the loop does: names of scalar bools.
+        """Return the conditions under which the operator equals the loop: names of scalar bools.
 
         An If around the loop that checks that there is something to scan does not count: on empty
         inputs, onnxruntime returns uninitialised states from an LSTM, and crashes in a GRU, and

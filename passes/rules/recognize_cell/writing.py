@@ -91,7 +91,7 @@ class CellWriter:
         return tuple(state)
 
     def _scan(self, author: Author, names: Names) -> None:
-        """Write the Scan as it was; its name goes to the operator."""
+        """Write the Scan as it was; the operator takes over its name."""
         node = copied(self.body.site.node)
         if node.name:
             node.name = f"{node.name}/scan"
@@ -99,7 +99,7 @@ class CellWriter:
         author.adopt([node])
 
     def _nothing(self, author: Author, names: Names) -> None:
-        """Write the outputs of a loop that runs no iteration, or has no rows."""
+        """Write the outputs of a loop that runs no iteration, or whose batch is empty."""
         for carried in self.form.carried:
             if carried.final:
                 author.op("Identity", carried.initial, outputs=[names[carried.final]])

@@ -199,7 +199,7 @@ class BlockBody:
 
 
 def marked(form: LoopForm, kind: str) -> NodeProto:
-    """The node of a loop, with a mark that says what it was written for."""
+    """Return the node of a loop, with a mark of the purpose for which it was written."""
     node = form.to_node()
     node.metadata_props.add(key=ITERATION_KEY, value=kind)
     return node

@@ -1,4 +1,4 @@
-"""What the decay of a state does to products within a block of C iterations.
+"""Applies the decay of a state to products within a block of C iterations.
 
 `pair(left, right)[r, s]` is the product of row r with row s times the decay between them, for
 s <= r, or s < r where the state is read before its update. Sources: the segment sums of the
@@ -45,7 +45,7 @@ class Decay:
         return value
 
     def mask(self, *, before: bool) -> str:
-        """What products of rows are multiplied by, [.., C, C]."""
+        """Return the factors of products of rows, [.., C, C]."""
         return self.constant(np.tril(np.ones((self.length,) * 2), -1 if before else 0), "mask")
 
     def start(self, state: str) -> str:

@@ -259,7 +259,8 @@ def prepared(
         return steps.write(replace(writer, author=inner), starts)
 
     def judge(inner: Author, written: Written) -> list[str]:
-        """Where a product of decays is infinite, so is what follows from it, or NaN."""
+        """Return the conditions under which no product of decays is infinite; else results are
+        infinite or NaN."""
         last, reads = written
         values = [*last, *reads.values()]
         squares = [inner.op("ReduceSumSquare", value, keepdims=0) for value in values]

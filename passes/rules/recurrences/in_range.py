@@ -45,7 +45,7 @@ def square(author: Author, factor: Factor) -> str:
 def is_finite(
     author: Author, squares: Sequence[str], dtype: np.dtype[Any], most: float = LARGEST
 ) -> str:
-    """Whether no number is NaN, infinite, or too large: the sum of all squares is less than
+    """Return whether no number is NaN, infinite, or too large: the sum of all squares is less than
     `most`."""
     total = reduce(lambda one, other: author.op("Add", one, other), squares)
     return author.op("Less", total, author.value(np.array(most, dtype), "largest"))

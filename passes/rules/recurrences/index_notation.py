@@ -98,7 +98,7 @@ class Notation:
         return tuple(self.fresh(size) for size in self._dims(name))
 
     def read(self, factor: Factor, goes_on: Callable[[Factor], bool]) -> list[Term]:
-        """What a factor is a sum of, where factors are read further as long as `goes_on` holds.
+        """Return a factor as a sum of terms; factors are read further as long as `goes_on` is true.
 
         Raises:
             NotLinear: one of these is computed otherwise.
@@ -121,7 +121,7 @@ class Notation:
         return done
 
     def step(self, factor: Factor) -> list[Term]:
-        """What the node that computes a factor makes it of.
+        """Return the terms from which the node of a factor computes it.
 
         Raises:
             NotLinear: it is no sum of products.

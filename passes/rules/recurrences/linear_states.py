@@ -175,7 +175,7 @@ class StateFinder:
         return self.notation.read(factor, goes_on)
 
     def keeps_shape(self, carried: Carried) -> bool:
-        """Whether a state has known sizes, or symbols, which stay as they are."""
+        """Return whether a state has known sizes, or symbols, which stay as they are."""
         before, after = map(self.notation.dims, (carried.body_input, carried.body_output))
         return before is not None and None not in before and before == after
 
@@ -184,7 +184,7 @@ class StateFinder:
         return self.body.index.source(carried.body_output)
 
     def reads(self, state: LinearState) -> tuple[dict[str, Read], set[str]]:
-        """What sums over an axis of a state, and the values that have the whole state in them."""
+        """Return the sums over an axis of a state, and the values that contain the whole state."""
         before, after = state.carried.body_input, self.after(state.carried)
         whole, found = {before, after, state.carried.body_output}, dict[str, Read]()
         for node in self.body.nodes:

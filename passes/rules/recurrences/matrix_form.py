@@ -19,8 +19,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Output:
-    """What is read of a state: rows times the state, `before` its update or after it, times
-    columns; and products of other values."""
+    """A read of a state: rows times the state, `before` its update or after it, times columns; and
+    products of other values."""
 
     read: Read
     products: tuple[tuple[Product, bool], ...]

@@ -94,8 +94,8 @@ class MatrixSteps:
         return replace(self, correcting=rows.row(one.left), reading=rows.row(one.right))
 
     def converges(self, scales: Sequence[Term]) -> str:
-        """Whether corrections do not grow from iteration to iteration: by no row of the state is
-        more than twice of it taken away, with room for rounding."""
+        """Return whether corrections do not grow from iteration to iteration: by no row of the
+        state is more than twice of it taken away, with room for rounding."""
         author = self.author
         squares = [
             author.op("ReduceSum", author.op("Mul", row, row), author.ints(-1), keepdims=1)
@@ -171,7 +171,7 @@ def prepared(
 
 
 def _checks(form: MatrixForm, decay: Decay, start: str) -> list[str]:
-    """Whether the products of a block are exact enough, and nothing is NaN or infinite."""
+    """Return whether the products of a block are exact enough, and nothing is NaN or infinite."""
     author = decay.author
     squares = [square(author, factor) for factor in form.factors]
     squares.append(author.op("ReduceSumSquare", start, keepdims=0))

@@ -34,7 +34,7 @@ class Stage:
 
     @property
     def reads(self) -> list[str]:
-        """What is read of the states."""
+        """The values read of the states."""
         return [name for form in self.forms for name in form.reads]
 
 
@@ -68,7 +68,7 @@ def _stages(body: TimeBody, *, vectors: bool) -> tuple[Stage, ...]:
 
 
 def has_linear_matrix(body: TimeBody) -> bool:
-    """Whether a state, were the other ones known, is a matrix that is linear in itself."""
+    """Return whether a state, were the other ones known, is a matrix that is linear in itself."""
     forms = (
         _form(StateFinder.of(body, [carried.body_input]), carried, vectors=True)
         for carried in body.form.carried

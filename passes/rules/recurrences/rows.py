@@ -72,7 +72,8 @@ class Rows:
         return self.author.op("Mul", value, total)
 
     def output(self, out: Output, read: Callable[[str, bool], str]) -> str:
-        """What is read of a state: `read` multiplies rows with it, before its update or after."""
+        """Return the values read of a state: `read` multiplies rows with it, before its update or
+        after."""
         parts = [
             self.times(read(self.row(product.row), before), product.column)
             for product, before in out.products

@@ -86,7 +86,7 @@ def run_in_blocks(site: Site) -> Edit:
 
 
 def _is_static(body: TimeBody) -> bool:
-    """Whether the sizes of all that is scanned and collected are known, but for the time."""
+    """Return whether the sizes of all that is scanned and collected are known, but for the time."""
     form = body.form
     names = [one.body_input for one in form.scanned]
     names += [one.body_output for one in form.collected]
@@ -95,14 +95,14 @@ def _is_static(body: TimeBody) -> bool:
 
 
 def _rounds(body: TimeBody) -> bool:
-    """Whether sums of states may round."""
+    """Return whether sums of states may round."""
     types = (body.rows.types[carried.body_input] for carried in body.form.carried)
     return not FLOATS.isdisjoint(map(elem_type_of, types))
 
 
 def _regroups(found: Sequence[Stage]) -> bool:
-    """Whether sums are regrouped whose order an operator specifies: in steps that are written out,
-    only those are that a ReduceSum adds up, for products add in any order."""
+    """Return whether sums are regrouped whose order an operator specifies: in steps that are
+    written out, only those are that a ReduceSum adds up, for products add in any order."""
     for stage in found:
         if not all(isinstance(form, ElementForm) and form.matrix for form in stage.forms):
             return True

@@ -21,7 +21,7 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan in whose body a Concat may put a state together."""
+    """Return whether a node is a Scan in whose body a Concat may put a state together."""
     if op_of(node) != "Scan" or min(opset, target) < OLDEST:
         return False
     bodies = (body for _, body in scoping.subgraphs(node))

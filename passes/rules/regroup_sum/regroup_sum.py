@@ -21,7 +21,7 @@ from passes.writing.author import Author
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a loop with a sum in its body."""
+    """Return whether a node is a loop with a sum in its body."""
     if op_of(node) not in ("Scan", "Loop"):
         return False
     bodies = (body for _, body in scoping.subgraphs(node))
@@ -115,12 +115,13 @@ class _Kinds:
     form: LoopForm
 
     def rounds(self, name: str) -> bool:
-        """Whether sums of the type of a value may round."""
+        """Return whether sums of the type of a value may round."""
         elem_type = elem_type_of(self._type(name))
         return elem_type in FLOATS or elem_type == TensorProto.UNDEFINED
 
     def terms(self, sums: Sums, sum_: Sum) -> int:
-        """How many numbers are added up in an element of a sum, as far as the sizes are known."""
+        """Return the number of terms added up in an element of a sum, as far as the sizes are
+        known."""
         producers = [node for name in sum_.dependent if (node := sums.producer(name)) is not None]
         return len(sum_.independent) + sum(map(self._summed, producers))
 

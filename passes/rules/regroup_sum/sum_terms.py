@@ -20,7 +20,7 @@ _SUMS = ("Add", "Sum")
 
 
 def is_sum(node: NodeProto) -> bool:
-    """Whether a node adds its inputs."""
+    """Return whether a node adds its inputs."""
     return op_of(node) in _SUMS
 
 
@@ -28,7 +28,7 @@ def is_sum(node: NodeProto) -> bool:
 class Sum:
     """The sum that a node computes, including the sums before it that nothing else reads.
 
-    `independent` terms do not depend on a carried value, `dependent` ones do; they stand in the
+    `independent` terms do not depend on a carried value, `dependent` ones do; they are in the
     order in which they are read. Of the dependent ones, `gemms` are computed by plain Gemms whose
     addends are among the independent ones. `nodes` are the positions of all the sums and of these
     Gemms, the last one that of the node.
@@ -140,7 +140,7 @@ class Sums:
         )
 
     def _adds_early(self, node: NodeProto) -> bool:
-        """Whether a node is a plain Gemm of which only the product is dependent."""
+        """Return whether a node is a plain Gemm of which only the product is dependent."""
         if op_of(node) != "Gemm" or not is_settled(node):
             return False
         turned = attribute(node, "transB", 0) and node.input[1] in self.dependent

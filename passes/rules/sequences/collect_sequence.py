@@ -30,7 +30,7 @@ _SPLIT = (
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop of an opset with sequences."""
+    """Return whether a node is a Loop of an opset with sequences."""
     return op_of(node) == "Loop" and opset >= LOOP_MAY_CARRY_NOTHING
 
 
@@ -100,8 +100,8 @@ def _is_sequence(site: Site, carried: Carried) -> bool:
 
 
 def _appending(site: Site, form: LoopForm, carried: Carried) -> frozenset[int]:
-    """The positions of the node that appends an element, the first, and of those that only hand on
-    its output."""
+    """Return the positions of the node that appends an element, the first, and of those that only
+    pass its output on."""
     index = form.index
     position = index.positions.get(index.source(carried.body_output))
     node = None if position is None else form.body.node[position]
@@ -155,14 +155,16 @@ def _row_type(site: Site, types: BodyTypes, carried: Carried, element: str) -> T
         raise Refused("element-shape", what, [site.path, element])
     elem_type = elem_type_of(known)
     if known is None or elem_type not in _SPLIT:
-        what = f"onnxruntime splits no rows of {TensorProto.DataType.Name(elem_type)}: {element!r}"
+        kind = TensorProto.DataType.Name(elem_type)
+        what = f"onnxruntime cannot split rows of type {kind}: {element!r}"
         raise Refused("no-kernel", what, [site.path, element])
     sure = dims_of(types.certainly(element, known))
     return tensor_type(elem_type, None if sure is None else without_made_up(sure))
 
 
 def _only_stacked(site: Site, name: str) -> bool:
-    """Whether a sequence is only read where the model fails unless all elements have one shape."""
+    """Return whether a sequence is only read where the model fails unless all elements have one
+    shape."""
     nodes = site.scope.owner.node
     readers = [
         None if position == OUTPUT else nodes[position]

@@ -35,13 +35,13 @@ _PROOF = "nothing reads it, and it cannot fail"
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node reads or writes a sequence or an optional."""
+    """Return whether a node reads or writes a sequence or an optional."""
     return op_of(node) in OPERATORS
 
 
 @register("drop-sequences", considers=considers, optional=True)
 def drop_sequences(site: Site) -> Edit:
-    """Replace sequences and optionals by plain tensors, where it is known what they hold.
+    """Replace sequences and optionals by plain tensors if their contents are known.
 
     Before:
 
@@ -69,7 +69,7 @@ def drop_sequences(site: Site) -> Edit:
     - `element-unknown`: whether an optional is empty is known only at run time
     - `used-as-sequence`: an output of the model, a loop, an If or a function needs the sequence
     - `hidden`: a body has another value of the name of an element
-    - `keepdims-unclear`: a SplitToSequence into parts of one size that says `keepdims = 0`
+    - `keepdims-unclear`: a SplitToSequence into parts of one size has `keepdims = 0`
     - `lengths-differ`: a SequenceMap reads sequences of different lengths
     - `type-unknown`: the element type of an empty sequence is unknown
     - `zero-size`: before opset 14, elements that are joined may have sizes of 0
@@ -112,7 +112,7 @@ def _split(site: Site) -> Edit:
 
 
 def _uses(site: Site, name: str) -> list[NodeProto | str]:
-    """What reads a value, at any depth: nodes, or the output of a graph."""
+    """Return the readers of a value, at any depth: nodes, or the output of a graph."""
     nodes, found = site.scope.owner.node, list[NodeProto | str]()
     for position in site.graph.readers.get(name, ()):
         if position == OUTPUT:
@@ -131,7 +131,7 @@ def _uses(site: Site, name: str) -> list[NodeProto | str]:
 
 
 def _may_go(site: Site, node: NodeProto) -> bool:
-    """Whether an unused node cannot fail."""
+    """Return whether an unused node cannot fail."""
     if op_of(node) in ("SequenceErase", "SequenceInsert"):
         try:
             elements_of(site, node.output[0])
@@ -275,7 +275,8 @@ def _has(site: Site) -> Edit:
 
 
 def _optional(site: Site, name: str) -> tuple[NodeProto | None, list[NodeProto]]:
-    """The node that makes an optional, None for a tensor or sequence; with what is behind it."""
+    """Return the node that makes an optional, None for a tensor or sequence; with the nodes that
+    only pass it on."""
     nodes = origin_of(site, name)
     if nodes and op_of(nodes[0]) == "Optional":
         return nodes[0], nodes

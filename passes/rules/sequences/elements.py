@@ -1,4 +1,4 @@
-"""What a sequence holds, where its length and all positions are known; the slices of a tensor."""
+"""The elements of a sequence whose length and positions are known; the slices of a tensor."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _KNOWN: Slot[dict[tuple[Key, str], Elements]] = Slot()
 
 
 def elements_of(site: Site, name: str) -> Elements:
-    """What a sequence holds.
+    """Return the elements of a sequence.
 
     Raises:
         Refused: `length-unknown`, `position-unknown`, `out-of-range` or `hidden`.
@@ -213,5 +213,5 @@ def origin_of(site: Site, name: str) -> list[NodeProto]:
 
 
 def are_strings(site: Site, tensor: str) -> bool:
-    """Whether a tensor may hold strings, of which onnxruntime's Gather copies one a row."""
+    """Return whether a tensor may hold strings, of which onnxruntime's Gather copies one a row."""
     return elem_type_of(site.type_of(tensor)) in (TensorProto.UNDEFINED, TensorProto.STRING)

@@ -19,7 +19,7 @@ from passes.writing.purposes import GUARD_JOINED
 
 
 def suits(site: Site, slices: Slices, reader: NodeProto) -> bool:
-    """Whether a node that reads the sequence can read the tensor instead."""
+    """Return whether a node that reads the sequence can read the tensor instead."""
     if op_of(reader) == "SequenceAt":
         return not are_strings(site, slices.tensor)
     if op_of(reader) == "ConcatFromSequence":

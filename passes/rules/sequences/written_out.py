@@ -1,6 +1,6 @@
 """SplitToSequence and SequenceMap of known lengths, written out as tensors and a sequence of them.
 
-The SequenceConstruct behind them goes once its readers read the tensors.
+The SequenceConstruct after them is removed once its readers read the tensors.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from passes.analysis.bodies.context import context_of
 from passes.analysis.integers.integers import Integers
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.sizes.static_sizes import stands_in_loop
+from passes.bodies.copy_budget import allow
 from passes.bodies.iteration import write_iteration
 from passes.bodies.shared_body import SharedBody
 from passes.ir import scope as scoping
@@ -20,7 +21,6 @@ from passes.ir.versions import AXES_ARE_INPUTS
 from passes.loops.form import Kind, LoopForm
 from passes.rule import Edit, Refused, Site
 from passes.rules.sequences.elements import elements_of, with_numbers
-from passes.rules.unroll.budget import allow
 from passes.types.value_types import elem_type_of
 from passes.writing import spelling
 from passes.writing.author import Author
@@ -180,7 +180,7 @@ class _Mapping:
         )
 
     def _is_sequence(self, name: str) -> bool:
-        """Whether an input is a sequence, not a tensor, which every iteration gets."""
+        """Return whether an input is a sequence, not a tensor, which every iteration gets."""
         known = self.site.type_of(name)
         kind = None if known is None else known.WhichOneof("value")
         if kind is None and name != self.site.node.input[0]:

@@ -23,7 +23,7 @@ _TypeOf = Callable[[str], TypeProto | None]
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If, a Loop, or a Scan of version 9 or later."""
+    """Return whether a node is an If, a Loop, or a Scan of version 9 or later."""
     return op_of(node) == "If" or is_loop_9(node, opset)
 
 
@@ -78,7 +78,8 @@ def declare_shapes(site: Site) -> Edit:
 
 
 def _of_loop(site: Site) -> _TypeOf:
-    """What is proven in the body of a Loop; sizes have the symbols that are declared outside."""
+    """Return the types proven in the body of a Loop; sizes have the symbols that are declared
+    outside."""
     types, sizes = proven_types(site, LoopForm.from_node(site.node, site.opset))
 
     def shown(dim: Dim) -> Dim:
@@ -111,7 +112,8 @@ class _Declaring:
         }
 
     def declare(self, graph: GraphProto, type_of: _TypeOf) -> int:
-        """Declare the types of the values of a body, in place; how many were declared anew."""
+        """Declare the types of the values of a body, in place; return the number of new
+        declarations."""
         fixed = scoping.initializer_names(graph)
         values = [*graph.input, *graph.output, *graph.value_info]
         return sum(

@@ -13,7 +13,7 @@ from passes.types.value_types import dims_of, elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node may return its input."""
+    """Return whether a node may return its input."""
     return op_of(node) in ("Cast", "Slice")
 
 

@@ -1,4 +1,4 @@
-"""The rule `drop-empty-branch`: an If goes whose other branch only handles empty inputs."""
+"""The rule `drop-empty-branch`: removes an If whose other branch only handles empty inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOVING = ("Concat", "Gather", "Reshape", "Slice", "Squeeze", "Transpose", "Unsq
 
 
 def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a node runs on the empty values of the branch, as its document says.
+    """Return whether a node runs on the empty values of the branch, according to its document.
 
     onnxruntime returns another shape from a reducer with a negative axis, and does not transpose
     empty strings; onnx's reference does not flatten empty tensors.
@@ -44,14 +44,14 @@ def runs_on_nothing(level: InferredBranch, node: NodeProto) -> bool:
 
 
 def gives_nothing_anew(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a node that is to go could not fail."""
+    """Return whether a node that is to go could not fail."""
     if op_of(node) == "ConstantOfShape":
         return level.has_sizes(node.output[0])
     return level.may_go(node)
 
 
 def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
-    """Whether a product is one with a matrix that is not empty."""
+    """Return whether a product is one with a matrix that is not empty."""
     left, right = (level.dims_of(name) for name in node.input[:2])
     if left is None or right is None or len(right) != 2 or len(left) < 2:
         return False
@@ -59,13 +59,13 @@ def _multiplies(level: InferredBranch, node: NodeProto) -> bool:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
+    """Return whether a node is an If."""
     return op_of(node) == "If"
 
 
 @register("drop-empty-branch", considers=considers, optional=True)
 def drop_empty_branch(site: Site) -> Edit:
-    """Replace an If by its branch for some rows, where the other one is only for no rows.
+    """Replace an If by its branch for non-empty inputs, if the other one is only for empty inputs.
 
     Before:
 
@@ -80,12 +80,12 @@ def drop_empty_branch(site: Site) -> Edit:
     The condition must compare a size, or a sum of sizes, with 0 by Greater, as `raise-loop`
     writes it. Where it does not hold, these sizes are 0, from which it must follow that both
     branches return tensors of the same sizes, without elements, and that no op of either branch
-    can fail. Ifs with loops or branches in them stay, and so do those in the body of a Loop, whose
+    can fail. Ifs that contain loops or branches stay, and so do those in the body of a Loop, whose
     values may change their shapes between iterations.
 
     Refuses:
-    - `may-differ`: it is not proven that both branches return the same where there are no rows
-    - `may-fail`: an op of a branch could fail where there are no rows, or is not known to run
+    - `may-differ`: it is not proven that both branches return the same for empty inputs
+    - `may-fail`: an op of a branch could fail on empty inputs, or is not known to run on them
     """
     zeros = _zeros(site)
     levels = [
@@ -99,19 +99,19 @@ def drop_empty_branch(site: Site) -> Edit:
             if not may_run(level, node):
                 raise Refused(
                     "may-fail",
-                    f"{op_of(node)} {list(node.output)} could fail where there are no rows",
+                    f"{op_of(node)} {list(node.output)} could fail on empty inputs",
                     [site.path, *node.output],
                 )
     edit = inlined(site, "then_branch")
     covered = dead_after_rewrite(site, Integers(site), (), edit.nodes)
-    return replace(edit, note="for no rows, too", covered=covered, context=context_of(site))
+    return replace(edit, note="for empty inputs, too", covered=covered, context=context_of(site))
 
 
 def _zeros(site: Site) -> list[Atom]:
-    """The sizes that are 0 where the second branch is taken.
+    """Return the sizes that are 0 when the second branch is taken.
 
     Raises:
-        NothingToDo: it is taken elsewhere, a branch holds bodies, or the If stands in a Loop.
+        NothingToDo: it is taken elsewhere, a branch holds bodies, or the If is in a Loop.
     """
     graphs = [graph for _, graph in scoping.subgraphs(site.node)]
     holds_bodies = any(scoping.holds_graphs(node) for graph in graphs for node in graph.node)
@@ -141,6 +141,6 @@ def _check_same(site: Site, some: InferredBranch, none: InferredBranch) -> None:
             raise Refused(
                 "may-differ",
                 f"{name!r} is not proven to be empty, and of the same shape in both branches, "
-                "where there are no rows",
+                "for empty inputs",
                 [site.path, name],
             )

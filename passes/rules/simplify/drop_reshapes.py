@@ -18,7 +18,7 @@ _MOST = 8  # nodes between the tensor and the one that restores its shape
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node changes the axes of a tensor."""
+    """Return whether a node changes the axes of a tensor."""
     return op_of(node) in RESHAPING and len(node.output) == 1
 
 
@@ -65,7 +65,7 @@ def _chain(site: Site) -> Iterator[NodeProto]:
 
 
 def _comes_back(site: Site, source: str, chain: list[NodeProto]) -> bool:
-    """Whether the nodes of a chain restore the shape of its input, and cannot fail."""
+    """Return whether the nodes of a chain restore the shape of its input, and cannot fail."""
     dims = dims_of(site.type_of(source))
     if dims is None:
         return False

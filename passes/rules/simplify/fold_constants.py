@@ -30,13 +30,14 @@ _FLOATS = (np.float16, np.float32, np.float64)
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or gives the same bits in every executor, on some constants."""
+    """Return whether a node is a Loop, or gives the same bits in every executor, on some
+    constants."""
     return bool(node.input) and (may_be_exact(node) or op_of(node) == "Loop")
 
 
 @register("fold-constants", considers=considers, optional=True)
 def fold_constants(site: Site) -> Edit:
-    """Compute the nodes of bodies that read only constants, or sizes that are known.
+    """Compute nodes of bodies that read only constants, or sizes that are known.
 
     Before, in a body:
 
@@ -63,11 +64,11 @@ def fold_constants(site: Site) -> Edit:
     which may change its shape between iterations, whatever is declared. Of the second input of a
     CastLike, only the type must be known.
 
-    A Loop reads its trip count and its initial condition as constants, wherever it stands, if they
+    A Loop reads its trip count and its initial condition as constants, at any location, if they
     follow from constants and sizes that are known.
 
     Refuses:
-    - `fails`: the node fails on its constants, and so must the new model where it runs the node
+    - `fails`: the node fails on its constants, and so must the new model when it runs the node
     - `too-large`: the result would take more than 64 KiB, and more than the constants do
     """
     if op_of(site.node) == "Loop":

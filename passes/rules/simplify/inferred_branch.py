@@ -13,6 +13,7 @@ from passes.analysis.integers.integer_ops import WHOLE
 from passes.analysis.integers.integers import Integers
 from passes.analysis.sizes.made_up_sizes import size_symbol
 from passes.ir import scope as scoping
+from passes.ir.closed import close
 from passes.ir.constants import Constants
 from passes.ir.external_data import byte_size
 from passes.ir.scope import MAIN, Scope
@@ -51,13 +52,13 @@ class InferredBranch(NestedGraph):
         return self.dims_of(name)
 
     def has_sizes(self, name: str) -> bool:
-        """Whether all sizes of a value are known, or equal to that of another value."""
+        """Return whether all sizes of a value are known, or equal to that of another value."""
         dims = self.dims_of(name)
         return dims is not None and None not in dims
 
 
 class _Inference:
-    """Infers types from those at a site; one symbol stands for one size, in both branches."""
+    """Infers types from those at a site; one symbol means one size, in both branches."""
 
     def __init__(self, site: Site, zeros: Collection[Atom]) -> None:
         self.site = site
@@ -71,13 +72,7 @@ class _Inference:
         inner.node.extend(graph.node)
         inner.initializer.extend(graph.initializer)
         captured = scoping.captures(graph)
-        for name in captured:
-            fixed = self._fixed(name)
-            known = self._known(name)
-            if fixed is not None:
-                inner.initializer.append(fixed)
-            elif known is not None:
-                inner.input.append(helper.make_value_info(name, known))
+        close(inner, {name: self._fixed(name) or self._known(name) for name in captured})
         inferred, scope = ValueTypes(model), Scope(MAIN, (0,), inner)
         names = {*captured, *scoping.defined(graph)}
         found = {name: inferred.of(scope, name) for name in names}

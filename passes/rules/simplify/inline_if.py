@@ -16,7 +16,7 @@ from passes.rules.simplify.short_circuit import short_circuit
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
+    """Return whether a node is an If."""
     return op_of(node) == "If"
 
 
@@ -39,7 +39,7 @@ def inline_if(site: Site) -> Edit:
     from sizes that are known, and from comparisons that any size decides the same way. Of sizes in
     the body of a Loop, only those that follow from outside count, whatever the body declares.
 
-    An If that is itself a condition goes, too, as TorchScript writes `c and b` and `c or b`:
+    An If that is itself a condition is replaced, too, as TorchScript writes `c and b` and `c or b`:
 
         y = If (c) <then_branch = a () => (p) { p = Greater (n, m) },
                     else_branch = b () => (q) { q = Identity (c) }>

@@ -125,7 +125,7 @@ class Merging:
         return kept
 
     def _can_hand_on(self, carried: Carried) -> bool:
-        """Whether an Identity can copy it: before optional types, it takes only tensors."""
+        """Return whether an Identity can copy it: before optional types, it takes only tensors."""
         known = elem_type_of(self.site.type_of(carried.initial))
         return bool(known) or self.site.opset >= IDENTITY_OF_OPTIONALS
 

@@ -14,7 +14,7 @@ from passes.rule import Edit, NothingToDo, Refused, Site, register
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is an If."""
+    """Return whether a node is an If."""
     return op_of(node) == "If"
 
 

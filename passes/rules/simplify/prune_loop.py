@@ -14,7 +14,7 @@ from passes.rules.simplify.pruning import Pruning
 
 @register("prune-loop", considers=is_loop_9, optional=True)
 def prune_loop(site: Site) -> Edit:
-    """Drop what a loop carries, scans, collects or computes without use, or twice.
+    """Remove everything that a loop carries, scans, collects or computes without use, or twice.
 
     Before, where nothing reads `unread` and `c`:
 
@@ -33,13 +33,13 @@ def prune_loop(site: Site) -> Edit:
             z_t = Add (t, a)
         }> (h, x)
 
-    What goes: outputs that nothing reads; carried values on which no output depends, through the
+    Removed are: outputs that nothing reads; carried values on which no output depends, through the
     iterations; unused nodes; carried values with the same initial value and the same updates,
     scanned inputs and collected outputs that are the same; carried values that the body returns
-    unchanged, which it then captures; and the loop itself, where nothing reads it. The trip
+    unchanged, which it then captures; and the loop itself, if nothing reads it. The trip
     count stays: a Scan keeps a scanned input. A node that might fail stays, and so does what
     might change its shape or have another length, where the loop would fail; `--assume
-    valid-inputs` lets them go. Random nodes stay.
+    valid-inputs` lets them be removed. Random nodes stay.
 
     Refuses:
     - `may-fail`: nothing unused can be dropped, because it might fail

@@ -1,4 +1,4 @@
-"""What a loop does not need: outputs, carried values, scanned inputs, nodes."""
+"""Finds the parts of a loop that are not needed: outputs, carried values, scanned inputs, nodes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Pruning:
         return node
 
     def is_in_vain(self) -> bool:
-        """Whether nothing is read, and the loop ends and cannot fail."""
+        """Return whether nothing is read, and the loop ends and cannot fail."""
         form = self.form
         if self.read or Live.of(self._level, (), {}).nodes:
             return False
@@ -86,7 +86,7 @@ class Pruning:
         return self.site.assumes("valid-inputs")
 
     def _needs_rows(self, collected: Collected) -> bool:
-        """Whether a collected output is read, or collecting it might fail."""
+        """Return whether a collected output is read, or collecting it might fail."""
         if collected.tensor in self.read or self._valid_inputs:
             return collected.tensor in self.read
         if self._elements_agree(collected):
@@ -99,8 +99,8 @@ class Pruning:
         return True
 
     def _elements_agree(self, collected: Collected) -> bool:
-        """Whether the elements of all iterations have one known shape; two sizes declared with one
-        symbol prove nothing."""
+        """Return whether the elements of all iterations have one known shape; two sizes declared
+        with one symbol prove nothing."""
         dims = self._level.dims_of(collected.body_output)
         return dims is not None and all(isinstance(dim, int) for dim in dims)
 

@@ -38,8 +38,8 @@ def select_branches(site: Site) -> Edit:
 
     Both branches must be proven to fail on no value, for the one that is not taken runs, too: no
     integer is divided by what may be 0, no index is out of range, all shapes fit, and no loops or
-    branches stand in them. An op that is never reached fails on inputs that are valid, so that
-    `--assume valid-inputs` only lets symbols stand for one size each. Each output must be a tensor
+    branches are in them. An op that is never reached fails on inputs that are valid, so that
+    `--assume valid-inputs` only lets each symbol mean one size. Each output must be a tensor
     that is proven to have one shape in both branches, whatever these declare. In the body of a
     Loop, the shapes of carried values must follow from what is outside.
 
@@ -114,7 +114,7 @@ class _Choice:
         self._returned = [scoping.output_names(branch.graph) for branch in self.branches]
 
     def is_alike(self, position: int) -> bool:
-        """Whether both branches compute an output from the same values by the same nodes."""
+        """Return whether both branches compute an output from the same values by the same nodes."""
         names = (returned[position] for returned in self._returned)
         first, second = (
             numbers.of(name) for numbers, name in zip(self._numbers, names, strict=True)

@@ -11,7 +11,7 @@ from passes.rule import Edit, NothingToDo, Site, register
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node has bodies."""
+    """Return whether a node has bodies."""
     return scoping.holds_graphs(node)
 
 

@@ -53,7 +53,8 @@ def short_circuit(site: Site) -> Edit | None:
 
 
 def _known(site: Site, part: str, name: str) -> bool | None:
-    """What a branch returns whenever it is taken: a constant, or the condition itself; else None.
+    """Return the value of a branch if it is the same whenever the branch is taken: a constant, or
+    the condition itself; else None.
 
     A constant must have the shape of the condition.
     """
@@ -71,7 +72,7 @@ def _known(site: Site, part: str, name: str) -> bool | None:
 
 
 def _is_cheap(site: Site, part: str, name: str) -> bool:
-    """Whether a branch may run in any case, and returns a value of the condition's shape."""
+    """Return whether a branch may run in any case, and returns a value of the condition's shape."""
     scope = site.body_scope(part)
     nodes = list(scope.owner.node)
     if len(nodes) > _MOST_NODES or not all(
@@ -88,7 +89,7 @@ def _is_cheap(site: Site, part: str, name: str) -> bool:
 
 
 def _takes_no_work(branch: InferredBranch, node: NodeProto) -> bool:
-    """Whether a node gives single elements, or sizes and constants."""
+    """Return whether a node gives single elements, or sizes and constants."""
     shapes = (branch.dims_of(name) for name in node.output)
     single = all(dims is not None and all(dim == 1 for dim in dims) for dims in shapes)
     return single or traits_of(node).work is Work.FREE

@@ -23,7 +23,7 @@ from passes.rules.time_axis.vectorize_probe import VectorizeProbe
 
 @dataclass(frozen=True)
 class BatchableInputs:
-    """Nodes that may run in front of the loop, by position.
+    """Nodes that may run before the loop, by position.
 
     Those in `plain` compute the same in every iteration, those in `moving` run over all iterations
     at once; `carrying` are the values of these that have time as their first axis.
@@ -60,14 +60,14 @@ class BatchableInputs:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is work to move."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is work to move."""
     if not is_scan_9(node, opset):
         return False
     return any(_reads_scanned_alone(node, body) for _, body in scoping.subgraphs(node))
 
 
 def _reads_scanned_alone(node: NodeProto, body: scoping.Owner) -> bool:
-    """Whether some work in the body depends on scanned inputs, and on no carried value."""
+    """Return whether some work in the body depends on scanned inputs, and on no carried value."""
     scanned = attribute(node, "num_scan_inputs", 0)
     inputs = scoping.input_names(body)[: len(node.input)]
     first = len(inputs) - scanned
@@ -128,7 +128,7 @@ def batch_inputs(site: Site) -> Edit:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Selects the nodes that move in front of the loop."""
+    """Selects the nodes that move before the loop."""
 
     body: TimeBody
     batchable: BatchableInputs

@@ -136,14 +136,15 @@ def _only_collected(body: TimeBody, taken: Collection[int]) -> set[int]:
 
 
 def _reads_text(body: TimeBody, sees: Sequence[str]) -> bool:
-    """Whether a Loop might have to collect strings, which onnxruntime moves away."""
+    """Return whether a Loop might have to collect strings, which onnxruntime moves away."""
     types = [body.rows.types.get(name) for name in sees]
     texts = any(elem_type_of(type_) == TensorProto.STRING for type_ in types)
     return body.form.kind is Kind.LOOP and texts
 
 
 def _has_types(body: TimeBody, node: NodeProto) -> bool:
-    """Whether the inputs of a node can be collected, and its outputs be placed on their axes."""
+    """Return whether the inputs of a node can be collected, and its outputs be placed on their
+    axes."""
     known = [body.rows.types.get(name) for name in scoping.free_names(node)]
     turned = {collected.body_output for collected in body.form.collected if collected.axis}
     placed = all(body.row_rank(name) is not None for name in node.output if name in turned)
@@ -151,7 +152,7 @@ def _has_types(body: TimeBody, node: NodeProto) -> bool:
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later, with work that only feeds
+    """Return whether a node is a Loop, or a Scan of version 9 or later, with work that only feeds
     collected outputs."""
     return is_loop_9(node, opset) and any(
         _feeds_collected_alone(node, body) for _, body in scoping.subgraphs(node)
@@ -159,7 +160,8 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 
 def _feeds_collected_alone(node: NodeProto, body: scoping.Owner) -> bool:
-    """Whether some work in the body depends on a carried value, and only outputs depend on it."""
+    """Return whether some work in the body depends on a carried value, and only outputs depend on
+    it."""
     scanned = attribute(node, "num_scan_inputs", 0)
     inputs, outputs = scoping.input_names(body), scoping.output_names(body)
     carried = len(node.input) - (scanned if op_of(node) == "Scan" else 1)
@@ -217,7 +219,7 @@ def batch_outputs(site: Site) -> Edit:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Selects the nodes that move behind the loop."""
+    """Selects the nodes that move after the loop."""
 
     body: TimeBody
     batchable: BatchableOutputs

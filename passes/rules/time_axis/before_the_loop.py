@@ -1,4 +1,4 @@
-"""A Scan without the nodes that run in front of it, and those nodes."""
+"""Writes a Scan without the nodes that run before it, and those nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from passes.writing.author import Author
 
 
 def hoisted(body: TimeBody, moved: Sequence[int]) -> Edit:
-    """Write the nodes at `moved`, which read nothing that stays, in front of the loop.
+    """Write the nodes at `moved`, which read nothing that stays, before the loop.
 
     Raises:
         Refused: `random` or `may-fail` where no loop is left, and an unused node may not go.
@@ -80,7 +80,7 @@ class _Hoisting:
 
     def _note(self, form: LoopForm) -> str:
         count = len(self.nodes)
-        moved = f"{count} node{'s' if count != 1 else ''} in front of the loop"
+        moved = f"{count} node{'s' if count != 1 else ''} before the loop"
         before, after = (
             sum(row_bytes(self.body, read.body_input) for read in scanned)
             for scanned in (self.form.scanned, form.scanned)
@@ -88,7 +88,8 @@ class _Hoisting:
         return f"{moved}, which scans about {after} bytes an iteration (before: {before})"
 
     def _is_direct(self, collected: Collected) -> bool:
-        """Whether the loop need not collect an output, since all its rows are computed already."""
+        """Return whether the loop need not collect an output, since all its rows are computed
+        already."""
         placed = not collected.axis or self.body.row_rank(collected.body_output) is not None
         return collected.body_output in self.computed & self.outside.vectorizer.carrying and placed
 
@@ -106,7 +107,7 @@ class _Hoisting:
             )
 
     def _remaining(self, names: Mapping[str, str], direct: Sequence[Collected]) -> LoopForm:
-        """The loop: it scans the values that were computed in front of it, and captures the
+        """Return the loop: it scans the values that were computed before it, and captures the
         invariant ones."""
         carrying = self.outside.vectorizer.carrying
         kept = [collected for collected in self.form.collected if collected not in direct]
@@ -131,7 +132,7 @@ class _Hoisting:
         return remaining.with_all_outputs(self.author.fresh)
 
     def _with_own_outputs(self, form: LoopForm) -> LoopForm:
-        """Return values that were computed in front of the loop by a node of their own."""
+        """Return values that were computed before the loop by a node of their own."""
         own = {}
         for name in form.body_outputs:
             if name in self.computed:

@@ -20,7 +20,8 @@ from passes.writing.author import Author
 
 
 def in_order(collected: Collected) -> bool:
-    """Whether an output is collected as a vectorised node reads it: time first, not reversed."""
+    """Return whether an output is collected as a vectorised node reads it: time first, not
+    reversed."""
     return bool(collected.tensor) and not collected.axis and not collected.reversed
 
 

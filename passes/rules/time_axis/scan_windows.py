@@ -25,7 +25,7 @@ _MOST_BYTES = 1 << 14
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan of version 9 or later in whose body there is a Concat."""
+    """Return whether a node is a Scan of version 9 or later in whose body there is a Concat."""
     if not is_scan_9(node, opset):
         return False
     return any(
@@ -112,7 +112,8 @@ def _written(body: TimeBody, author: Author, window: Window) -> Scanned:
 
 
 def _elements(author: Author, window: Window, rank: int) -> str:
-    """What is scanned, time first, in the order of the iterations, without the axis of windows."""
+    """Return the scanned elements, time first, in the order of the iterations, without the axis of
+    windows."""
     rows = window.scanned.tensor
     time = window.scanned.axis % (rank + window.is_row)
     rows = _first(author, rows, time, rank + window.is_row)
@@ -122,7 +123,7 @@ def _elements(author: Author, window: Window, rank: int) -> str:
 
 
 def _first(author: Author, value: str, axis: int, rank: int) -> str:
-    """A value with an axis in front of the others."""
+    """Return a value with one axis moved before the others."""
     return _transposed(author, value, [axis, *(other for other in range(rank) if other != axis)])
 
 

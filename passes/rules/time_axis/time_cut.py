@@ -1,4 +1,4 @@
-"""The cheapest place to cut a loop's body in two: what goes, and what stays."""
+"""Finds the cheapest cut of a loop's body in two: the nodes that move, and those that stay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Part = int | str
 
 @dataclass(frozen=True)
 class Crossing:
-    """A value: its producer, its readers, and the cost of handing it from front to behind."""
+    """A value: its producer, its readers, and the cost of passing it across the cut."""
 
     producer: Part
     readers: tuple[Part, ...]
@@ -24,7 +24,7 @@ class Crossing:
 
 
 def in_front(gains: Mapping[int, int], crossings: Iterable[Crossing]) -> set[int]:
-    """The nodes to move in front of the loop; of equally good choices the smallest one.
+    """Return the nodes to move before the loop; of equally good choices the smallest one.
 
     `gains` are the savings of each node there, which may be negative. What a node reads
     moves with it.
@@ -40,10 +40,10 @@ def behind(
     crossings: Iterable[Crossing],
     together: Iterable[tuple[int, int]] = (),
 ) -> set[int]:
-    """The nodes to move behind the loop; of equally good choices the smallest one.
+    """Return the nodes to move after the loop; of equally good choices the smallest one.
 
-    What reads a node moves with it. Of `together`, a reader and what it reads, neither moves
-    without the other.
+    The readers of a node move with it. Of `together`, a reader and a node that it reads, neither
+    moves without the other.
     """
     edges = _edges(crossings)
     for reader, node in together:

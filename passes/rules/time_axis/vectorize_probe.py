@@ -30,7 +30,7 @@ class VectorizeProbe:
         return cls(body, body.vectorizer(author, names.fresh("size"), set(carrying)))
 
     def accepts(self, node: NodeProto) -> bool:
-        """Whether a node can run over all iterations at once; if so, `carries` knows its
+        """Return whether a node can run over all iterations at once; if so, `carries` knows its
         outputs."""
         try:
             self.vectorizer.nodes([node])
@@ -39,5 +39,5 @@ class VectorizeProbe:
         return True
 
     def carries(self, name: str) -> bool:
-        """Whether a value has a time axis."""
+        """Return whether a value has a time axis."""
         return self.vectorizer.carries(name)

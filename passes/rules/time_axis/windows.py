@@ -21,9 +21,9 @@ class Window:
     """A carried value to which each iteration appends an element of `scanned`, along `axis`.
 
     `whole` is the window with the newest element, of `size` elements. `full`: the value that is
-    carried has as many, of which the oldest goes before the newest comes; else one less. `is_row`:
-    a scanned element has the axis already. `gone` are the values that the body then
-    does not compute.
+    carried has as many, of which the oldest is dropped before the newest is added; else one less.
+    `is_row`: a scanned element has the axis already. `gone` are the values that the body then does
+    not compute.
     """
 
     carried: Carried
@@ -46,7 +46,7 @@ def windows(body: TimeBody) -> list[Window]:
 
 
 def is_read(body: TimeBody, name: str, gone: Collection[str]) -> bool:
-    """Whether a value of a body has readers but those that compute the values in `gone`."""
+    """Return whether a value of a body has readers but those that compute the values in `gone`."""
     positions = {body.index.positions[one] for one in gone}
     return not positions.issuperset(body.index.readers.get(name, ()))
 
@@ -117,7 +117,7 @@ class _Finding:
         return self.index.source(node.input[0]), False
 
     def _is_rest(self, cut: NodeProto, size: int, axis: int) -> bool:
-        """Whether a Slice leaves all but the first of `size` elements along an axis."""
+        """Return whether a Slice leaves all but the first of `size` elements along an axis."""
         starts, ends, axes = (self._numbers(cut, position) for position in (1, 2, 3))
         steps = self._numbers(cut, 4) if len(cut.input) > 4 and cut.input[4] else [1]
         rank = len(self._dims(cut.input[0]) or ())

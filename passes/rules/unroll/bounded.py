@@ -43,7 +43,7 @@ def promised(site: Site, form: LoopForm, most: int) -> NodeProto:
 
 class Bounded(Unrolling, ABC):
     """Writes `bound.size` iterations; each takes place only if those before it did, and the loop
-    goes on. `_step` writes one."""
+    continues. `_step` writes one."""
 
     guards = GUARD_PROMISE
 
@@ -114,7 +114,7 @@ class Bounded(Unrolling, ABC):
         """Write iteration `index`, which takes place if `going` holds (always if that is empty).
 
         Returns the states after it and the body's condition, a scalar; what it
-        collects goes to `collected`, each a row [1, ...] that counts only if it took place.
+        collects is added to `collected`, each a row [1, ...] that counts only if it took place.
         """
 
     def _flat(self, index: int, states: list[str]) -> tuple[list[str], list[str], str]:
@@ -141,7 +141,8 @@ class Bounded(Unrolling, ABC):
             kept.append(row)
 
     def _both(self, conditions: Sequence[str], index: int) -> str:
-        """Whether iteration `index` takes place, by these conditions and by M; "" for always."""
+        """Return whether iteration `index` takes place, by these conditions and by M; "" for
+        always."""
         parts = [condition for condition in conditions if condition]
         if self.count:
             parts.append(self.author.op("Less", self.author.int(index), self.count))

@@ -45,7 +45,7 @@ def rows_type(site: Site, form: LoopForm, collected: Collected) -> TypeProto | N
 
 
 def _is_fed_what_it_declares(site: Site, carried: Carried) -> bool:
-    """Whether every size of a state that the body declares is also known outside."""
+    """Return whether every size of a state that the body declares is also known outside."""
     declared = dims_of(site.body_type_of("body", carried.body_input))
     fed = dims_of(site.type_of(carried.initial))
     if declared is None or fed is None or len(declared) != len(fed):

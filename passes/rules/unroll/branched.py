@@ -24,7 +24,7 @@ from passes.writing.branches import Branch, Results, either
 
 
 class Branched(Bounded):
-    """Puts each iteration into an If, whose other branch hands on the values before it.
+    """Puts each iteration into an If, whose other branch returns the values before it.
 
     The Ifs follow one another: thirty nested ones would make a file that protobuf cannot
     read.
@@ -87,7 +87,7 @@ class Branched(Bounded):
         return Branch(f"skip{index}", write, name=f"skip{index}")
 
     def _types_given(self) -> list[TypeProto | None]:
-        """The types of a branch's outputs: states, rows and whether the loop goes on."""
+        """The types of a branch's outputs: states, rows and whether the loop continues."""
         types = [state_type(self.site, carried) for carried in self.form.carried]
         types += [rows_type(self.site, self.form, collected) for collected in self.form.collected]
         return [*types, *([tensor_type(TensorProto.BOOL, ())] if self.ends else [])]

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from onnx import (
-    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -17,11 +16,13 @@ from onnx import (
 
 from passes.analysis.integers.exactness import Array
 from passes.ir import scope as scoping
+from passes.ir.closed import close
 from passes.ir.constant_nodes import constant_tensor
 from passes.ir.operators import is_onnx_domain, op_of
 from passes.ir.places import imports_of
 from passes.rule import Edit, Refused, Site
 from passes.types.shape_inference import objection
+from passes.types.value_types import tensor_type
 
 _SMALL = 1 << 10  # elements; inference needs no constant larger than a shape
 _FARTHEST = 50  # nodes that a divisor is followed back through
@@ -50,13 +51,16 @@ def _objection(site: Site, nodes: Sequence[NodeProto], constants: Sequence[Tenso
     model = ModelProto(ir_version=_IR, opset_import=[helper.make_opsetid("", site.target)])
     model.opset_import.extend(others)
     model.functions.extend(site.model.proto.functions)
-    small = {constant.name: constant for constant in constants if _is_small(constant)}
     graph = model.graph
     graph.name = "iterations"
     graph.node.extend(nodes)
-    computed = {name for node in nodes for name in node.output}
-    for name in sorted(scoping.all_reads(nodes) - computed):
-        _declare(site, graph, name, {constant.name: constant for constant in constants}, small)
+    own = {
+        one.name: one if _is_small(one) else tensor_type(one.data_type, tuple(one.dims))
+        for one in constants
+    }
+    outer = {name: own.get(name) or site.outer(name, _SMALL) for name in scoping.captures(graph)}
+    close(graph, outer)
+    small = {one.name: one for one in (*constants, *graph.initializer) if _is_small(one)}
     for node in graph.node:
         _hand_down(node, small)
     zero = _Divisors(site, _values(constants), {}).zero_in(nodes)
@@ -90,7 +94,8 @@ class _Divisors:
         return ""
 
     def value(self, name: str, behind: int = 0) -> Array | None:
-        """The value of `name` where it is constant; `behind` nodes were followed to get there."""
+        """Return the value of `name` if it is constant; `behind` nodes were followed to reach
+        it."""
         if name not in self.fixed and behind < _FARTHEST:
             self.fixed[name] = self._computed(name, behind)
         return self.fixed.get(name)
@@ -112,26 +117,6 @@ class _Divisors:
 
 def _values(constants: Iterable[TensorProto]) -> dict[str, Array | None]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in constants if _is_small(tensor)}
-
-
-def _declare(
-    site: Site,
-    graph: GraphProto,
-    name: str,
-    constants: dict[str, TensorProto],
-    small: dict[str, TensorProto],
-) -> None:
-    """Declare a name as it is around the nodes; with its elements only where they are few."""
-    fixed = site.constant(name) if name not in constants else None
-    if fixed is not None and fixed.size <= _SMALL:
-        small[name] = numpy_helper.from_array(fixed, name)
-    if name in small:
-        graph.initializer.append(small[name])
-    elif name in constants:
-        tensor = constants[name]
-        graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, list(tensor.dims)))
-    else:
-        graph.input.add(name=name, type=site.type_of(name))
 
 
 def _hand_down(node: NodeProto, small: dict[str, TensorProto]) -> None:

@@ -9,6 +9,7 @@ from onnx import NodeProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies
 from passes.choices import Peel
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
@@ -19,7 +20,6 @@ from passes.rules.unroll.branch_types import (
     refuse_two_shapes,
     refuse_uncopied,
 )
-from passes.rules.unroll.budget import allow, refuse_copies_of_copies
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.peeling import PEELED_KEY, Peeling
 from passes.rules.unroll.unrolling import Unrolling
@@ -27,7 +27,7 @@ from passes.types.value_types import dims_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
+    """Return whether a node is a Loop, or a Scan of version 9 or later, that was not peeled yet."""
     peeled = any(entry.key == PEELED_KEY for entry in node.metadata_props)
     return is_loop_9(node, opset) and not peeled
 
@@ -46,14 +46,14 @@ def peel(site: Site) -> Edit:
         y = Loop <body = step (i, go, s) { number = Add (i, one) t = f (s, number) }> (two, "",
             "t/first")
 
-    A loop that may run no iteration stands, with the peeled one, in an If.
+    A loop that may run no iteration is put, with the peeled one, into an If.
     A loop that runs once is replaced by its iteration. The iteration and the
     loop share the weights. The last iteration of a loop that a condition ends is not known in
     advance, so only its first one can be peeled.
 
     Refuses:
     - `no-iteration`: the loop never runs
-    - `condition`: `--peel last`: the body computes whether the loop goes on
+    - `condition`: `--peel last`: the body computes whether the loop continues
     - `endless`: nothing ends the loop
     - `random`: the body draws random numbers, and a copy would draw its own
     - `unknown-shape`: possibly no iteration runs, and the rank of a collected element is unknown
@@ -61,8 +61,8 @@ def peel(site: Site) -> Edit:
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
     - `opset-too-old`: a trip count decides whether the loop runs, and the opset is below 9
-    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or stand in
-      copies of copies, in loops nested too deeply
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or are
+      in copies of copies, in loops nested too deeply
     - `iteration-fails`: the iteration cannot run with the sizes and constants known there
     """
     form = LoopForm.from_node(site.node, site.opset)
@@ -88,7 +88,7 @@ def peel(site: Site) -> Edit:
 
 
 def _collects_open_sizes(site: Site, form: LoopForm) -> bool:
-    """Whether the size of what is collected is known only at run time."""
+    """Return whether the size of what is collected is known only at run time."""
     return any(
         not isinstance(dim, int)
         for collected in form.collected

@@ -19,7 +19,7 @@ _MOST = 1 << 31  # with an M above this, exporters say that only the condition e
 
 @dataclass(frozen=True)
 class Bound:
-    """The trip count of a loop: `size`, or at most that, as M or a user says."""
+    """The trip count of a loop: `size`, or at most that, according to M or the user."""
 
     size: int
     exact: bool = False
@@ -27,7 +27,7 @@ class Bound:
 
 
 def bound_of(site: Site, form: LoopForm) -> Bound:
-    """What bounds a Scan-9+ or Loop: its trip count, M, or the option `max_trips`.
+    """Return the bound of a Scan-9+ or Loop: its trip count, M, or the option `max_trips`.
 
     A Loop that ends by a counter whose start, step and bound are constants has a trip count; or, if
     data may end it before, a most.

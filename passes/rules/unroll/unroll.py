@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import replace
 
+from passes.analysis.bodies import body_facts
+from passes.analysis.bodies.body_types import may_change
 from passes.analysis.bodies.context import context_of
 from passes.analysis.bodies.liveness import dead_after_rewrite
+from passes.analysis.bodies.nested_graphs import NestedGraph
 from passes.analysis.integers.integers import Integers
+from passes.analysis.safety.may_fail import failing_on_other_values
 from passes.analysis.safety.randomness import first_random
+from passes.analysis.safety.shapes_fit import fits
+from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.copy_budget import allow
+from passes.ir import scope as scoping
 from passes.ir.operators import is_loop_9, op_of
 from passes.ir.versions import HAS_CONSTANT_OF_SHAPE
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
 from passes.rules.unroll.bounded import Masked
 from passes.rules.unroll.branched import Branched, refuse_what_no_branch_returns
-from passes.rules.unroll.budget import allow
 from passes.rules.unroll.known_failure import refuse_known_failure
-from passes.rules.unroll.selectable import objection
 from passes.rules.unroll.trip_bounds import Bound, bound_of
 from passes.rules.unroll.unrolling import Unrolling
+from passes.types.value_types import elem_type_of
 
 
 @register("unroll", considers=is_loop_9, optional=True)
@@ -38,19 +46,20 @@ def unroll(site: Site) -> Edit:
         y = Add ("t/it0", "x_t/it1")
         z = Concat (...)
 
-    All iterations share the weights of the body; the metadata of nodes says which iteration
-    they were written for. Innermost loops go first. What follows from the iteration number, known
-    shapes and known conditions is folded, in these nodes only. Scanned lengths and state shapes
-    that may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it out.
+    All iterations share the weights of the body; the metadata of nodes names the iteration they
+    were written for. Innermost loops are unrolled first. What follows from the iteration number,
+    known shapes and known conditions is folded, in these nodes only. Scanned lengths and state
+    shapes that may differ where a Scan would fail get a guard; `--assume valid-inputs` leaves it
+    out.
 
     A Loop that may end before its trip count M, or before the `--max-trips N` that a user promises,
     is written out that often. Where its body may run on (`--bounded select`), each state is
-    selected from before and after the iteration; else (`--bounded if`) each iteration stands in an
-    If. Collected outputs are cut to the iterations that took place. If the loop would run more than
-    N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one more
-    output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from one
-    constant to another has a trip count, and so has a loop whose M follows from known sizes; where
-    data may end such a while loop before, it is written out as one that has that M.
+    selected from before and after the iteration; else (`--bounded if`) each iteration is put into
+    an If. Collected outputs are cut to the iterations that took place. If the loop would run more
+    than N times, the new model fails as a whole, or, with `--check-output NAME`, reports it in one
+    more output, a bool; `--assume valid-inputs` leaves the guard out. A while loop that counts from
+    one constant to another has a trip count, and so has a loop whose M follows from known sizes;
+    where data may end such a while loop before, it is written out as one that has that M.
 
     Refuses:
     - `trip-count-not-static`: the trip count is known only at run time
@@ -62,7 +71,7 @@ def unroll(site: Site) -> Edit:
     - `old-if`: what is collected may be empty, or a state may change its shape, and before opset
       11 an If has one shape
     - `iteration-fails`: an iteration cannot run with the sizes and constants known there
-    - `inner-check`: `--check-output`: the loop stands in a body, whose values cannot be outputs
+    - `inner-check`: `--check-output`: the loop is in a body, whose values cannot be outputs
     - `opset-too-old`: the opset is below 9, and the loop may end before its bound, or never runs
       and would collect elements of a size that is known only at run time
     """
@@ -96,12 +105,50 @@ def _bounded(site: Site, form: LoopForm, bound: Bound, note: str) -> Edit:
         )
     inner = site.scope.outer is not None or site.in_function
     if bound.promised and inner and site.options.check_output:
-        raise Refused("inner-check", "the loop stands in a body or function", [site.path])
+        raise Refused("inner-check", "the loop is in a body or function", [site.path])
     mode = site.options.bounded
-    reason = objection(site, form)
+    reason = _objection(site, form)
     if mode == "select" and reason is not None:
         raise reason
     if mode == "select" or (mode == "auto" and reason is None):
         return Masked(site, form, bound).edit(f"{note}, by select")
     refuse_what_no_branch_returns(site, form, bound)
     return Branched(site, form, bound).edit(f"{note}, by If")
+
+
+def _objection(site: Site, form: LoopForm) -> Refused | None:
+    """Why the body of a Loop may not run where the loop has ended, None where it may."""
+    changing = _changing(site, form)
+    for carried in form.carried:
+        known = site.body_type_of("body", carried.body_input)
+        if not elem_type_of(known) or carried.body_input in changing:
+            return _because(
+                f"{carried.body_input!r} may change its shape", site, carried.body_input
+            )
+    level = NestedGraph.of(site, form.body, "body")
+    culprits = failing_on_other_values(form.body, level.known)
+    if not culprits and not TripCount(site, form).evidently_runs:
+        culprits = [
+            node
+            for node in form.body.node
+            if scoping.holds_graphs(node) or not fits(node, level.known)
+        ]
+    if not culprits:
+        return None
+    ops = ", ".join(sorted({op_of(node) for node in culprits}))
+    names = (name for node in culprits for name in node.output if name)
+    return _because(f"{ops} may fail where the loop has ended", site, *names)
+
+
+def _changing(site: Site, form: LoopForm) -> Set[str]:
+    """The carried values that may change shape: symbols are a proof only for valid inputs."""
+    trusted = site.assumes("valid-inputs")
+    kept = body_facts.keeps_shape(site, form)
+    changing = {name for name, stays in kept.items() if not stays}
+    if trusted or all(body_facts.keeps_shape(site, form, symbols=False).values()):
+        return changing
+    return changing | may_change(site, form)
+
+
+def _because(why: str, site: Site, *culprits: str) -> Refused:
+    return Refused("not-speculatable", why, [site.path, *culprits])

@@ -9,11 +9,11 @@ from onnx import NodeProto, TensorProto
 from passes.analysis.bodies.context import context_of
 from passes.analysis.safety.randomness import first_random
 from passes.analysis.trip_count.trip_count import TripCount
+from passes.bodies.copy_budget import allow, refuse_copies_of_copies
 from passes.ir.operators import op_of
 from passes.ir.versions import LESS_TAKES_INTEGERS
 from passes.loops.form import LoopForm
 from passes.rule import Edit, Refused, Site, register
-from passes.rules.unroll.budget import allow, refuse_copies_of_copies
 from passes.rules.unroll.known_failure import refuse_known_failure
 from passes.rules.unroll.partial import PARTIAL_KEY, Partial
 from passes.rules.unroll.unrolling import Unrolling
@@ -21,7 +21,7 @@ from passes.types.value_types import elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Loop that this rule has not written itself."""
+    """Return whether a node is a Loop that this rule has not written itself."""
     if op_of(node) != "Loop":
         return False
     return all(entry.key != PARTIAL_KEY for entry in node.metadata_props)
@@ -29,7 +29,7 @@ def considers(node: NodeProto, opset: int, target: int) -> bool:
 
 @register("unroll-partial", considers=considers, optional=True)
 def unroll_partial(site: Site) -> Edit:
-    """Let a Loop run `--factor` iterations at a time, and a second one those that remain.
+    """Run `--factor` iterations of a Loop at a time, and the remaining ones in a second Loop.
 
     Before:
 
@@ -46,10 +46,10 @@ def unroll_partial(site: Site) -> Edit:
     the trip count is static and not above the factor, every iteration is written out.
 
     Refuses:
-    - `condition`: the loop may end earlier than its trip count says
+    - `condition`: the loop may end before its trip count is reached
     - `no-trip-count`: the loop runs forever
-    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or stand in
-      copies of copies, in loops nested too deeply
+    - `too-many-nodes`: the copies would take more nodes or bytes than are allowed, or are
+      in copies of copies, in loops nested too deeply
     - `random`: the body draws random numbers, and every copy would draw the same ones
     - `iteration-fails`: an iteration cannot run with the sizes and constants known there
     - `strings`: the loop collects strings, whose rows onnxruntime cannot gather
@@ -83,7 +83,7 @@ def unroll_partial(site: Site) -> Edit:
     allow(site, form, factor + 1)
     edit = Partial(site, form, factor).edit()
     initial = form.condition.initial if form.condition else ""
-    # the condition holds because of what stands in front
+    # the condition is true because of the iterations before
     return replace(edit, context=context_of(site)) if initial else edit
 
 

@@ -120,7 +120,8 @@ class Unrolling:
         return self._cleaned(note)
 
     def _cleaned(self, note: str, also: Collection[str] = ()) -> Edit:
-        """What was written, cleaned; `also` are names to keep besides the node's outputs."""
+        """Return an Edit of the written nodes, cleaned; `also` are names to keep besides the node's
+        outputs."""
         keep = frozenset(filter(None, (*self.site.node.output, *also)))
         nodes, constants = Tidy(
             self.author,
@@ -197,7 +198,7 @@ class Unrolling:
 
     @property
     def _cleaning(self) -> Cleaning:
-        """What is known for the branches that iterations stand in."""
+        """Return the facts for the branches that contain iterations."""
         return Cleaning(self._known, self._type_of, self.doubts)
 
     @property

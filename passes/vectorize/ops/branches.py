@@ -53,7 +53,7 @@ def _by_row(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _open(graph: GraphProto, ctx: Vectorizer) -> None:
-    """Write the nodes of a branch where the If stands; names are unique at every depth."""
+    """Write the nodes of a branch in place of the If; names are unique at every depth."""
     ctx.author.adopt([], graph.initializer)
     for sparse in graph.sparse_initializer:
         constant = helper.make_node("Constant", [], [sparse.values.name], sparse_value=sparse)

@@ -28,7 +28,8 @@ def einsum(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _implied(left: str) -> str:
-    """The result where the equation says none: the ellipsis, and the letters that occur once."""
+    """Return the result if the equation names none: the ellipsis, and the letters that occur
+    once."""
     letters = left.replace(",", "").replace(".", "")
     once = sorted(letter for letter in letters if letters.count(letter) == 1)
     return ("..." if "..." in left else "") + "".join(once)

@@ -72,6 +72,8 @@ def dropout(node: NodeProto, ctx: Vectorizer) -> None:
     if len(node.input) > _TRAINING and node.input[_TRAINING]:
         training = ctx.constant(node.input[_TRAINING])
         if training is None or bool(training.ravel()[0]):
-            ctx.refuse("random", "Dropout in training draws anew for each row", *node.output)
+            ctx.refuse(
+                "random", "Dropout in training draws other numbers for each row", *node.output
+            )
     ctx.only_rows(node, 1, 2)
     ctx.again(node)

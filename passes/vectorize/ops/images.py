@@ -83,7 +83,7 @@ def _row_numbers(ctx: Vectorizer) -> str:
 
 
 def _row_size(ctx: Vectorizer, name: str) -> str:
-    """How many elements one row of a carrying value has, int64 scalar or [1]."""
+    """Return the number of elements in one row of a carrying value, int64 scalar or [1]."""
     dims = ctx.dims(name)
     if all(isinstance(dim, int) for dim in dims):
         return ctx.int(int(np.prod([int(dim or 0) for dim in dims])))

@@ -91,7 +91,7 @@ def scatter_nd(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _with_row(ctx: Vectorizer, indices: str, rank: int) -> str:
-    """[B, ..., K] to [B, ..., 1 + K]: the row in front of each place; `rank` is that of a row."""
+    """[B, ..., K] to [B, ..., 1 + K]: the row precedes each index; `rank` is that of a row."""
     numbers = spelling.arange(ctx, ctx.axis.size)
     numbers = spelling.unsqueeze_axes(ctx, numbers, range(1, rank + 1))
     lead = ctx.op("Slice", ctx.op("Shape", indices), ctx.ints(0), ctx.ints(-1))
@@ -101,7 +101,7 @@ def _with_row(ctx: Vectorizer, indices: str, rank: int) -> str:
 
 @batched("OneHot")
 def one_hot(node: NodeProto, ctx: Vectorizer) -> None:
-    """Values of each row are looked up where the shared op says 1 or 0."""
+    """Look the values of each row up where the shared op gives 1 or 0."""
     ctx.only_rows(node, 1)
     indices, depth, values = node.input
     axis = attribute(node, "axis", -1)
@@ -131,7 +131,7 @@ def compress(node: NodeProto, ctx: Vectorizer) -> None:
 
 @batched("NonZero", "Unique")
 def counted(node: NodeProto, ctx: Vectorizer) -> None:
-    """How much comes out depends on the values of a row.
+    """The size of the result depends on the values of a row.
 
     Raises:
         Refused: `batched-operand`, always.

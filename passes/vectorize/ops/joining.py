@@ -78,16 +78,16 @@ def _without_last(inputs: list[str]) -> list[str]:
 
 
 def _unpadded_axis(ctx: Vectorizer, pads: str, rank: int) -> str:
-    """[begins, ends] with a 0 in front of both."""
+    """Return [begins, ends] with a 0 before both."""
     none, middle, last = (ctx.ints(bound) for bound in (0, rank, 2 * rank))
     begins = ctx.op("Slice", pads, none, middle)
     return ctx.op("Concat", none, begins, none, ctx.op("Slice", pads, middle, last), axis=0)
 
 
 def _pad_each(node: NodeProto, ctx: Vectorizer) -> None:
-    """Every row has its own padding: pad the places of a row, and look them up.
+    """Every row has its own padding: pad the indices of a row, and gather its elements.
 
-    A row is its elements and its padding behind them; the padded places name the last.
+    A row is its elements followed by its padding value; padded indices select the latter.
     """
     x, pads, value, axes = [*node.input, ""][:4]
     rank = ctx.rank(x)

@@ -1,4 +1,4 @@
-"""Scan and Loop inside of a body: the axis goes through their carried and scanned values."""
+"""Scan and Loop inside a body: their carried and scanned values have the axis."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def loop(node: NodeProto, ctx: Vectorizer) -> set[str]:
 
 @dataclass(frozen=True)
 class _Inside:
-    """A loop with its vectorised body, whose outputs `form` names; flags say what has the axis."""
+    """A loop with its vectorised body, whose outputs `form` names; flags tell which have the
+    axis."""
 
     form: LoopForm
     ends_by_row: bool
@@ -142,7 +143,7 @@ def _to_front(ctx: Vectorizer, form: LoopForm, collected: Collected, draft: str)
 
 
 def _runs(ctx: Vectorizer, form: LoopForm) -> bool:
-    """Whether the Loop is known to run once at least."""
+    """Return whether the Loop is known to run once at least."""
     most = ctx.constant(form.trip_count)
     starts = form.condition.initial if form.condition is not None else ""
     true = ctx.constant(starts)

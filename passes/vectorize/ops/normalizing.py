@@ -12,8 +12,8 @@ from passes.vectorize.vectorizer import Vectorizer, batched
 
 @batched("LayerNormalization", "RMSNormalization")
 def normalization(node: NodeProto, ctx: Vectorizer) -> set[str] | None:
-    """The axis moves. A scale or bias of each row is applied behind: the operator documents
-    define both as a product and a sum with what was normalised."""
+    """The axis moves. A scale or bias of each row is applied afterwards: the operator documents
+    define both as a product and a sum with the normalised value."""
     parameters = node.input[1:]
     axis = attribute(node, "axis", -1)
     if not any(map(ctx.carries, parameters)):

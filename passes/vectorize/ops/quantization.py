@@ -29,7 +29,7 @@ def linear(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _is_one(ctx: Vectorizer, scale: str) -> bool:
-    """Whether there is one scale in a row, not one per place of an axis."""
+    """Return whether there is one scale in a row, not one per place of an axis."""
     return ctx.dims(scale) in ((), (1,))
 
 

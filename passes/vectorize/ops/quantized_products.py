@@ -52,7 +52,7 @@ def _are_one(ctx: Vectorizer, *names: str) -> bool:
 
 
 def _is_one(ctx: Vectorizer, name: str) -> bool:
-    """Whether there is one number in a row, not one per line or column."""
+    """Return whether there is one number in a row, not one per line or column."""
     return ctx.dims(name) in ((), (1,))
 
 

@@ -17,6 +17,6 @@ def random(node: NodeProto, ctx: Vectorizer) -> None:
     """
     ctx.refuse(
         "random",
-        f"{op_of(node)} {list(node.output)} draws anew for each row",
+        f"{op_of(node)} {list(node.output)} draws other numbers for each row",
         *node.output,
     )

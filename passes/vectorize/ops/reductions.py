@@ -36,10 +36,10 @@ def reduce(node: NodeProto, ctx: Vectorizer) -> None:
 
 
 def _is_empty(ctx: Vectorizer, axes: str) -> bool:
-    """Whether no axes are given; where only the run shows that, it is refused."""
+    """Return whether no axes are given; where only the run shows that, it is refused."""
     dims = ctx.dims(axes)
     if not isinstance(dims[0], int):
-        ctx.refuse("not-constant", f"how many axes {axes!r} holds is not known", axes)
+        ctx.refuse("not-constant", f"how many axes {axes!r} holds is unknown", axes)
     return dims[0] == 0
 
 

@@ -1,4 +1,4 @@
-"""Reshape: the one op whose shape may say 'as it was' (0) and 'what is left' (-1)."""
+"""Reshape: its shape may copy a size (0) or leave one to be inferred (-1)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _to_constant(node: NodeProto, ctx: Vectorizer, sizes: Sequence[int]) -> None
 
 
 def _to_computed(node: NodeProto, ctx: Vectorizer) -> None:
-    """What is left is computed where there are no rows, and cannot be inferred from them.
+    """The inferred size is computed if there are no rows, since it cannot be inferred from them.
 
     Where there are rows the -1 stays, and fails where it fails in a row.
     """
@@ -83,10 +83,10 @@ def _has_elements(ctx: Vectorizer, name: str) -> bool:
 
 
 def _without_zeros(ctx: Vectorizer, x: str, shape: str, row: str) -> str:
-    """The shape with the dims of the row at the places where it says 0."""
+    """Return the shape with the sizes of the row in place of zeros."""
     (length,) = ctx.dims(shape)
     if not isinstance(length, int):
-        ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is not known", shape)
+        ctx.refuse("unknown-rank", f"the rank that {shape!r} asks for is unknown", shape)
     missing = length - ctx.rank(x)
     if missing > 0:
         ones = ctx.value(np.ones(missing, np.int64), "ones")

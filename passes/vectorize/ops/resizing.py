@@ -17,7 +17,7 @@ from passes.writing import spelling
 
 @batched("Resize")
 def resize(node: NodeProto, ctx: Vectorizer) -> None:
-    """Axes behind N are resized as in one row; N and the new axis stay as they are."""
+    """Axes after N are resized as in one row; N and the new axis stay as they are."""
     ctx.only_rows(node, 1, 2, 3)
     x, roi, scales, sizes = [*node.input, "", "", ""][:4]
     if not ctx.rank(x):
@@ -49,13 +49,13 @@ def _need(ctx: Vectorizer, node: NodeProto, holds: bool, why: str) -> None:
 
 
 def _whole_n(ctx: Vectorizer, roi: str) -> bool:
-    """Whether the region is all of N: from 0 to 1."""
+    """Return whether the region is all of N: from 0 to 1."""
     borders = ctx.constant(roi)
     return borders is not None and bool(borders[0] == 0 and borders[borders.size // 2] == 1)
 
 
 def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> None:
-    """Sizes of all axes: of those behind N alone, where that can be expressed."""
+    """Write sizes of all axes: only of those after N, if that can be expressed."""
     x, roi, _, sizes = inputs
     rest = ctx.op("Slice", sizes, ctx.ints(1), ctx.ints(np.iinfo(np.int64).max))
     stretched = text(node, "keep_aspect_ratio_policy", "stretch") == "stretch"
@@ -63,7 +63,9 @@ def _write_sizes(node: NodeProto, ctx: Vectorizer, inputs: Sequence[str]) -> Non
         _write(node, ctx, [x, "", "", rest], axes=list(range(1, ctx.rank(x))))
         return
     if not ctx.has_rows():
-        ctx.refuse("may-be-empty", "no images cannot be resized to given sizes", *node.output)
+        ctx.refuse(
+            "may-be-empty", "an empty batch cannot be resized to explicit sizes", *node.output
+        )
     merging = Merging.like(ctx, x)
     merged = merging.merged(x)
     both = spelling.size_of_axis(ctx, merged, 0)

@@ -24,7 +24,7 @@ def transpose(node: NodeProto, ctx: Vectorizer) -> None:
 
 @batched("Flatten")
 def flatten(node: NodeProto, ctx: Vectorizer) -> None:
-    """A row becomes a matrix: the axes in front of `axis`, and the others."""
+    """A row becomes a matrix: the axes before `axis`, and the others."""
     x = node.input[0]
     rank = ctx.rank(x)
     axis = attribute(node, "axis", 1)
@@ -42,7 +42,7 @@ def squeeze(node: NodeProto, ctx: Vectorizer) -> None:
         return
     dims = ctx.dims(x)
     if not all(isinstance(dim, int) for dim in dims):
-        ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is not known", x)
+        ctx.refuse("unknown-rank", f"Squeeze of {x!r}: which axes have size 1 is unknown", x)
     ones = [index + 1 for index, dim in enumerate(dims) if dim == 1]
     if ones:
         ctx.again(node, [x, ctx.ints(*ones)])
@@ -103,7 +103,7 @@ def shape(node: NodeProto, ctx: Vectorizer) -> set[str]:
 
 @batched("Size")
 def size(node: NodeProto, ctx: Vectorizer) -> set[str]:
-    """How many elements one row has."""
+    """Compute the number of elements in one row."""
     x = node.input[0]
     if ctx.rank(x) == 0:
         ctx.name_as(ctx.int(1), node.output[0])
@@ -123,7 +123,7 @@ def eye_like(node: NodeProto, ctx: Vectorizer) -> set[str]:
 
 @batched("ConstantOfShape", "Range")
 def sized_by_values(node: NodeProto, ctx: Vectorizer) -> None:
-    """The operands say how large the result is.
+    """The size of the result depends on the values of the operands.
 
     Raises:
         Refused: `batched-operand`, always.
@@ -148,7 +148,7 @@ def blocks(node: NodeProto, ctx: Vectorizer) -> None:
 def reverse_sequence(node: NodeProto, ctx: Vectorizer) -> None:
     """`batch_axis` and `time_axis` are 0 and 1 in some order.
 
-    Shared lengths: the new axis goes behind them for a while. Lengths of each row: it joins
+    Shared lengths: the new axis is moved after them for a while. Lengths of each row: it joins
     the axis of the sequences.
     """
     x, lengths = node.input

@@ -1,3 +1,3 @@
-"""What two runs gave, compared; how far apart they may lie; what cases reached."""
+"""Compares the outcomes of two runs: verdicts, tolerances, excuses, and what cases reached."""
 
 from __future__ import annotations

@@ -23,7 +23,8 @@ from passes.verify.inputs.arrays import is_float
 
 @dataclass(frozen=True)
 class Difference:
-    """Where two outputs differ. `index` is the worst element, None where no element is meant."""
+    """A difference between two outputs. `index` is the worst element, None if no element is
+    meant."""
 
     output: str
     sentence: str
@@ -33,7 +34,7 @@ class Difference:
 
 
 class Alike(IntEnum):
-    """How much alike two outcomes are: `VALUES` where only signs of zeros differ."""
+    """How closely two outcomes agree: `VALUES` if only signs of zeros differ."""
 
     BITS = 0
     VALUES = 1
@@ -113,8 +114,8 @@ def compare(
 
 
 def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcome, int]:
-    """What was expected in place of the elements in which two outcomes differ, one of them being a
-    number, and a third outcome, that is `right`, is NaN; and how many these are."""
+    """Return the expected outcome with NaN in each element in which the two outcomes differ, one of
+    them is a number and `right`, a third outcome, is NaN; and the number of these elements."""
     outputs, count = dict(actual.outputs), 0
     for name, value in actual.outputs.items():
         values = right.outputs.get(name), expected.outputs.get(name), value
@@ -128,14 +129,14 @@ def with_nan(right: Outcome, expected: Outcome, actual: Outcome) -> tuple[Outcom
 
 
 def _are_alike(arrays: Sequence[Array]) -> bool:
-    """Whether arrays are of one shape and one float type."""
+    """Return whether all arrays have one shape and one float type."""
     kinds = {(array.dtype, array.shape) for array in arrays}
     return len(kinds) == 1 and is_float(arrays[0].dtype)
 
 
 @dataclass(frozen=True)
 class _How:
-    """How to compare, and how to call the two sides."""
+    """How two values are compared, and the names of the two sides in messages."""
 
     tolerance: Tolerance
     guessed: bool
@@ -259,7 +260,8 @@ def _strings(array: Array) -> Array:
 
 
 def _both_are_nothing(left: Array, right: Array) -> bool:
-    """Whether shapes are equal where neither dim is 0, and no element is but zeros, if any is."""
+    """Return whether two shapes agree in every dim that is nonzero in both, and no element, if
+    there is any, differs from zero."""
     return (
         left.ndim == right.ndim
         and all(a == b or 0 in (a, b) for a, b in zip(left.shape, right.shape, strict=True))

@@ -1,4 +1,5 @@
-"""What cases reached: a condition or mask both ways, a loop that runs never, once, more often."""
+"""Records what cases reached: both values of a condition or mask, a loop run never, once, more
+often."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ _SENTENCES: dict[Did, str] = {
 
 
 def unreached(model: ModelProto, reached: AbstractSet[Event]) -> dict[Event, str]:
-    """What Ifs, loops and masks may do and have not done, with their paths.
+    """Return what the Ifs, loops and masks of a model may do and have not done, with their paths.
 
     Of functions only those that ran; of a loop whose trip count is static nothing, and of a mask
     that no number of an input changes.
@@ -69,7 +70,7 @@ def unreached(model: ModelProto, reached: AbstractSet[Event]) -> dict[Event, str
 
 
 def _missing(model: Model, place: Place, done: AbstractSet[Did]) -> Sequence[Did]:
-    """What a node may do and has not done."""
+    """Return what a node may do and has not done."""
     if op_of(place.node) == "If":
         return [did for did in ("true", "false") if did not in done]
     if op_of(place.node) == "Where":
@@ -81,7 +82,8 @@ def _missing(model: Model, place: Place, done: AbstractSet[Did]) -> Sequence[Did
 
 
 def _varies(model: Model, place: Place) -> bool:
-    """Whether the mask of a Where may depend on the numbers of an input, and not on sizes alone."""
+    """Return whether the mask of a Where may depend on the values of an input, and not on sizes
+    alone."""
     pending = [(place.scope, place.node.input[0])]
     seen: set[tuple[Key, str]] = set()
     while pending:
@@ -99,7 +101,7 @@ def _varies(model: Model, place: Place) -> bool:
 
 
 def _possible(model: Model, place: Place) -> tuple[Did, ...]:
-    """What a loop may do, by what is known of its trip count."""
+    """Return what a loop may do, given what is known of its trip count."""
     opset = model.opset(place.scope.owner)
     site = Site(model, place, opset, opset, Names(()), model.types)
     try:
@@ -114,7 +116,7 @@ def _possible(model: Model, place: Place) -> tuple[Did, ...]:
 
 
 def sentence(did: Did, path: str) -> str:
-    """What was not reached, in words."""
+    """Return a sentence about what was not reached."""
     return _SENTENCES[did].format(path)
 
 

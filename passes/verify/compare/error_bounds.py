@@ -1,4 +1,4 @@
-"""How far roundings may move each element of an answer, by running the original with others.
+"""Bounds how far rounding may move each element of an answer, by running the original perturbed.
 
 A rewrite that adds up in another order rounds otherwise. What that may change is measured, not
 guessed: the original runs again, its arithmetic perturbed in every operator, and each element may
@@ -117,7 +117,7 @@ class ErrorBounds:
 
 @dataclass
 class _Runs:
-    """What one original answers, plainly and perturbed."""
+    """The answers of one original, plain and perturbed."""
 
     side: Side
     case: Case
@@ -150,9 +150,10 @@ class _Runs:
 
 
 def _overflows(case: Case, expected: Outcome) -> bool:
-    """Whether what is not finite may come of numbers that are too large: in sums that are regrouped
-    their infinities meet otherwise. Numbers that are drawn small are not, unless they grow so large
-    that the product of two of them is infinite; or inputs are not finite from the start."""
+    """Return whether values that are not finite may result from numbers that are too large: where
+    sums are regrouped, their infinities meet in another order. Numbers that are drawn small are not
+    too large, unless they grow until the product of two of them is infinite, or inputs are not
+    finite."""
     if not all(np.isfinite(array).all() for array in _floats(case.feeds)):
         return False
     return case.kind == "special" or any(
@@ -172,8 +173,8 @@ def _floats(values: Mapping[str, Value]) -> list[Array]:
 def _with_overflows(
     expected: Mapping[str, Value], actual: Mapping[str, Value]
 ) -> tuple[dict[str, Value], int]:
-    """What was expected in place of elements that are not finite, or too large to tell, on either
-    side, but differ, and how many those are: they prove nothing."""
+    """Return the expected outcome with the actual elements wherever the two differ and either is
+    not finite or too large to compare, and the number of these elements: they prove nothing."""
     result, count = dict(actual), 0
     for name, value in actual.items():
         own = expected.get(name)

@@ -1,4 +1,4 @@
-"""Whether a model's arithmetic is exact on small dyadic inputs, and what depends on rounding.
+"""Decides whether a model's arithmetic is exact on small dyadic inputs.
 
 Where it is exact, a rewrite that regroups sums must still give the same numbers; where it is
 not, only near ones.
@@ -29,8 +29,9 @@ _READ_AT_MOST = 1 << 20
 
 
 def rounds(model: ModelProto) -> bool:
-    """Whether any node may round on small dyadic inputs: its op does, or a constant is no such
-    number. Ops of other domains are taken to round, unless the model defines them itself."""
+    """Return whether any node may round on small dyadic inputs: because of its operator, or because
+    a constant is no such number. Operators of other domains count as rounding unless the model
+    defines them itself."""
     own = set(map(function_key, model.functions))
     for place in scope.walk_model(model):
         node = place.node
@@ -44,13 +45,12 @@ def rounds(model: ModelProto) -> bool:
 
 
 def recurs(model: ModelProto) -> bool:
-    """Whether floats are carried through a loop, where they and their errors may grow with each
-    iteration."""
+    """Return whether a loop carries floats: they and their errors may grow with each iteration."""
     return any(_carries_floats(place.node) for place in scope.walk_model(model))
 
 
 def _carries_floats(node: NodeProto) -> bool:
-    """Whether a node is a loop with floats, or what may be floats, among what it carries."""
+    """Return whether a node is a loop that carries floats, or values that may be floats."""
     op = op_of(node)
     if op in ("LSTM", "GRU", "RNN"):
         return True
@@ -64,8 +64,8 @@ def _carries_floats(node: NodeProto) -> bool:
 
 
 def small_enough(outcome: Outcome) -> bool:
-    """Whether no float is so large that its last bits may have been rounded away: exact draws
-    grow in loops. The bound is half of the bits of each dtype."""
+    """Return whether every float is small enough that its last bits were not rounded away: exact
+    draws grow in loops. The bound is half of the bits of each dtype."""
     return all(_is_small(value) for value in outcome.outputs.values())
 
 
@@ -92,7 +92,8 @@ def _constants(owner: scope.Owner) -> Iterator[TensorProto]:
 
 
 def _is_rough(tensor: TensorProto) -> bool:
-    """Whether a constant holds floats that are no small dyadic numbers, or too many to read."""
+    """Return whether a constant holds floats other than small dyadic numbers, or too many to
+    read."""
     if tensor.data_type not in _FLOATS:
         return False
     if tensor.data_location == TensorProto.EXTERNAL or int(np.prod(tensor.dims)) > _READ_AT_MOST:

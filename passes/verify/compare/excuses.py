@@ -1,4 +1,4 @@
-"""What excuses a mismatch, in order: each excuse names the case, and what it never excuses.
+"""The excuses for a mismatch, in order: each names its case, and what it never excuses.
 
 The first verdict on a case is that of the table (`table.py`). It is excused where it rests on a
 fault of the executor, or on what roundings decide, and not on the rewrite. Excuses are asked in
@@ -40,12 +40,12 @@ class Evidence:
 
     @property
     def original(self) -> Outcome | None:
-        """What the original gives in the reference executor."""
+        """The outcome of the original in the reference executor."""
         return self.reference.before.outcome
 
     @property
     def tolerance(self) -> Tolerance:
-        """What the two outcomes in this executor may differ by."""
+        """The difference allowed between the two outcomes in this executor."""
         assert self.trial.before.outcome is not None
         return self.rules.strictness.tolerance(self.executor, self.case, self.trial.before.outcome)
 
@@ -95,7 +95,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Note:
-    """What is odd without being a mismatch, and an example of it."""
+    """An oddity that is no mismatch, and an example of it."""
 
     sentence: str
     example: str = ""
@@ -103,7 +103,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Ruling:
-    """What a case counts for: its trial after excuses, and what is noted.
+    """The result of a case: its trial after excuses, and the notes on it.
 
     `disagreements`: where this executor and the reference executor differ on the original.
     `doubts`: where the rewritten model, which alone answers here, differs from the original in the
@@ -232,7 +232,7 @@ def _idle_cell(evidence: Evidence) -> Ruling | None:
     """An RNN, GRU or LSTM of the original reads no element: the states are what memory held.
 
     Never: a crash, or a side that the reference executor did not find equal.
-    Trap: LSTM and RNN over no time steps give uninitialised final states
+    Trap: LSTM and RNN over no time steps leave final states uninitialised
     """
     original = evidence.original
     if original is None or not original.idle_cell or evidence.reference.status != "compared":
@@ -272,7 +272,7 @@ def _numbers_for_nan(evidence: Evidence) -> Ruling | None:
     """An element is NaN before and after in the reference executor, and a number here.
 
     Never: an element that is a number in the reference executor.
-    Trap: LSTM and GRU take a NaN that they read for a number
+    Trap: LSTM and GRU turn a NaN in their inputs into a number
     """
     right, trial = evidence.original, evidence.trial
     expected, actual = trial.before.outcome, trial.after.outcome
@@ -333,7 +333,7 @@ def _own_fault(evidence: Evidence) -> Ruling | None:
     """This executor is wrong on the original, and right on the rewritten model.
 
     Never: an output in which it is right on the original, or wrong after (but for strings).
-    Trap: gives uninitialised memory
+    Trap: its memory is uninitialised
     """
     right, trial = evidence.original, evidence.trial
     wrong, after = trial.before.outcome, trial.after.outcome
@@ -373,7 +373,7 @@ def _special(evidence: Evidence) -> Ruling | None:
 
 
 def ruling(evidence: Evidence) -> Ruling:
-    """What a case counts for: the verdict of the table, after the excuses that apply."""
+    """Return the result of a case: the verdict of the table, after the excuses that apply."""
     evidence.bounds.start(evidence.case, evidence.original)
     try:
         return _ruling(evidence)
@@ -410,7 +410,7 @@ def _ruling(evidence: Evidence) -> Ruling:
 
 
 def _remarks(evidence: Evidence) -> tuple[Note, ...]:
-    """What is odd about the runs, whatever they count for."""
+    """Return notes on the runs that do not depend on the verdict."""
     trial, name = evidence.trial, evidence.executor
     notes = []
     if trial.sentence == KEPT_FROM_ANSWERING:
@@ -428,7 +428,8 @@ def _remarks(evidence: Evidence) -> tuple[Note, ...]:
 
 
 def _disagreements(evidence: Evidence) -> tuple[Difference, ...]:
-    """Where this executor and the reference executor disagree on the original: one is wrong."""
+    """Return the differences between this executor and the reference executor on the original: one
+    of them is wrong."""
     expected, actual = evidence.original, evidence.trial.before.outcome
     if expected is None or actual is None:
         return ()

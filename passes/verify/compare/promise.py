@@ -1,4 +1,4 @@
-"""What a user promised of the inputs, and how a broken promise differs from a wrong rewrite."""
+"""What a user promised about the inputs, and how a broken promise differs from a wrong rewrite."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from passes.verify.compare.trial import Side, Trial
 from passes.verify.executor import Executor
 from passes.verify.inputs.draw import Case
 
-#: What the books say of a case in which the promise is broken and the rewritten model fails.
+#: The verdict on a case in which the promise is broken and the rewritten model fails.
 KEPT_FROM_ANSWERING = "gives no answer where the promise is broken, or the original fails"
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What a user promised, as originals (`models`) that fail where it is broken.
+    """A user's promise, as originals (`models`) that fail if it is broken.
 
-    There the rewritten model may fail too, or say so in the output `check`, a bool; where the
+    There the rewritten model may fail too, or report it in the output `check`, a bool; if the
     inputs are assumed to be valid (`silent`) it may answer anything. It may never fail elsewhere.
     """
 

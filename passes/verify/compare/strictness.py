@@ -1,4 +1,4 @@
-"""Which tolerance a case calls for."""
+"""Chooses the tolerance of a case."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Strictness:
         return Strictness(terms.exact, rounding, terms.tolerance)
 
     def may_round(self, case: Case, expected: Outcome) -> bool:
-        """Whether the outcomes of one executor need only be near."""
+        """Return whether the outcomes of one executor may differ by rounding."""
         rounds = self.given is not None or not case.exact or self.rounding
         rounds = rounds or not small_enough(expected)
         return rounds and not self.exact
 
     def tolerance(self, executor: str, case: Case, expected: Outcome) -> Tolerance:
-        """What the outcomes of one executor may differ by."""
+        """Return the difference allowed between the outcomes of one executor."""
         if self.exact:
             return BITS
         if not self.may_round(case, expected):

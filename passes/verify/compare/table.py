@@ -37,7 +37,7 @@ _COMPLETE_OPSET = 21
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for all cases of a verification.
+    """The terms that hold for all cases of a verification.
 
     `case_timeout`: seconds that one run may take. `lenient`: inputs on which the original fails
     are taken not to occur. `non_empty`: the user promised that Scans have something to scan.
@@ -123,8 +123,8 @@ def _original_alone(question: Question) -> Trial:
 
 
 def _may_lack(rules: Rules, why: str) -> bool:
-    """Whether an executor only lacks a kernel for a newer operator, or one of an older version, or
-    knows no such opset."""
+    """Return whether an executor may have failed only because it lacks a kernel for a newer
+    operator, or for one of an older version, or does not know the opset."""
     lacking = _MISSING_KERNEL.search(why)
     complete = lacking and int(lacking[1]) <= _COMPLETE_OPSET and not rules.older
     if complete or not rules.newer:

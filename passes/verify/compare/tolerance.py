@@ -1,4 +1,5 @@
-"""How far an element may differ: one function of what is expected, what is there, and a bound.
+"""Decides how far an element may differ: a function of the expected and the actual value, and a
+bound.
 
 | expected | actual | accepted |
 |---|---|---|
@@ -28,10 +29,10 @@ LOOSE = 0.05
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What counts as equal.
+    """The rule by which two elements count as equal.
 
     `bits`: the same bits, any NaN for any NaN; -0.0 is not 0.0. `values`: equal numbers, so
-    that 0.0 may stand for -0.0. `near`: each element to `units` epsilons of its dtype, relative
+    that 0.0 equals -0.0. `near`: each element to `units` epsilons of its dtype, relative
     to itself, or to `floor` where it is smaller, or, if that is more, to `absolute` and `relative`
     of itself. NaN and infinities must agree in every mode.
     """

@@ -64,7 +64,8 @@ class Ran:
 
     @property
     def end(self) -> End:
-        """How it ended; a side that was not run is one that the executor cannot run."""
+        """How the run ended; a side without a run counts as one that the executor is unable to
+        run."""
         if self.outcome is not None:
             return End.VALUE
         if self.failed:
@@ -83,7 +84,7 @@ Status = Literal["compared", "crossed", "both failed", "refined", "not run", "mi
 
 @dataclass(frozen=True)
 class Trial:
-    """What one case shows in one executor, in one sentence where it shows no agreement."""
+    """The result of one case in one executor, with one sentence unless both sides agree."""
 
     status: Status
     sentence: str = ""
@@ -94,9 +95,10 @@ class Trial:
 
 @dataclass
 class Side:
-    """One model on one executor. It stops trying where the executor never can, or keeps crashing.
+    """One model on one executor. It stops trying once the executor is unable to run it, or keeps
+    crashing.
 
-    `check` is an output, a bool, by which the model says that it must not be believed: the run
+    `check` is an output, a bool, by which the model reports that its answer is invalid: the run
     then counts as failed.
     """
 
@@ -112,16 +114,16 @@ class Side:
 
     @property
     def perturbs(self) -> bool:
-        """Whether the executor can run with other roundings."""
+        """Whether the executor can perturb its roundings."""
         return isinstance(self.executor, Perturbing)
 
     def run(
         self, feeds: Feeds, deadline: float, like: str = "", *, perturbed: int | None = None
     ) -> Ran:
-        """Run once. Raises OutOfTime where the deadline (of `time.monotonic`) cuts the run.
+        """Run once. Raises OutOfTime if the deadline (of `time.monotonic`) cuts the run.
 
-        `like` says what inputs these are, where crashes on some of them are enough. `perturbed`
-        is the seed of other roundings.
+        `like` is the kind of inputs: after crashes on some of a kind, the rest is skipped.
+        `perturbed` is the seed of other roundings.
         """
         if self._times >= _GIVE_UP:
             return Ran(unable=self._reason, endless=self._endless)

@@ -1,7 +1,7 @@
-"""Outputs of bodies for which onnxruntime answers uninitialised memory, and models without them.
+"""Finds outputs of bodies that onnxruntime leaves uninitialised, and writes models without them.
 
 A Scan body that returns an input as it is, or a value twice, and a Loop body that collects the
-iteration number: what onnxruntime answers there says nothing of a rewrite. With an Identity of its
+iteration number: what onnxruntime answers there proves nothing. With an Identity of its
 own each such output means the same, and onnxruntime answers it.
 """
 
@@ -15,11 +15,11 @@ from passes.ir import scope as scoping
 from passes.ir.operators import op_of
 from passes.ir.protos import copied
 
-_COLLECTED_BY_A_LOOP = 1  # behind the condition and what is carried
+_COLLECTED_BY_A_LOOP = 1  # after the condition and the carried values
 
 
 def count(model: ModelProto) -> int:
-    """How many outputs of bodies onnxruntime leaves uninitialised."""
+    """Return the number of outputs of bodies that onnxruntime leaves uninitialised."""
     return sum(len(places) for _, places in _bodies(model))
 
 

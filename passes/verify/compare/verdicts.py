@@ -1,4 +1,4 @@
-"""What a verification says, as data."""
+"""The result of a verification, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Verdict = Literal["verified", "mismatch", "not-compared"]
 
 @dataclass(frozen=True)
 class Tally:
-    """What became of the cases in one executor.
+    """Counts of the cases in one executor, by result.
 
     `compared`: both sides answered and agree. `crossed`: only the rewritten side answered
     here, and agrees with the reference executor's original. `both_failed`: both sides fail.
@@ -46,7 +46,7 @@ class Verification:
     `reason` is one sentence. `tallies` counts cases per executor, `elements` the compared
     elements, `reasons` why cases were not compared, with counts. `errors` are the worst
     float errors of compared cases, `reduction` the length of sums that the tolerance allowed
-    for. `notes` say what is odd without being a mismatch. Where `budget_exhausted`, `cut`
+    for. `notes` are oddities that are no mismatch. If `budget_exhausted`, `cut`
     names the cases that time did not allow; `timed_out`: a run was ended by its own limit: the only
     ways in which time changes the result.
     `excuses` counts, by name, what kept differences from being mismatches.

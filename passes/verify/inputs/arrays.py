@@ -60,9 +60,9 @@ _SHARE = 0.5
 
 @dataclass(frozen=True)
 class Manner:
-    """How to draw an array. `sizes` are the sizes of the case's dims, for ints that mean one;
-    `mentioned` are constants of the models, `uses` what the model makes of the array,
-    and `turn` is the place of the case among all.
+    """How to draw an array. `sizes` are the sizes of the case's dims, for integers that mean one;
+    `mentioned` are constants of the models, `uses` what the model uses the array for, and `turn` is
+    the position of the case among all.
 
     `extremes` lets the largest numbers of a dtype in; a rewrite that regroups sums may
     overflow elsewhere than the original, so there they prove nothing.
@@ -84,7 +84,7 @@ def numpy_dtype(elem_type: int) -> np.dtype[Any]:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype holds real floating-point numbers, of any width."""
+    """Return whether a dtype holds real floating-point numbers, of any width."""
     if dtype.kind in "biucOSU":
         return False
     return dtype.kind == "f" or not _is_small_int(dtype)
@@ -269,8 +269,8 @@ def _plain_ints(rng: np.random.Generator, shape: tuple[int, ...], manner: Manner
 
 
 def _are_data(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
-    """Whether extremes are harmless: a scalar or vector of wide ints may be a trip count or a
-    shape, and a size of 2**31 exhausts the machine instead of testing the model."""
+    """Return whether extremes are harmless: a scalar or vector of wide integers may be a trip count
+    or a shape, and a size of 2**31 exhausts the machine instead of testing the model."""
     return dtype.itemsize < 4 or len(shape) >= 2
 
 

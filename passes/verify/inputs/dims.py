@@ -44,7 +44,7 @@ def element_type(type_: TypeProto) -> TypeProto:
 
 
 def declared(type_: TypeProto) -> Declared | None:
-    """What a type says of each axis; None where not even the rank is known."""
+    """Return the declared dim of each axis; None if even the rank is unknown."""
     return dims_of(element_type(type_))
 
 

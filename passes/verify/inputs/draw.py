@@ -59,8 +59,8 @@ def _with(rng: np.random.Generator, values: Array, wanted: Sequence[int]) -> Arr
 
 
 def fill_behind(array: Array, row_axis: int, time_axis: int, ends: Array) -> Array:
-    """A copy with what must not be read behind the end of each row: NaN and infinities, or
-    integers that are no index and no divisor."""
+    """Return a copy with values that must not be read after the end of each row: NaN and
+    infinities, or integers that are neither an index nor a divisor."""
     if is_float(array.dtype):
         odd = np.resize(specials(array.dtype, extremes=False)[:3], array.shape)
     elif array.dtype in (np.int32, np.int64):
@@ -68,8 +68,8 @@ def fill_behind(array: Array, row_axis: int, time_axis: int, ends: Array) -> Arr
     else:
         return array
     time = _along(np.arange(array.shape[time_axis]), time_axis, array.ndim)
-    behind = time >= _along(ends, row_axis, array.ndim)
-    return np.where(behind, odd, array).astype(array.dtype)
+    past_end = time >= _along(ends, row_axis, array.ndim)
+    return np.where(past_end, odd, array).astype(array.dtype)
 
 
 def _along(vector: Array, axis: int, rank: int) -> Array:
@@ -81,18 +81,18 @@ _MOST_ELEMENTS = 1 << 29
 
 
 class CannotDraw(Exception):
-    """The declared type of an input does not say enough to draw it."""
+    """The declared type of an input is too vague to draw a value."""
 
 
 @dataclass(frozen=True)
 class Hint:
-    """What is known of an input beyond its declaration.
+    """Facts about an input beyond its declaration.
 
     `dims` overrides the declared shape, axis by axis: a name, a size, or None to leave it.
     `length_of`: int values from 0 to (the size of) that dim, one per row (`sequence_lens`).
     `index_below`: int values from 0 to that size less one. `natural`: values really observed;
     those of several inputs belong together by position. `chosen`: a caller chooses its sizes, and
-    may choose others than `dims` asks for, unless its declaration says so, too.
+    may choose others than `dims` asks for, unless its declaration asks for them, too.
     """
 
     dims: tuple[str | int | None, ...] | None = None
@@ -114,9 +114,9 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawer:
-    """The inputs to draw, with what is known of them. `mentioned` are constants of the models,
-    `uses` what the model makes of the inputs, `steady`: no floats grow in a loop, and `needs` what
-    their sizes turned out to be: the first attempt at a case goes by them."""
+    """The inputs to draw, with the facts known about them. `mentioned` are constants of the models,
+    `uses` what the model uses the inputs for, `steady`: no floats grow in a loop, and `needs` the
+    sizes found necessary: the first attempt at a case follows them."""
 
     inputs: tuple[ValueInfoProto, ...]
     seed: int = 0
@@ -189,7 +189,7 @@ class Drawer:
         return alike if len(alike) < len(bearers) else []
 
     def observed(self) -> int:
-        """How many cases were observed."""
+        """The number of cases that were observed."""
         return max((len(self._hint(value.name).natural) for value in self.inputs), default=0)
 
     def natural(self, index: int) -> Case:
@@ -266,7 +266,8 @@ class Drawer:
         return _draw(rng, value.type, shape, manner, plan, loose)
 
     def _pad(self, feeds: Feeds, dims: Dims) -> dict[str, Value]:
-        """The feeds with NaN and infinities behind the lengths, where dims show rows and time."""
+        """Return the feeds with NaN and infinities after the lengths, if dims show rows and
+        time."""
         padded = dict(feeds)
         for name, hint in self.hints.items():
             ends, row = feeds.get(name), dims.of.get(name, ())
@@ -281,7 +282,7 @@ class Drawer:
 
 
 def _declared_as(value: ValueInfoProto, axis: int) -> str | int | None:
-    """What an input's declaration calls the size of an axis."""
+    """Return the name or size that an input's declaration gives to an axis."""
     known = draw_dims.declared(value.type)
     return known[axis] if known is not None and axis < len(known) else None
 

@@ -55,7 +55,7 @@ def load(path: Path, model: ModelProto) -> dict[str, Value]:
 
 
 def _is_constant(value: Value, tensor: TensorProto) -> bool:
-    """Whether a value that is given for a constant is the one that it has."""
+    """Return whether a value that is given for a constant equals it."""
     inside = tensor.data_location != TensorProto.EXTERNAL
     if not inside or not isinstance(value, np.ndarray):
         return False

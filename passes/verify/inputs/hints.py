@@ -1,4 +1,5 @@
-"""What a loop says of the inputs it reads: which axes agree, which values are lengths."""
+"""Derives facts about inputs from the loops that read them: which axes agree, which values are
+lengths."""
 
 from __future__ import annotations
 
@@ -42,9 +43,10 @@ def hints_for(
 
 
 def model_hints(model: Model) -> dict[str, Hint]:
-    """Hints for the inputs of a whole model, from the loops that read them directly, at any depth.
+    """Return hints for the inputs of a whole model, from the loops that read them directly, at any
+    depth.
 
-    Where several loops read one, its shape is what the first says, and it holds lengths if any
+    If several loops read one, its shape is that of the first, and it holds lengths if any
     loop takes it for lengths.
     """
     hints: dict[str, Hint] = {}
@@ -96,10 +98,10 @@ def _loop_dims(form: LoopForm, inputs: Sequence[ValueInfoProto]) -> dict[str, li
 
 
 def _take_sizes_of_body(dims: dict[str, list[Dim]], form: LoopForm) -> None:
-    """Sizes that the body declares and inference outside of it does not know.
+    """Take over sizes that the body declares and that inference outside of it does not know.
 
     A Scan of no iterations would take other ones, too, but none are meant. A Loop takes others
-    anyway, so there a symbol outside stands for any size, unless inference made it up.
+    anyway, so there a symbol outside means any size, unless inference made it up.
     """
     declared = {value.name: dims_of(value.type) for value in form.body.input}
     of_loop = form.kind is Kind.LOOP

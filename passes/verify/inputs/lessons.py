@@ -36,14 +36,14 @@ _LARGER = (16, 64, 256, 512, 1)
 #: Steps in which a size is solved for.
 _STEPS = 24
 _LARGEST = 1 << 16
-#: A position behind every node: the model ran.
+#: A position after every node: the model ran.
 _END = (math.inf,)
 _PLAN = Plan("ordinary", "exact values")
 
 
 @dataclass
 class Lessons:
-    """What is to be learned of a model; it is learned once, on first use."""
+    """The facts that the runs of a model teach; computed once, on first use."""
 
     model: ModelProto
     drawer: Drawer
@@ -54,7 +54,7 @@ class Lessons:
     _deadline: float = math.inf
 
     def learn(self, deadline: float) -> Needs | None:
-        """What inputs need that the model takes, or None where that was not found out.
+        """Return what inputs need to be accepted by the model, or None if that was not found out.
 
         Raises TimeoutError where the deadline (of `time.monotonic`) comes first: what is learned
         depends on the model alone.
@@ -169,7 +169,7 @@ class _Solving:
     _known: dict[tuple[tuple[str, int], ...], float | None] = field(default_factory=dict)
 
     def solved(self) -> Iterator[Needs]:
-        """Needs that close the gap, those that say the least first."""
+        """Yield needs that close the gap, the weakest first."""
         slopes = {symbol: self._slope(symbol) for symbol in self.symbols}
         moving = [symbol for symbol in self.symbols if slopes[symbol]]
         if not moving:  # or no runs are left to find out
@@ -276,7 +276,7 @@ class _Solving:
 
 
 def _guess(seen: Mapping[int, float]) -> int:
-    """Where a gap may be closed, by the gaps seen at other sizes."""
+    """Return the size at which a gap may close, extrapolated from the gaps at other sizes."""
     below = max((value for value in seen if seen[value] < 0), default=None)
     above = min((value for value in seen if seen[value] > 0), default=None)
     if below is not None and above is not None:

@@ -1,4 +1,4 @@
-"""What a model turned out to need of its inputs beyond what it declares."""
+"""The needs of a model's inputs that its declarations leave out, found by running it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators need of the sizes of their operands: what a failure of one teaches."""
+"""The sizes that operators require of their operands, learned from their failures."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Want:
 
 
 def wants_of(node: NodeProto, operands: Sequence[Value]) -> list[Want]:
-    """What a node that failed wants, as far as its operands have it not."""
+    """Return the requirements of a failed node that its operands do not meet."""
     reading = _Reading(node, operands)
     found = _WANTS.get(op_of(node), _broadcast)(reading)
     return [want for want in found if want.gap(operands)]
@@ -99,8 +99,8 @@ class _Reading:
 
 
 def _broadcast(reading: _Reading) -> Iterator[Want]:
-    """Sizes that stand below each other are equal, or 1: so most operators with several operands
-    have it, and nothing else is known of those without an entry."""
+    """Sizes at the same axis, counted from the last, are equal or 1: most operators with several
+    operands require this, and nothing else is known of operators without an entry."""
     there = [
         argument for argument in range(len(reading.operands)) if reading.array(argument) is not None
     ]
@@ -283,11 +283,9 @@ def _einsum(reading: _Reading) -> Iterator[Want]:
     equation = reading.attributes.get("equation", b"").decode().replace(" ", "")
     first: dict[str, Size] = {}
     for position, term in enumerate(equation.split("->")[0].split(",")):
-        before, dots, behind = term.partition("...")
+        before, dots, after = term.partition("...")
         places = [(letter, axis) for axis, letter in enumerate(before)]
-        places += [
-            (letter, axis - len(behind)) for axis, letter in enumerate(behind if dots else "")
-        ]
+        places += [(letter, axis - len(after)) for axis, letter in enumerate(after if dots else "")]
         for letter, axis in places:
             size = Size(position, axis)
             if first.setdefault(letter, size) != size:
@@ -295,7 +293,7 @@ def _einsum(reading: _Reading) -> Iterator[Want]:
 
 
 def _scan(reading: _Reading) -> Iterator[Want]:
-    """What is scanned is of one length."""
+    """All scanned inputs have one length."""
     given = reading.attributes
     count = given.get("num_scan_inputs", 1)
     first = len(reading.operands) - count

@@ -1,4 +1,4 @@
-"""What to draw, before any number is drawn: the cases of a model, the most telling first.
+"""Plans the cases of a model before any number is drawn, the most telling first.
 
 A budget cuts the list at its end, so ordinary cases come before edges, and edges before more
 of the same.
@@ -37,10 +37,10 @@ RANKS = (2, 1, 3, 0)
 
 @dataclass(frozen=True)
 class Plan:
-    """One case to be: sizes of the symbolic dims in order (repeated as needed) and values.
+    """The plan of one case: sizes of the symbolic dims in order (repeated as needed) and values.
 
     `fixed` are sizes of single symbols: (place, size). `padding` puts NaN and infinities
-    behind the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
+    after the lengths. `skew` is a symbol on which one input disagrees. `items` is the length of
     sequences, `present` whether optionals hold a value. `flags` is how bools are drawn, and whole
     numbers that may be masks. `from_end`: indices are negative. `turn` is the place of the plan
     among all.
@@ -67,11 +67,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A guess at what a declaration leaves open: which dims are equal, what ints mean.
+    """A guess at what a declaration leaves open: which dims are equal, and what integers mean.
 
     `merge` makes dims equal: none, the unnamed ones at the same axis, or all. `ints` is the
     meaning of every int input, or None for a random one each. `rank` shifts the unknown ranks.
-    `lengths` stands in for ragged lengths, since onnxruntime takes no length 0. `whole`: ordinary
+    `lengths` replaces ragged lengths, since onnxruntime rejects a length of 0. `whole`: ordinary
     floats are whole numbers, too.
     """
 
@@ -127,7 +127,7 @@ def plans(
         result.append(Plan("ordinary", "values the model mentions", BLOCKS, style="mentioned"))
     if lengths:
         result.append(Plan("ordinary", "lengths from 1", lengths="positive"))
-        result.append(Plan("special", "NaN behind the lengths", padding=True))
+        result.append(Plan("special", "NaN after the lengths", padding=True))
         result.append(Plan("special", "NaN in an empty row", lengths="with empty", padding=True))
     result += [
         Plan("special", "values of all magnitudes", NEAR_17, style="wide", lengths="positive"),
@@ -240,5 +240,5 @@ def _lengths() -> list[Plan]:
         Plan("invalid", "a length too long", lengths="too long"),
         Plan("invalid", "a negative length", lengths="negative"),
         Plan("invalid", "a negative length, sizes 1", (1,), lengths="negative"),
-        Plan("special", "NaN behind the lengths, larger", LARGER, padding=True, style="moderate"),
+        Plan("special", "NaN after the lengths, larger", LARGER, padding=True, style="moderate"),
     ]

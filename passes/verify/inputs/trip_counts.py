@@ -71,7 +71,8 @@ class _Search:
         self._runs = 0
 
     def count(self, case: Case) -> int | None:
-        """How often the loop runs, at most one more than it may; None where that is not known."""
+        """Return the trip count of the loop, at most one more than it may run; None if it is
+        unknown."""
         left = self._end - time.monotonic()
         if left <= 0 or self._runs >= _MOST_RUNS or self.wanted <= set(self.found):
             return None
@@ -193,7 +194,7 @@ class Dial:
     scales: bool
 
     def places(self, most: int) -> Iterator[float]:
-        """Where to look first."""
+        """Yield the points to try first."""
         if not self.scales:
             yield from dict.fromkeys((most, 0, 1, most + 1, most - 1, most // 2, most + 2, -1))
         else:

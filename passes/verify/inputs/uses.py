@@ -1,4 +1,4 @@
-"""What a model uses the whole numbers of its inputs for: data, indices, or trip counts.
+"""Finds what a model uses the integers of its inputs for: data, indices, or trip counts.
 
 Numbers of any size may be drawn where they are data. Elsewhere they might make a tensor of 2**31
 elements.
@@ -75,15 +75,15 @@ def _use(node: NodeProto, position: int, graph: GraphProto) -> Use:
 
 
 def are_data(uses: frozenset[Use] | None) -> bool:
-    """Whether elements may be any numbers."""
+    """Return whether elements may be any numbers."""
     return uses is not None and uses <= {"data"}
 
 
 def are_indices(uses: frozenset[Use] | None) -> bool:
-    """Whether elements may count from the end."""
+    """Return whether elements may be negative indices, which count from the end."""
     return uses is not None and "index" in uses and uses <= {"data", "index"}
 
 
 def are_trips(uses: frozenset[Use] | None) -> bool:
-    """Whether an element is a trip count and no size."""
+    """Return whether an element is a trip count and no size."""
     return bool(uses) and not (uses or frozenset()) & {"index", "other"} and not are_data(uses)

@@ -1,6 +1,7 @@
-"""Values as files in the layout of the onnx backend tests: `input_0.pb`, `output_0.pb`, ...
+"""Reads and writes values in the file layout of the onnx backend tests: `input_0.pb`,
+`output_0.pb`, ...
 
-Each file holds a TensorProto, SequenceProto or OptionalProto, as the type of the input says.
+Each file holds a TensorProto, SequenceProto or OptionalProto, according to the type of the input.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""Executor two: onnxruntime, in a process of its own."""
+"""Executor two: onnxruntime."""
 
 from __future__ import annotations

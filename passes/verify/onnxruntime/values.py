@@ -41,7 +41,7 @@ def run(session: Any, feeds: dict[str, Value]) -> dict[str, Value]:
 
 
 def is_plain(array: Array) -> bool:
-    """Whether numpy itself defines the dtype."""
+    """Return whether numpy itself defines the dtype."""
     return array.dtype.kind in _PLAIN_KINDS and array.dtype.isbuiltin != 2
 
 

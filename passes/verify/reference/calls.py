@@ -1,4 +1,4 @@
-"""Calls of functions: model-local ones, and operators whose schema says them by a function."""
+"""Calls of functions: model-local ones, and operators that their schema defines by a function."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def function_call(
     caller: Evaluator,
     defaults: dict[str, AttributeProto] | None = None,
 ) -> Kernel:
-    """The kernel of a call.
+    """Return the kernel of a call.
 
-    The function's evaluator is made when the call first runs, so that functions may stand in
+    The function's evaluator is made when the call first runs, so that functions may be listed in
     any order, and once per distinct set of attributes.
     """
     given = call_attributes(node, function, defaults)

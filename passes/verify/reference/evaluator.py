@@ -26,8 +26,8 @@ _MAIN: Key = (0,)
 
 @dataclass(frozen=True)
 class Step:
-    """A node ready to run: `op` is what it rounds as, `within` the type that it computes in where
-    an attribute has a say, `release` are the values that nothing reads after it."""
+    """A node ready to run: `op` is the operator whose rounding it has, `within` the type it
+    computes in if an attribute chooses one, `release` the values that nothing reads after it."""
 
     node: NodeProto
     name: str
@@ -84,7 +84,7 @@ class Evaluator(ReferenceEvaluator):
 
     @cached_property
     def scope(self) -> Scope | None:
-        """Where the graph stands in its model; None in a function."""
+        """The scope of the graph in its model; None in a function."""
         if self.around is None:
             return Scope("", _MAIN, self.proto_) if self.is_main else None
         around, key = self.around.scope, self.key
@@ -92,7 +92,7 @@ class Evaluator(ReferenceEvaluator):
 
     @cached_property
     def key(self) -> Key | None:
-        """What identifies the graph in its model; None in a function of a schema."""
+        """The key of the graph in its model; None in a function of a schema."""
         if self.around is None or self.held is None:
             if isinstance(self.proto_, FunctionProto):
                 return self.machine.library.key_of(self.proto_)
@@ -102,7 +102,7 @@ class Evaluator(ReferenceEvaluator):
         return outside and (*outside, name)
 
     def key_of(self, node: NodeProto) -> Key | None:
-        """What identifies a node of this very graph in its model."""
+        """Return the key of a node of this very graph in its model."""
         if self.key is None:
             return None
         outputs = list(node.output)
@@ -122,11 +122,11 @@ class Evaluator(ReferenceEvaluator):
         return {value.name: known_shape(value.type) for value in self.proto_.input}
 
     def declares(self, name: str, shape: Sequence[int | None]) -> bool:
-        """Whether the input `name` of this body may have this shape."""
+        """Return whether the input `name` of this body may have this shape."""
         return _may_be(self._declared.get(name), shape)
 
     def returns(self, position: int, value: Value) -> bool:
-        """Whether the output of this body at a position may have the shape of a value."""
+        """Return whether the output of this body at a position may have the shape of a value."""
         declared = known_shape(self.proto_.output[position].type)
         return not isinstance(value, np.ndarray) or _may_be(declared, value.shape)
 
@@ -146,7 +146,8 @@ class Evaluator(ReferenceEvaluator):
         return names
 
     def bind(self, outer: Frame) -> dict[str, Value]:
-        """What this body sees before its inputs are known: captured values and initializers.
+        """Return the values visible to this body before its inputs are known: captured values and
+        initializers.
 
         Computed once per run of the node that holds the body, not once per iteration.
         """
@@ -195,7 +196,7 @@ class Evaluator(ReferenceEvaluator):
                 raise
             except RecursionError:
                 raise
-            except Exception as error:  # whatever a kernel may raise: `failure` says whose fault
+            except Exception as error:  # kernels may raise anything: `failure` finds the cause
                 ended = failure(step.node, error)
                 ended.trouble = self._trouble(step, operands, None)
                 raise ended from error
@@ -214,7 +215,7 @@ class Evaluator(ReferenceEvaluator):
             raise ModelFailed(f"nothing defines the output {error.args[0]!r}") from error
 
     def _trouble(self, step: Step, operands: Sequence[Value], inner: Trouble | None) -> Trouble:
-        """Where a run ended, as it is seen from this graph."""
+        """Return the location at which a run ended, as seen from this graph."""
         here = next(position for position, candidate in enumerate(self.steps) if candidate is step)
         if inner is None:
             return Trouble(step.node, operands, (here,))

@@ -37,7 +37,7 @@ class ReferenceExecutor:
 
     @property
     def name(self) -> str:
-        """How reports call this executor."""
+        """The name of this executor in reports."""
         return "reference"
 
     @property

@@ -36,7 +36,7 @@ def described(node: NodeProto) -> str:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """What was raised first: kernels wrap errors of numpy into their own."""
+    """Return the exception that was raised first: kernels wrap errors of numpy in their own."""
     while error.__cause__ is not None:
         error = error.__cause__
     return error

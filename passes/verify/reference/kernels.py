@@ -1,4 +1,5 @@
-"""Which code runs a node: control flow, a function, an override of ours, or onnx's kernel."""
+"""Chooses the code that runs a node: control flow, a function, an override of ours, or onnx's
+kernel."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ from onnx import AttributeProto, NodeProto, numpy_helper
 from onnx.reference.op_run import OpRun, RuntimeContextError
 from onnx.reference.ops import load_op
 
+from passes.ir.attributes import has
 from passes.ir.external_data import is_external
 from passes.ir.operators import called_key, op_of
 from passes.ir.protos import copied
 from passes.verify.executor import CannotRun, ModelFailed, Value
 from passes.verify.reference.calls import function_call, schema_call
 from passes.verify.reference.control_flow.table import CONTROL_FLOW
-from passes.verify.reference.draws import draws_anew, numbered
 from passes.verify.reference.evaluator import Evaluator
 from passes.verify.reference.failures import described, failure
-from passes.verify.reference.machine import Frame, Kernel
+from passes.verify.reference.machine import Frame, Kernel, Machine
 from passes.verify.reference.registry import (
     ByFunctionBody,
     Call,
@@ -33,10 +34,10 @@ from passes.verify.reference.weights import array_of
 
 
 def kernel_for(node: NodeProto, evaluator: Evaluator) -> Kernel:
-    """The kernel of a node.
+    """Return the kernel of a node.
 
     A node without an implementation gets a kernel that raises `CannotRun` once it is reached: it
-    may stand in a branch that is never taken. Raises `ModelFailed` for a malformed node.
+    may be in a branch that is never taken. Raises `ModelFailed` for a malformed node.
     """
     function = evaluator.machine.library.find(node)
     if function is not None:
@@ -105,6 +106,42 @@ def _operator(node: NodeProto, evaluator: Evaluator) -> Kernel:
     return lambda operands, frame: run(*operands)
 
 
+#: Dropout draws when it trains.
+RANDOM = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def draws_anew(node: NodeProto) -> bool:
+    """Return whether `node` draws random numbers without a seed of its own."""
+    return op_of(node) in RANDOM and not has(node, "seed")
+
+
+def numbered(kernel: OpRun, machine: Machine) -> Callable[[list[Value], Frame], Sequence[Any]]:
+    """The kernel of a random node: the k-th draw of a run has seed k.
+
+    So a rewrite that neither drops, doubles nor reorders draws compares equal.
+    """
+    run: Callable[..., Sequence[Any]] = kernel.run
+
+    def draw(operands: list[Value], frame: Frame) -> Sequence[Any]:
+        machine.draws += 1
+        setattr(kernel, "seed", machine.draws)  # noqa: B010 (not declared by onnx)
+        like = operands[0] if operands else None
+        if isinstance(like, np.ndarray) and like.ndim == 0:  # onnx's kernels draw no scalars
+            return [np.reshape(value, ()) for value in run(like.reshape(1), *operands[1:])]
+        return run(*operands)
+
+    return draw
+
+
 def _override(op: str, version: int) -> Function | None:
     """Our kernel of an operator; the modules that have them are loaded when one is asked
     for, which takes 0.1 s."""
@@ -115,7 +152,7 @@ def _override(op: str, version: int) -> Function | None:
 
 @functools.lru_cache(maxsize=4096)
 def _kernel_class(domain: str, op_type: str, version: int) -> type[OpRun] | None:
-    """The class of an operator at an opset; None where its schema says it by a function.
+    """Return the class of an operator at an opset; None if its schema defines it by a function.
 
     Raises `CannotRun` when there is none.
     """
@@ -137,7 +174,7 @@ class _SaidByFunction(Exception):
 
 
 class _NoEvaluator:
-    """What onnx's look-up would run a schema's function with."""
+    """Stands in for the evaluator with which onnx's look-up would run a schema's function."""
 
     def __init__(self, *_: Any) -> None:
         raise _SaidByFunction
@@ -145,7 +182,7 @@ class _NoEvaluator:
 
 @functools.cache
 def _loaders() -> dict[str, Callable[[str, str, int], type[OpRun]]]:
-    """What finds the class of an operator, by domain."""
+    """Return the functions that find the class of an operator, by domain."""
     from onnx.reference.ops import aionnx_preview_training, aionnxml
 
     return {

@@ -2,7 +2,7 @@
 
 A call fixes the attributes of a function, so a function is copied per distinct set of
 attributes with every reference to one replaced by its value. After that no node depends on the
-call any more, at whatever depth it stands.
+call any more, at any depth.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Library:
         return self._functions.get(called_key(node))
 
     def key_of(self, function: FunctionProto) -> Key | None:
-        """What identifies a function, or a copy of it, in its model; None if nothing does."""
+        """Return the key of a function, or of a copy of it, in its model; None if it has none."""
         for position, known in enumerate(self._functions, start=1):
             if known == function_key(function):
                 return (position,)

@@ -1,4 +1,5 @@
-"""What all evaluators of one run share: the clock, the watch, the functions, the weights' place."""
+"""State shared by all evaluators of one run: the clock, the watched values, the functions, the
+location of weights."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ class Machine:
         self.watched = frozenset(name for names in self.watch.values() for name in names)
 
     def start(self, timeout: float | None, roundings: Roundings | None = None) -> None:
-        """Begin a run: the clock, the draws and what was seen start anew."""
+        """Begin a run: reset the clock, the draws and the values seen."""
         self.roundings = roundings
         self.timeout = timeout
         self.deadline = None if timeout is None else time.monotonic() + timeout

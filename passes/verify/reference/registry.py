@@ -50,7 +50,7 @@ class Call:
         return self.attributes.get(name, default)
 
     def onnx(self, *operands: Value, version: int | None = None, **changes: Any) -> Any:
-        """What onnx's kernel gives for these operands, as a tuple.
+        """Return the result of onnx's kernel for these operands, as a tuple.
 
         `version` asks for the kernel of another opset; `changes` are attributes that replace
         the node's, None removing one.
@@ -119,9 +119,9 @@ def _onnx_kernel(node: NodeProto, version: int) -> Callable[..., Any]:
 
 
 def short_cut(kernel: OpRun) -> Callable[..., Any]:
-    """What an onnx kernel runs, without the layers around it: they only check, which takes longer
-    than most operators do. Where something may be wrong the kernel runs with them, to say so in
-    its own words."""
+    """Return what an onnx kernel runs, without the layers around it: they only check, which takes
+    longer than most operators do. If something may be wrong, the whole kernel runs, and reports it
+    in its own words."""
     run: Callable[..., Any] = kernel.run
     around = type(kernel).run
     if around not in _SAME_TYPE or kernel.has_subgraph or kernel.has_linked_attribute:
@@ -151,7 +151,8 @@ def short_cut(kernel: OpRun) -> Callable[..., Any]:
 
 
 def _computing(kernel: OpRun) -> Callable[..., Any]:
-    """What computes the outputs of an onnx kernel: where that is one function of numpy, no more."""
+    """Return the function that computes the outputs of an onnx kernel: a numpy function alone, if
+    that is all it is."""
     compute: Callable[..., Any] = kernel._run
     if type(kernel)._run is not OpRunBinaryNumpy._run:
         return compute
@@ -160,7 +161,7 @@ def _computing(kernel: OpRun) -> Callable[..., Any]:
 
 
 def _are_alike(operands: Sequence[Any]) -> bool:
-    """Whether there are two arrays, of one dtype."""
+    """Return whether there are two arrays, of one dtype."""
     if len(operands) != 2 or type(operands[1]) is not np.ndarray:
         return False
     return bool(operands[0].dtype == operands[1].dtype)
@@ -206,7 +207,7 @@ _SCALARS = (np.generic, bool, int, float, str)
 
 
 def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
-    """What onnx's kernels expect as context; they hold no bodies here, so no evaluator."""
+    """Return the context that onnx's kernels expect; they hold no bodies here, so no evaluator."""
     return {
         "log": _no_log,
         "opsets": dict(opsets),
@@ -218,4 +219,4 @@ def run_parameters(opsets: Mapping[str, int]) -> dict[str, Any]:
 
 
 def _no_log(*_: Any) -> None:
-    """onnx's kernels log every run; the log goes nowhere."""
+    """Discard the log that onnx's kernels write at every run."""

@@ -79,7 +79,8 @@ _STASHED = (TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.FLOAT, Tensor
 
 
 def computes_in(node: NodeProto, version: int) -> np.dtype[Any] | None:
-    """The type that a node of the standard domain computes in, where an attribute has a say."""
+    """Return the type that a node of the standard domain computes in, if an attribute chooses
+    it."""
     if version < _STASHING.get(op_of(node), version + 1):
         return None
     kind = attribute(node, "stash_type", TensorProto.FLOAT)
@@ -192,7 +193,8 @@ class Roundings:
 
 
 def _is_wider(left: Value, right: Value) -> bool:
-    """Whether a float type has more bits in its fraction than another; other types have more."""
+    """Return whether a float type has more bits in its fraction than another; other types have
+    more."""
     dtypes = [np.asarray(value).dtype for value in (left, right)]
     if not is_float(dtypes[1]):
         return False
@@ -200,5 +202,5 @@ def _is_wider(left: Value, right: Value) -> bool:
 
 
 def _is_narrower(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
-    """Whether a float type has fewer bits in its fraction than another."""
+    """Return whether a float type has fewer bits in its fraction than another."""
     return bool(ml_dtypes.finfo(one).nmant < ml_dtypes.finfo(other).nmant)

@@ -1,4 +1,5 @@
-"""What a user lets a rewrite take for granted, and so what it need not be verified on."""
+"""The assumptions that a user allows a rewrite to make, and the cases they exclude from
+verification."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ VALID_INPUTS, NON_EMPTY = Assumption.valid_inputs, Assumption.non_empty
 
 
 def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Case], bool] | None:
-    """Which cases count under these assumptions; None where all do."""
+    """Return a test of which cases count under these assumptions; None if all do."""
     if not assumed:
         return None
     lengths = [name for name, hint in hints.items() if hint.length_of is not None]
@@ -28,7 +29,7 @@ def accepting(assumed: Sequence[str], hints: Mapping[str, Hint]) -> Callable[[Ca
 
 
 def _has_nothing(feeds: Mapping[str, Value], lengths: Sequence[str]) -> bool:
-    """Whether some input is empty, or some length is 0."""
+    """Return whether some input is empty, or some length is 0."""
     arrays = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
     if any(value.size == 0 for value in arrays.values()):
         return True

@@ -77,7 +77,7 @@ def _seen_enough(found: Seen, watch: Mapping[str, Sequence[str]]) -> bool:
 
 
 def key_of(rewritten: Rewritten) -> Key:
-    """What identifies a site in its model."""
+    """Return the key of a site in its model."""
     return (*rewritten.place.scope.key, rewritten.place.index)
 
 

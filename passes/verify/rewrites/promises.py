@@ -1,4 +1,4 @@
-"""Loops that a user says run no more than so often: how a rewrite that relies on it is verified."""
+"""Verifies rewrites that rely on a user's promise of at most so many iterations of a loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from passes.verify.rewrites.observe import key_of, node_at
 from passes.verify.rewrites.region import Region
 from passes.verify.signature import inputs
 
-#: The part of the time for a region that goes into seeking trip counts.
+#: The share of a region's time that is spent on seeking trip counts.
 _SHARE = 0.25
 
 
@@ -42,7 +42,7 @@ def promised_in(rewritten: Rewritten, promised: Iterable[Rewritten]) -> list[Rew
 def promise_of(
     region: Region, rewritten: Rewritten, inside: Sequence[Rewritten], assume: Sequence[str]
 ) -> Promise | None:
-    """What was promised of a region's loop, and of those `inside` it."""
+    """Return the promise about a region's loop, and about those `inside` it."""
     if not inside:
         return None
     original = copied(region.before)
@@ -53,13 +53,14 @@ def promise_of(
 
 
 def promise_of_model(rounds: Sequence[Round], check: str, assume: Sequence[str]) -> Promise | None:
-    """The promises of all loops; `check` is the output that says whether they were kept."""
+    """Return the promises about all loops; `check` is the output that tells whether they were
+    kept."""
     models = [_promised(round_) for round_ in rounds if any(map(is_promised, round_.rewritten))]
     return Promise(models, check, VALID_INPUTS in assume) if models or check else None
 
 
 def is_promised(rewritten: Rewritten) -> bool:
-    """Whether a rewrite relies on what a user promised of its loop."""
+    """Return whether a rewrite relies on a user's promise about its loop."""
     return rewritten.limit is not None and rewritten.limit.promised is not None
 
 
@@ -106,7 +107,7 @@ def sought_for_model(
     seconds: float,
     base_dir: Path | None,
 ) -> list[Case]:
-    """The same for the loops that stood in the main graph of the model as it was read."""
+    """The same for the loops of the main graph of the model as it was read."""
     loops = [
         one
         for one in (rounds[0].rewritten if rounds else ())
@@ -137,6 +138,6 @@ def _sought(
 
 
 def position_in_region(rewritten: Rewritten) -> int:
-    """Where the site's node stands in its region."""
+    """Return the position of the site's node in its region."""
     nodes = [*rewritten.context, *rewritten.replaced]
     return next(position for position, node in enumerate(nodes) if node is rewritten.place.node)

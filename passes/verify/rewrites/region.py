@@ -1,4 +1,4 @@
-"""Cuts a site out as a model that stands alone: captured values become inputs."""
+"""Cuts a site out as a model of its own: captured values become inputs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from passes.writing.splicing import list_initializers
 
 
 class CannotCut(Exception):
-    """The site cannot stand alone: it refers to attributes of the function around it."""
+    """The site cannot be a model of its own: it refers to attributes of the function around it."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def cut(
     inference could not. `moved` gives constants as the region is to hold them.
 
     Raises:
-        CannotCut: a node refers to an attribute of the function it stands in.
+        CannotCut: a node refers to an attribute of its function.
     """
     place, edit = rewritten.place, rewritten.edit
     context = _told_apart(rewritten)
@@ -102,8 +102,8 @@ def cut(
 
 
 def _told_apart(rewritten: Rewritten) -> list[NodeProto]:
-    """The nodes in front of the site, which may stand in graphs around it: their bodies get new
-    names where they and the region, as one graph, define the same ones."""
+    """Return the nodes before the site, some of them in graphs around it: their bodies get new
+    names if they and the region, joined in one graph, define the same ones."""
     nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
     taken = {name for node in nodes for name in node.output}.union(rewritten.reads)
     return [_renamed(node, nodes, taken) for node in rewritten.context]
@@ -123,7 +123,7 @@ def _renamed(node: NodeProto, nodes: Sequence[NodeProto], taken: set[str]) -> No
 
 
 def _has_shape(known: TypeProto) -> bool:
-    """Whether the rank is known, where it is a tensor."""
+    """Return whether the rank is known, if the value is a tensor."""
     if known.WhichOneof("value") != "tensor_type":
         return is_known(known)
     return bool(known.tensor_type.HasField("shape"))
@@ -144,7 +144,7 @@ def _refers_to_attributes(node: NodeProto) -> bool:
 
 
 def _fixed(round_: Round, scope: Scope, name: str) -> TensorProto | None:
-    """The tensor behind a name that no caller can change, external data by reference."""
+    """Return the tensor of a name that no caller can change, external data by reference."""
     return Constants(round_.model, scope).tensor(name)
 
 
@@ -222,6 +222,8 @@ def _model(
     inputs: Sequence[ValueInfoProto],
     outputs: Sequence[ValueInfoProto],
 ) -> ModelProto:
+    """One side as a model. Its inputs are not those that its nodes capture (`passes.ir.closed`):
+    both sides have the same ones, whether or not each reads them all."""
     graph = helper.make_graph(nodes, "region", inputs, outputs, list(constants))
     if model.ir_version < FREE_INITIALIZERS:
         list_initializers(graph)

@@ -1,4 +1,4 @@
-"""Which rewrites are the same use of a rule, so that one verification speaks for all of them."""
+"""Groups rewrites that are the same use of a rule, so that one verification covers all of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FLOATS = frozenset(
 
 @dataclass(frozen=True)
 class Use:
-    """How a rule was used: all but names, float constants, and the bytes of large constants.
+    """How a rule was used: everything but names, float constants, and the bytes of large constants.
 
     Two sites of one use have the same node, the same Edit, and inputs and outputs of the same
     types. `floats` are the small float constants, by which sites of one use may still differ.
@@ -58,7 +58,8 @@ class Uses:
 
     @staticmethod
     def of(round_: Round) -> Uses:
-        """Rewrites that are one use of a rule share a few sites; all others stand alone."""
+        """Group rewrites: those that are one use of a rule share a few sites; each other one is
+        alone."""
         uses = Uses()
         known: dict[tuple[object, ...], dict[Use, int]] = {}
         for rewritten in round_.rewritten:
@@ -117,7 +118,7 @@ class _Reading:
         return (called_key(node), inputs, outputs, *attributes)
 
     def _value(self, name: str) -> Any:
-        """What is known of an input; None where that is not even its type."""
+        """Return the facts about an input; None if even its type is unknown."""
         tensor = self._constants.tensor(name)
         if tensor is not None:
             return self._constant(tensor)

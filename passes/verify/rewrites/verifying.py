@@ -65,7 +65,7 @@ Known = dict[tuple[object, ...], Verification]
 
 @dataclass
 class Verdicts:
-    """What verification found: a verdict per rewrite, in order, and one for the whole model.
+    """The results of verification: a verdict per rewrite, in order, and one for the whole model.
 
     `mismatch` is the first one; `unverified` the rewrites that nothing vouches for, None for the
     model as a whole; `hurried`: that may be for lack of time; `unloadable` the version of an
@@ -157,7 +157,7 @@ def verify_rounds(
 
 
 def _in_model(rewritten: Rewritten, reached: Iterable[Event]) -> Iterator[Event]:
-    """What a site and what is in it did in its region, by their keys in the model."""
+    """Yield what a site and the nodes inside it did in its region, by their keys in the model."""
     own = (0, position_in_region(rewritten))
     for key, did in reached:
         if key[:2] == own:
@@ -177,7 +177,8 @@ _Outcome = tuple[Rewritten, Verification, Region | None]
 
 
 def _told(regions: Sequence[_Outcome]) -> list[Checked]:
-    """The verdicts in short; one that speaks for several rewrites says at which it was found."""
+    """Return the verdicts in short; one that covers several rewrites names the site that was
+    run."""
     first: dict[int, str] = {}
     known = []
     for rewritten, verification, _ in regions:
@@ -297,7 +298,7 @@ class _Task:
         return rewritten, verification, cut(round_, rewritten, values) if mismatch else None
 
     def there(self, rounds: Sequence[Round], proto: ModelProto, check: str) -> Compared:
-        """How the outcome does in the runtime that is to execute it, too."""
+        """Return how the outcome does in the runtime that is to execute it."""
 
         def judge(before: ModelProto, executors: Sequence[Executor]) -> Verification:
             left = max(self.left(), self.case_timeout)
@@ -380,7 +381,7 @@ class _Task:
         return ""
 
     def _most_cases(self) -> int:
-        """How many cases the whole model is worth: in a large one, each takes seconds."""
+        """Return the number of cases for the whole model: in a large one, each takes seconds."""
         count = sum(1 for _ in scoping.walk_model(self.model.proto))
         return len(self.given) + max(_FEWEST_CASES, _MOST_NODES // max(1, count))
 
@@ -403,7 +404,8 @@ def _promise(limit: Limit) -> tuple[object, ...]:
 
 
 def _weight(rewritten: Rewritten) -> int:
-    """How many nodes a region has on both sides, and some for its own sake."""
+    """Return the number of nodes of a region on both sides, and a constant for the region
+    itself."""
     nodes = [*rewritten.context, *rewritten.replaced, *rewritten.edit.nodes]
     return _OWN_WEIGHT + sum(map(_count, nodes))
 

@@ -1,7 +1,8 @@
-"""Other runtimes that execute an outcome where it is to run: each in a process of its own.
+"""Runtimes that execute models, each in a process of its own.
 
-`worker` is that process, `openvino` and `tract` load and run models there; `executors` is this
-side, `comparing` compares an outcome there with the original.
+`worker` is that process, into which `onnxruntime` beside this folder, `openvino` and `tract` load
+models; `process` is this side. `executors` names the runtimes that execute an outcome alone, and
+`comparing` compares it there with the original.
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ from passes.verify.compare.verdicts import Verification
 from passes.verify.executor import CannotRun, Executor
 from passes.verify.inputs.hints import model_hints
 from passes.verify.reference import ReferenceExecutor
-from passes.verify.runtimes.executors import NoRuntime, OutcomeOnly, marked, runtime
+from passes.verify.runtimes.executors import NoRuntime, marked, runtime
 from passes.verify.terms import Inputs, Limits, Models, Terms
 from passes.verify.verification import verify
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How an outcome did in a runtime: in how many cases it `agrees`, or why not."""
+    """The result of an outcome in a runtime: the number of cases that agree, or why none does."""
 
     runtime: str
     cases: int
@@ -31,7 +31,7 @@ class Compared:
 
     @property
     def agrees(self) -> bool:
-        """Whether it does, in at least one case."""
+        """Whether they agree, in at least one case."""
         return self.cases > 0 and not self.reason
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ def compared(
     original: ModelProto,
     judge: Callable[[ModelProto, Sequence[Executor]], Verification],
 ) -> Compared:
-    """How an outcome does in a runtime, on inputs that are drawn and those that are given: `judge`
+    """Return the result of an outcome in a runtime, on drawn and on given inputs: `judge`
     verifies it against the original, which is marked, in these executors.
 
     Raises:
@@ -59,14 +59,13 @@ def compared(
             which = f"{name} {there.version}"
         except CannotRun as error:
             raise NoRuntime(f"{error}") from error
-        alone = OutcomeOnly(there)
-        found = judge(marked(original), [ReferenceExecutor(keep=2), alone])
+        found = judge(marked(original), [ReferenceExecutor(keep=2), there])
     if found.verdict == "mismatch":
         return Compared(which, 1, found.reason, found)
     cases = found.tallies[name].crossed if name in found.tallies else 0
     if cases:
         return Compared(which, cases, "", found)
-    refusals = Counter(alone.refusals).most_common(1)
+    refusals = Counter(there.refusals).most_common(1)
     return Compared(which, 0, refusals[0][0] if refusals else found.reason, found)
 
 

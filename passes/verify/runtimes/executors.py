@@ -2,22 +2,22 @@
 alone.
 
 Another distribution registers one by an entry point of the group `passes.executors`: its name, and
-a module with the functions of `passes.verify.runtimes.tract`."""
+a module with the functions of `passes.verify.runtimes.tract`; where it has a `READS_FOLDER` that is
+true, as `passes.verify.onnxruntime.session` has, it reads weights from the folder of a job."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from pathlib import Path
+from typing import Any
 
 from onnx import ModelProto
 
 from passes.errors import PassesError, WrongUsage, nearest
 from passes.ir.protos import copied
-from passes.verify.executor import CannotRun, Executor, Feeds, Outcome
-from passes.verify.onnxruntime.executor import ProcessExecutor
+from passes.verify.executor import CannotRun, Feeds, Outcome
+from passes.verify.runtimes.process import ProcessExecutor
 
 #: The entry points under which other distributions name the modules of runtimes.
 GROUP = "passes.executors"
@@ -38,8 +38,8 @@ def modules() -> Mapping[str, str]:
     return {**{entry.name: entry.value for entry in entry_points(group=GROUP)}, **_OWN}
 
 
-def runtime(name: str) -> ProcessExecutor:
-    """The executor of a runtime.
+def runtime(name: str) -> OutcomeOnly:
+    """The executor of a runtime, which runs outcomes alone.
 
     Raises:
         UnknownRuntime: there is none of this name.
@@ -50,7 +50,7 @@ def runtime(name: str) -> ProcessExecutor:
         raise UnknownRuntime(f"there is no executor {name!r}; {nearest(name, known)}")
     if name in _OWN and importlib.util.find_spec(name) is None:
         raise NoRuntime(f"{name} is not installed: pip install {name}")
-    return ProcessExecutor(name, ("passes.verify.runtimes.worker", name, known[name]))
+    return OutcomeOnly(name, known[name])
 
 
 #: Marks the model that a runtime does not run.
@@ -64,42 +64,21 @@ def marked(model: ModelProto) -> ModelProto:
     return copy
 
 
-@dataclass(frozen=True)
-class OutcomeOnly:
+class OutcomeOnly(ProcessExecutor):
     """An executor that does not run a `marked` model, whose answers are those of the reference
     executor: a runtime may answer wrongly both before and after. `refusals` is why it did not run
     the outcome."""
 
-    executor: Executor
-    refusals: list[str] = field(default_factory=list)
+    def __init__(self, name: str, module: str) -> None:
+        super().__init__(name, module)
+        self.refusals: list[str] = []
 
-    @property
-    def name(self) -> str:
-        return self.executor.name
-
-    @property
-    def version(self) -> str:
-        return self.executor.version
-
-    def load(
-        self, model: ModelProto, *, base_dir: Path | None = None, timeout: float | None = None
-    ) -> None:
-        """See that a model loads. Raises CannotRun."""
-        self.executor.load(model, base_dir=base_dir, timeout=timeout)
-
-    def run(
-        self,
-        model: ModelProto,
-        feeds: Feeds,
-        *,
-        base_dir: Path | None = None,
-        timeout: float | None = None,
-    ) -> Outcome:
+    def run(self, model: ModelProto, feeds: Feeds, **limits: Any) -> Outcome:
         """Run the outcome. Raises CannotRun for the original."""
         if any(entry.key == _MARK for entry in model.metadata_props):
             raise CannotRun("the original runs in the reference executor")
         try:
-            return self.executor.run(model, feeds, base_dir=base_dir, timeout=timeout)
+            return super().run(model, feeds, **limits)
         except CannotRun as error:
             self.refusals.append(str(error))
             raise

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from passes.verify.executor import CannotRun
-from passes.verify.onnxruntime.worker import Job
+from passes.verify.runtimes.worker import Job
 
 # OpenVINO reports its imports over the network, from a forked process that may never end. It has a
 # stand-in for where the package that does so is not installed.

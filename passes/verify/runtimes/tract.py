@@ -1,4 +1,4 @@
-"""tract: a model is made anew for each set of input shapes, which it takes as numbers."""
+"""The runtime tract: it needs a model for each set of input shapes, with sizes as numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import onnx
 import tract
 
 from passes.verify.executor import CannotRun
-from passes.verify.onnxruntime.worker import Job
+from passes.verify.runtimes.worker import Job
 
 #: Names of element types in its facts, by those of numpy.
 _KINDS = {"float32": "f32", "float64": "f64", "float16": "f16", "bool": "bool"}

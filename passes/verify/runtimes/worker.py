@@ -1,23 +1,50 @@
-"""The process that holds a runtime: `python -m passes.verify.runtimes.worker NAME MODULE`."""
+"""The process that holds a runtime, which may crash or hang without taking the program along.
+
+Started by `python -m passes.verify.runtimes.worker NAME MODULE` with messages on stdin and stdout:
+
+* request `Job`; answers `("need model",)` where the session is not cached and no bytes came,
+  `("ran", {name: value})`, `("failed", sentence)` or `("cannot", sentence)`.
+"""
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
+import os
+import signal
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
-
-import onnx
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 from passes.verify.executor import CANNOT_LOAD, CannotRun, ModelFailed
-from passes.verify.onnxruntime.channel import send
-from passes.verify.onnxruntime.worker import Job, kept_pipe, sentence, serve
+from passes.verify.runtimes.channel import receive, send
+
+#: Sessions kept: a region before and after, the whole model before and after.
+CACHED_SESSIONS = 4
+#: Seconds that the worker outlives the time-out of a job whose parent did not kill it.
+_GRACE = 5.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. `key` names the model bytes and settings; `model` is None where they were sent.
+    `packs`: the session may copy weights into the order that its kernels read best. Without `feeds`
+    the model is only loaded."""
+
+    key: str
+    model: bytes | None
+    base_dir: str | None
+    optimize: bool
+    packs: bool
+    feeds: dict[str, Any] | None
+    timeout: float | None
 
 
 def main(name: str, source: str) -> None:
-    """Serve the runtime of a name, which a module makes."""
-    answers = kept_pipe()
+    """Serve the runtime of a name, which a module loads models into."""
+    answers = _kept_pipe()
     try:
         module = importlib.import_module(source)
         version, load, run = module.version(), module.load, module.run
@@ -25,8 +52,9 @@ def main(name: str, source: str) -> None:
         send(answers, ("cannot", f"{name} does not start: {error}"))
         return
     send(answers, ("ready", version))
-    loads = _telling(lambda job: load(_whole(job)), f"{CANNOT_LOAD}: ")
-    serve(sys.stdin.buffer, answers, loads, _telling(run))
+    whole = (lambda job: job) if getattr(module, "READS_FOLDER", False) else _whole
+    loads = _telling(lambda job: load(whole(job)), f"{CANNOT_LOAD}: ")
+    _serve(sys.stdin.buffer, answers, loads, _telling(run))
 
 
 def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., Any]:
@@ -39,19 +67,86 @@ def _telling(function: Callable[..., Any], before: str = "") -> Callable[..., An
         except (CannotRun, ModelFailed):
             raise
         except Exception as error:
-            reason = sentence(error).partition(" Stack backtrace")[0]
-            raise CannotRun(f"{before}{reason}") from error
+            text = " ".join(str(error).split()).partition(" Stack backtrace")[0]
+            raise CannotRun(f"{before}{shortened(text)}") from error
 
     return told
+
+
+def shortened(text: str) -> str:
+    """A sentence of a runtime, cut where it is long."""
+    return text if len(text) <= 400 else text[:400] + "..."
 
 
 def _whole(job: Job) -> Job:
     """A job whose model holds its weights."""
     if job.model is None or job.base_dir is None:
         return job
+    import onnx  # onnxruntime starts quicker without it
+
     model = onnx.load_model_from_string(job.model)
     onnx.load_external_data_for_model(model, job.base_dir)
     return replace(job, model=model.SerializeToString())
+
+
+def _serve(
+    requests: BinaryIO,
+    answers: BinaryIO,
+    load: Callable[[Job], Any],
+    run: Callable[[Any, dict[str, Any]], dict[str, Any]],
+) -> None:
+    """Answer jobs until the parent closes the pipe, by what makes a session and runs it."""
+    sessions: OrderedDict[str, Any] = OrderedDict()
+    while True:
+        try:
+            job: Job = receive(requests)
+        except EOFError:
+            return
+        send(answers, _answer(sessions, job, load, run))
+
+
+def _answer(
+    sessions: OrderedDict[str, Any],
+    job: Job,
+    load: Callable[[Job], Any],
+    run: Callable[[Any, dict[str, Any]], dict[str, Any]],
+) -> tuple[Any, ...]:
+    if job.timeout is not None:  # the parent kills sooner, if it is still there
+        _end_after(job.timeout + _GRACE)
+    try:
+        if job.key not in sessions:
+            if job.model is None:
+                return ("need model",)
+            sessions[job.key] = load(job)
+            if len(sessions) > CACHED_SESSIONS:
+                sessions.popitem(last=False)
+        sessions.move_to_end(job.key)
+        return ("ran", {} if job.feeds is None else run(sessions[job.key], job.feeds))
+    except ModelFailed as error:
+        return ("failed", str(error))
+    except CannotRun as error:
+        return ("cannot", str(error))
+    finally:
+        _end_after(0)
+
+
+def _end_after(seconds: float) -> None:
+    """End the process after some time, whatever the runtime is at then; not at all after 0."""
+    if hasattr(signal, "setitimer"):  # a thread for each job would cost a third of most
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+    elif seconds:
+        faulthandler.dump_traceback_later(seconds, exit=True)
+    else:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def _kept_pipe() -> BinaryIO:
+    """Keep the pipe for messages: what a runtime prints must not get into it."""
+    if hasattr(signal, "SIGALRM"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it may be ignored where this was started
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return answers
 
 
 if __name__ == "__main__":

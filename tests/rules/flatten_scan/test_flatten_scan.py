@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 import pytest
 from in_both_executors import assert_both_fail, run_both
-from moved_work import HEAD
 
 from passes.ir import scope as scoping
 from passes.testing import as_model, assert_refused, assert_rewrite
 from passes.verify.reference import ReferenceExecutor
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
@@ -42,28 +42,52 @@ def with_axis(dims: str, axis: int, size: str) -> str:
     return ",".join(sizes)
 
 
+#: A recurrence over elements [2,3] of rows.
+PLAIN = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[2,3] s0, float[T,N,2,3] x) => (float[2,3] s, float[T,N,2,3] ys)
+{
+    s, ys = Scan <num_scan_inputs = 1, scan_input_directions = [0], scan_output_directions = [0],
+        scan_input_axes = [0], scan_output_axes = [0], body = rows
+        (float[2,3] s_in, float[N,2,3] row) => (float[2,3] s_out, float[N,2,3] y_row)
+        {
+            s_out, y_row = Scan <num_scan_inputs = 1,
+                scan_input_directions = [0], scan_output_directions = [0],
+                scan_input_axes = [0], scan_output_axes = [0], body = elements
+                (float[2,3] t_in, float[2,3] x_e) => (float[2,3] t_out, float[2,3] y)
+                {
+                    t_out = Sub (x_e, t_in)
+                    y = Neg (t_out)
+                }> (s_in, row)
+        }> (s0, x)
+}
+"""
+
+
 def nest(axes: tuple[int, int, int, int], back: int = 0, out_back: int = 0) -> str:
-    """A recurrence over elements [2,3]; `axes` are those of the rows, of the elements of a row,
-    and of what is collected of both."""
+    """`PLAIN`, where `axes` are those of the rows, of the elements of a row, and of the outputs
+    that are collected of both."""
     rows, elements, out_rows, out_elements = axes
     row, y_row = with_axis("2,3", elements, "N"), with_axis("2,3", out_elements, "N")
-    x, ys = with_axis(row, rows, "T"), with_axis(y_row, out_rows, "T")
-    s = "float[2,3]"
-    return f"""{HEAD} g ({s} s0, float[{x}] x) => ({s} s, float[{ys}] ys) {{
-        s, ys = Scan <num_scan_inputs = 1, scan_input_axes = [{rows}],
-            scan_output_axes = [{out_rows}], scan_input_directions = [{back}],
-            scan_output_directions = [{out_back}],
-            body = rows ({s} s_in, float[{row}] row) => ({s} s_out, float[{y_row}] y_row) {{
-            s_out, y_row = Scan <num_scan_inputs = 1, scan_input_axes = [{elements}],
-                scan_output_axes = [{out_elements}], scan_input_directions = [{back}],
-                scan_output_directions = [{out_back}],
-                body = elements ({s} t_in, {s} x_e) => ({s} t_out, {s} y) {{
-                    t_out = Sub (x_e, t_in)  y = Neg (t_out)
-                }}> (s_in, row)
-        }}> (s0, x) }}"""
+    zero = "scan_input_axes = [0], scan_output_axes = [0]"
+    return changed(
+        PLAIN,
+        {
+            "[T,N,2,3] x": f"[{with_axis(row, rows, 'T')}] x",
+            "[T,N,2,3] ys": f"[{with_axis(y_row, out_rows, 'T')}] ys",
+            "[N,2,3] row": f"[{row}] row",
+            "[N,2,3] y_row": f"[{y_row}] y_row",
+            f"{zero}, body = rows":
+                f"scan_input_axes = [{rows}], scan_output_axes = [{out_rows}], body = rows",
+            f"{zero}, body = elements":
+                f"scan_input_axes = [{elements}], scan_output_axes = [{out_elements}],"
+                " body = elements",
+            "scan_input_directions = [0]": f"scan_input_directions = [{back}]",
+            "scan_output_directions = [0]": f"scan_output_directions = [{out_back}]",
+        },
+    )  # fmt: skip
 
 
-PLAIN = nest((0, 0, 0, 0))
 STATE = np.array([[1, -2, 3], [0.5, 0, 7]], np.float32)
 
 
@@ -85,7 +109,7 @@ def test_every_axis_and_direction(seed: int) -> None:
     flattened(nest(axes, back=rng.randint(0, 1), out_back=rng.randint(0, 1)))
 
 
-def test_axes_in_front_are_not_transposed() -> None:
+def test_leading_axes_are_not_transposed() -> None:
     assert "Transpose" not in ops(flattened(PLAIN))
     assert "Transpose" not in ops(flattened(nest((-4, -3, -4, -3))))
     assert "Transpose" in ops(flattened(nest((1, 0, 0, 0))))
@@ -100,7 +124,7 @@ def test_the_values_are_those_of_the_loops() -> None:
         assert np.array_equal(found["ys"], ys)
 
 
-def test_nan_goes_where_it_went() -> None:
+def test_nan_reaches_the_same_elements() -> None:
     x = np.ones((3, 4, 2, 3), np.float32)
     x[1, 2, 0, 1] = np.nan
     s, ys = recurrence(x)
@@ -129,7 +153,7 @@ def test_where_nothing_is_scanned_the_state_stays(
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 3, 0), (0, 0, 0)])
-def test_where_sizes_are_open_a_0_is_a_size(shape: tuple[int, int, int]) -> None:
+def test_sizes_that_are_not_fixed_may_be_0(shape: tuple[int, int, int]) -> None:
     after = flattened(OPEN)
     feeds = {"s0": np.ones(shape[2], np.float32), "x": np.ones(shape, np.float32)}
     found = ReferenceExecutor().run(after, feeds).outputs
@@ -140,26 +164,40 @@ def test_where_sizes_are_open_a_0_is_a_size(shape: tuple[int, int, int]) -> None
             assert one["ys"].shape == shape
 
 
-OPEN = f"""{HEAD} g (float[B] s0, float[T,N,B] x) => (float[B] s, float[T,N,B] ys) {{
-    s, ys = Scan <num_scan_inputs = 1,
-        body = rows (float[B] s_in, float[N,B] row) => (float[B] s_out, float[N,B] y_row) {{
-        s_out, y_row = Scan <num_scan_inputs = 1,
-            body = elements (float[B] t_in, float[B] x_e) => (float[B] t_out, float[B] y) {{
-            t_out = Sub (x_e, t_in)  y = Neg (t_out) }}> (s_in, row)
-    }}> (s0, x) }}"""
+OPEN = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float[B] s0, float[T,N,B] x) => (float[B] s, float[T,N,B] ys)
+{
+    s, ys = Scan <num_scan_inputs = 1, body = rows
+        (float[B] s_in, float[N,B] row) => (float[B] s_out, float[N,B] y_row)
+        {
+            s_out, y_row = Scan <num_scan_inputs = 1, body = elements
+                (float[B] t_in, float[B] x_e) => (float[B] t_out, float[B] y)
+                {
+                    t_out = Sub (x_e, t_in)
+                    y = Neg (t_out)
+                }> (s_in, row)
+        }> (s0, x)
+}
+"""
 
-
-def two(
-    made: str = "", inputs: str = ", float[U,M] z", kind: str = "float", rows: str = "T"
-) -> str:
-    """A sum of products of `x` and `z`."""
-    return f"""{HEAD} g ({kind} s0, {kind}[{rows},N] x{inputs}) => ({kind} s) {{ {made}
-        s = Scan <num_scan_inputs = 2,
-            body = rows ({kind} s_in, {kind}[N] row, {kind}[M] other) => ({kind} s_out) {{
-            s_out = Scan <num_scan_inputs = 2,
-                body = elements ({kind} t_in, {kind} x_e, {kind} z_e) => ({kind} t_out) {{
-                p = Mul (x_e, z_e)  t_out = Add (t_in, p) }}> (s_in, row, other)
-        }}> (s0, x, z) }}"""
+#: A sum of the products of `x` and `z`.
+PRODUCTS = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float s0, float[T,N] x, float[U,M] z) => (float s)
+{
+    s = Scan <num_scan_inputs = 2, body = rows
+        (float s_in, float[N] row, float[M] other) => (float s_out)
+        {
+            s_out = Scan <num_scan_inputs = 2, body = elements
+                (float t_in, float x_e, float z_e) => (float t_out)
+                {
+                    p = Mul (x_e, z_e)
+                    t_out = Add (t_in, p)
+                }> (s_in, row, other)
+        }> (s0, x, z)
+}
+"""
 
 
 def of_shapes(*shapes: tuple[int, int]) -> dict[str, np.ndarray]:
@@ -172,96 +210,132 @@ def of_shapes(*shapes: tuple[int, int]) -> dict[str, np.ndarray]:
     [((2, 3), (3, 2)), ((2, 3), (2, 6)), ((2, 3), (2, 2)), ((4, 3), (2, 3)), ((0, 3), (2, 3))],
 )
 def test_lengths_must_agree_as_before(shapes: tuple[tuple[int, int], tuple[int, int]]) -> None:
-    after = flattened(two())
+    after = flattened(PRODUCTS)
     assert_both_fail(after, of_shapes(*shapes))
     assert_both_fail(after, of_shapes(*shapes[::-1]))
 
 
-def test_rows_that_are_not_there_need_not_be_as_long() -> None:
+def test_where_there_are_no_rows_their_lengths_may_differ() -> None:
     for shapes in [((0, 3), (0, 4)), ((0, 3), (0, 0)), ((0, 0), (0, 2))]:
         feeds = of_shapes(*shapes)
-        for model in (as_model(two()), flattened(two())):
+        for model in (as_model(PRODUCTS), flattened(PRODUCTS)):
             assert ReferenceExecutor().run(model, feeds).outputs["s"] == 5
 
 
-@pytest.mark.parametrize(
-    ("made", "inputs"),
-    [
-        ("z = Neg (x)", ""),
-        ("z = Identity (x)", ""),
-        ("z = Add (x, x)", ""),
-        ("", ", float[T,N] z"),
-    ],
-)
-def test_lengths_that_are_proven_to_agree_have_no_guard(made: str, inputs: str) -> None:
-    assert "Where" not in ops(flattened(two(made, inputs)))
+@pytest.mark.parametrize("made", ["Neg (x)", "Identity (x)", "Add (x, x)"])
+def test_lengths_that_are_proven_to_agree_have_no_guard(made: str) -> None:
+    computed = {", float[U,M] z) => (float s)\n{": f") => (float s)\n{{\n    z = {made}"}
+    assert "Where" not in ops(flattened(changed(PRODUCTS, computed)))
 
 
-@pytest.mark.parametrize("inputs", [", float[S,N] z", ", float[T,4] z", ", float[64,N] z"])
-def test_another_size_is_guarded(inputs: str) -> None:
-    assert "Where" in ops(flattened(two(inputs=inputs)))
-    assert "Where" not in ops(flattened(two(inputs=inputs), assume="valid-inputs"))
+def test_inputs_of_the_same_declared_sizes_have_no_guard() -> None:
+    assert "Where" not in ops(flattened(changed(PRODUCTS, {"float[U,M] z": "float[T,N] z"})))
+
+
+@pytest.mark.parametrize("sizes", ["S,N", "T,4", "64,N"])
+def test_another_size_is_guarded(sizes: str) -> None:
+    text = changed(PRODUCTS, {"float[U,M] z": f"float[{sizes}] z"})
+    assert "Where" in ops(flattened(text))
+    assert "Where" not in ops(flattened(text, assume="valid-inputs"))
 
 
 def test_one_row_may_be_scanned_twice() -> None:
-    after = flattened(
-        f"""{HEAD} g (float s0, float[T,N] x) => (float s) {{
-        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out) {{
-            s_out = Scan <num_scan_inputs = 2,
-                body = elements (float t_in, float a, float b) => (float t_out) {{
-                p = Mul (a, b)  t_out = Sub (p, t_in) }}> (s_in, row, row)
-        }}> (s0, x) }}"""
-    )
+    after = flattened("""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float s0, float[T,N] x) => (float s)
+    {
+        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out)
+            {
+                s_out = Scan <num_scan_inputs = 2, body = elements
+                    (float t_in, float a, float b) => (float t_out)
+                    {
+                        p = Mul (a, b)
+                        t_out = Sub (p, t_in)
+                    }> (s_in, row, row)
+            }> (s0, x)
+    }
+    """)
     assert "Where" not in ops(after)
 
 
 def test_one_value_may_be_collected_twice() -> None:
-    flattened(
-        f"""{HEAD}
-        g (float[2,3] s0, float[T,N,2,3] x)
-            => (float[2,3] s, float[T,N,2,3] ys, float[N,T,2,3] zs) {{
-        s, ys, zs = Scan <num_scan_inputs = 1, scan_output_axes = [0, 1],
-            body = rows (float[2,3] s_in, float[N,2,3] row)
-                => (float[2,3] s_out, float[N,2,3] y_row, float[N,2,3] z) {{
-            s_out, y_row = Scan <num_scan_inputs = 1,
-                body = elements (float[2,3] t_in, float[2,3] x_e)
-                    => (float[2,3] t_out, float[2,3] y) {{
-                    t_out = Sub (x_e, t_in)  y = Neg (t_out)
-                }}> (s_in, row)
-            z = Identity (y_row)
-        }}> (s0, x) }}"""
-    )
+    flattened("""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[2,3] s0, float[T,N,2,3] x)
+    => (float[2,3] s, float[T,N,2,3] ys, float[N,T,2,3] zs)
+    {
+        s, ys, zs = Scan <num_scan_inputs = 1, scan_output_axes = [0, 1], body = rows
+            (float[2,3] s_in, float[N,2,3] row)
+            => (float[2,3] s_out, float[N,2,3] y_row, float[N,2,3] z)
+            {
+                s_out, y_row = Scan <num_scan_inputs = 1, body = elements
+                    (float[2,3] t_in, float[2,3] x_e) => (float[2,3] t_out, float[2,3] y)
+                    {
+                        t_out = Sub (x_e, t_in)
+                        y = Neg (t_out)
+                    }> (s_in, row)
+                z = Identity (y_row)
+            }> (s0, x)
+    }
+    """)
 
 
 @pytest.mark.parametrize("kind", ["string", "bool", "int64", "float16", "double"])
 def test_every_type(kind: str) -> None:
-    flattened(
-        f"""{HEAD} g ({kind}[2] s0, {kind}[T,N,2] x) => ({kind}[2] s, {kind}[T,N,2] ys) {{
-        s, ys = Scan <num_scan_inputs = 1,
-            body = rows ({kind}[2] s_in, {kind}[N,2] row) => ({kind}[2] s_out, {kind}[N,2] y_row) {{
-            s_out, y_row = Scan <num_scan_inputs = 1,
-                body = elements ({kind}[2] t_in, {kind}[2] x_e) => ({kind}[2] t_out, {kind}[2] y) {{
-                t_out = Identity (x_e)  y = Identity (t_in) }}> (s_in, row)
-        }}> (s0, x) }}"""
-    )
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float[2] s0, float[T,N,2] x) => (float[2] s, float[T,N,2] ys)
+    {
+        s, ys = Scan <num_scan_inputs = 1, body = rows
+            (float[2] s_in, float[N,2] row) => (float[2] s_out, float[N,2] y_row)
+            {
+                s_out, y_row = Scan <num_scan_inputs = 1, body = elements
+                    (float[2] t_in, float[2] x_e) => (float[2] t_out, float[2] y)
+                    {
+                        t_out = Identity (x_e)
+                        y = Identity (t_in)
+                    }> (s_in, row)
+            }> (s0, x)
+    }
+    """
+    flattened(changed(text, {"float": kind}))
 
 
-def sum_of_rows(inner: str, outer: str = "", around: str = "", head: str = HEAD) -> str:
-    return f"""{head} g (float s0, float[T,N] x, float w) => (float s) {around} {{
-        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out) {{
-            {outer} s_out = Scan <num_scan_inputs = 1,
-                body = elements (float t_in, float e) => (float t_out) {{ {inner} }}> (s_in, row)
-        }}> (s0, x) }}"""
+#: A running difference of the elements of rows.
+DIFFERENCE = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float s0, float[T,N] x) => (float s)
+{
+    s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out)
+        {
+            s_out = Scan <num_scan_inputs = 1, body = elements
+                (float t_in, float e) => (float t_out)
+                {
+                    t_out = Sub (e, t_in)
+                }> (s_in, row)
+        }> (s0, x)
+}
+"""
+STEP = "t_out = Sub (e, t_in)"
 
 
 def test_an_outer_value_that_the_inner_body_hides_keeps_its_meaning() -> None:
-    after = flattened(f"""{HEAD} g (float s0, float[T,N] x, float w) => (float s) {{
-        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out) {{
-            v = Identity (w)
-            s_out = Scan <num_scan_inputs = 1,
-                body = elements (float w, float e) => (float t_out) {{
-                p = Mul (e, v)  t_out = Add (w, p) }}> (s_in, row)
-        }}> (s0, x) }}""")
+    after = flattened("""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float s0, float[T,N] x, float w) => (float s)
+    {
+        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out)
+            {
+                v = Identity (w)
+                s_out = Scan <num_scan_inputs = 1, body = elements
+                    (float w, float e) => (float t_out)
+                    {
+                        p = Mul (e, v)
+                        t_out = Add (w, p)
+                    }> (s_in, row)
+            }> (s0, x)
+    }
+    """)
     feeds = {"s0": 1, "x": [[1, 2], [3, 4]], "w": 10}
     for found in run_both(
         after, {name: np.array(value, np.float32) for name, value in feeds.items()}
@@ -270,21 +344,48 @@ def test_an_outer_value_that_the_inner_body_hides_keeps_its_meaning() -> None:
 
 
 def test_a_constant_that_the_inner_body_hides_deeper_keeps_its_meaning() -> None:
-    deeper = """q = Scan <num_scan_inputs = 1, body = deep (float k, float f) => (float r)
-        { r = Mul (k, f) }> (c, x1)"""
-    text = sum_of_rows(
-        f"c = Mul (e, k)  x1 = Unsqueeze (e, at)  {deeper}  t_out = Add (t_in, q)",
-        "k = Constant <value_float = 3.0> ()",
-        "<int64[1] at = {0}>",
-    )
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float s0, float[T,N] x) => (float s) <int64[1] at = {0}>
+    {
+        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out)
+            {
+                k = Constant <value_float = 3.0> ()
+                s_out = Scan <num_scan_inputs = 1, body = elements
+                    (float t_in, float e) => (float t_out)
+                    {
+                        c = Mul (e, k)
+                        x1 = Unsqueeze (e, at)
+                        q = Scan <num_scan_inputs = 1, body = deep (float k, float f) => (float r)
+                            {
+                                r = Mul (k, f)
+                            }> (c, x1)
+                        t_out = Add (t_in, q)
+                    }> (s_in, row)
+            }> (s0, x)
+    }
+    """
     result = assert_rewrite(text, pipeline=PIPELINE)
     assert scans(result.model) == ["main/scan_1.body", "main"]
 
 
-def test_constants_of_the_outer_body_come_along_with_their_quantization() -> None:
-    model = as_model(
-        sum_of_rows("p = Mul (e, k)  t_out = Add (t_in, p)", "k = Constant <value_float = 3.0> ()")
-    )
+def test_constants_of_the_outer_body_keep_their_quantization() -> None:
+    model = as_model("""
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float s0, float[T,N] x) => (float s)
+    {
+        s = Scan <num_scan_inputs = 1, body = rows (float s_in, float[N] row) => (float s_out)
+            {
+                k = Constant <value_float = 3.0> ()
+                s_out = Scan <num_scan_inputs = 1, body = elements
+                    (float t_in, float e) => (float t_out)
+                    {
+                        p = Mul (e, k)
+                        t_out = Add (t_in, p)
+                    }> (s_in, row)
+            }> (s0, x)
+    }
+    """)
     outer = next(graph for _, graph in scoping.subgraphs(model.graph.node[0]))
     outer.initializer.append(onnx.helper.make_tensor("scale", onnx.TensorProto.FLOAT, [], [0.5]))
     said = onnx.TensorAnnotation(tensor_name="k")
@@ -318,41 +419,70 @@ def test_in_a_function() -> None:
 
 @pytest.mark.parametrize("opset", [9, 10, 11, 13])
 def test_old_opsets(opset: int) -> None:
-    head = f'<ir_version: 4, opset_import: ["" : {opset}]>'
-    flattened(sum_of_rows("t_out = Sub (e, t_in)", head=head))
+    head = {
+        'ir_version: 8, opset_import: ["" : 18]': f'ir_version: 4, opset_import: ["" : {opset}]'
+    }
+    flattened(changed(DIFFERENCE, head))
 
 
 def test_old_files_list_constants_as_inputs() -> None:
-    model = as_model(
-        sum_of_rows(
-            "p = Mul (e, k) t_out = Add (p, t_in)", head='<ir_version: 3, opset_import: ["" : 9]>'
-        )
-    )
+    head = {'ir_version: 8, opset_import: ["" : 18]': 'ir_version: 3, opset_import: ["" : 9]'}
+    step = {STEP: "p = Mul (e, k)  t_out = Add (p, t_in)"}
+    model = as_model(changed(DIFFERENCE, head | step))
     outer = next(graph for _, graph in scoping.subgraphs(model.graph.node[0]))
     outer.initializer.append(onnx.helper.make_tensor("k", onnx.TensorProto.FLOAT, [], [2]))
     outer.input.append(onnx.helper.make_tensor_value_info("k", onnx.TensorProto.FLOAT, []))
     flattened(model)
 
 
-def levels(depth: int, outermost: str = "") -> str:
-    """A running difference over the elements of a tensor with so many axes."""
-    sizes = ["T", "U", "V", "W"][:depth]
-    text = "t_out = Sub (x_0, t_in)"
-    for i in range(depth):
-        row = f"float[{','.join(sizes[depth - i :])}]" if i else "float"
-        tensor = "x" if i == depth - 1 else f"x_{i + 1}"
-        first, last = ("s0", "s") if i == depth - 1 else (f"a_{i + 1}", f"b_{i + 1}")
-        one = text if i else "b_0 = Sub (x_0, a_0)"
-        more = outermost if i == depth - 1 else ""
-        text = f"""{last} = Scan <num_scan_inputs = 1,
-            body = level_{i} (float a_{i}, {row} x_{i}) => (float b_{i}) {{ {more} {one} }}>
-            ({first}, {tensor})"""
-    return f"{HEAD} g (float s0, float[{','.join(sizes)}] x) => (float s) {{ {text} }}"
+#: The same of three and of four axes.
+THREE_LEVELS = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float s0, float[T,U,V] x) => (float s)
+{
+    s = Scan <num_scan_inputs = 1, body = planes (float s_in, float[U,V] plane) => (float s_out)
+        {
+            s_out = Scan <num_scan_inputs = 1, body = rows
+                (float r_in, float[V] row) => (float r_out)
+                {
+                    r_out = Scan <num_scan_inputs = 1, body = elements
+                        (float t_in, float e) => (float t_out)
+                        {
+                            t_out = Sub (e, t_in)
+                        }> (r_in, row)
+                }> (s_in, plane)
+        }> (s0, x)
+}
+"""
+FOUR_LEVELS = """
+<ir_version: 8, opset_import: ["" : 18]>
+g (float s0, float[T,U,V,W] x) => (float s)
+{
+    s = Scan <num_scan_inputs = 1, body = volumes (float s_in, float[U,V,W] volume) => (float s_out)
+        {
+            s_out = Scan <num_scan_inputs = 1, body = planes
+                (float p_in, float[V,W] plane) => (float p_out)
+                {
+                    p_out = Scan <num_scan_inputs = 1, body = rows
+                        (float r_in, float[W] row) => (float r_out)
+                        {
+                            r_out = Scan <num_scan_inputs = 1, body = elements
+                                (float t_in, float e) => (float t_out)
+                                {
+                                    t_out = Sub (e, t_in)
+                                }> (r_in, row)
+                        }> (p_in, plane)
+                }> (s_in, volume)
+        }> (s0, x)
+}
+"""
 
 
-@pytest.mark.parametrize("depth", [2, 3, 4])
-def test_every_depth(depth: int) -> None:
-    after = flattened(levels(depth))
+@pytest.mark.parametrize(
+    ("depth", "text"), [(2, DIFFERENCE), (3, THREE_LEVELS), (4, FOUR_LEVELS)], ids=[2, 3, 4]
+)
+def test_every_depth(depth: int, text: str) -> None:
+    after = flattened(text)
     x = np.arange(2**depth, dtype=np.float32).reshape((2,) * depth)
     expected = np.float32(3)
     for one in x.ravel():
@@ -362,20 +492,23 @@ def test_every_depth(depth: int) -> None:
 
 
 @pytest.mark.slow
-def test_where_the_outermost_does_more_the_inner_ones_go() -> None:
-    text = levels(4, "c = Exp (a_3)").replace("(a_3, x_3)", "(c, x_3)")
+def test_inner_levels_are_flattened_where_the_outermost_computes_more() -> None:
+    more = {"s_out = Scan": "c = Exp (s_in)  s_out = Scan", "}> (s_in, volume)": "}> (c, volume)"}
+    text = changed(FOUR_LEVELS, more)
     result = assert_rewrite(text, pipeline=PIPELINE)
     assert scans(result.model) == ["main/scan_0.body", "main"]
 
 
-def test_only_the_inner_ones_are_meant() -> None:
-    result = assert_rewrite(levels(3), pipeline=PIPELINE, options={"only": ["main/scan_0.body/*"]})
+def test_only_the_inner_levels_are_chosen() -> None:
+    only = ["main/scan_0.body/*"]
+    result = assert_rewrite(THREE_LEVELS, pipeline=PIPELINE, options={"only": only})
     assert scans(result.model) == ["main/scan_0.body", "main"]
 
 
 @pytest.mark.slow
 def test_random_numbers_are_drawn_as_often() -> None:
-    text = sum_of_rows("r = RandomUniformLike (e)  z = Mul (r, w)  t_out = Add (t_in, z)")
+    step = "r = RandomUniformLike (e)  z = Mul (r, w)  t_out = Add (t_in, z)"
+    text = changed(DIFFERENCE, {"float[T,N] x)": "float[T,N] x, float w)", STEP: step})
     result = assert_rewrite(text, pipeline=PIPELINE)
     assert scans(result.model) == ["main"]
 
@@ -383,23 +516,24 @@ def test_random_numbers_are_drawn_as_often() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "code"),
     [
-        ("s_in, row)", "w, row)", "other-states"),
-        ("}> (s_in, row)", "}> (s_in, row) more = Exp (s_in)", "other-work"),
-        ("t_out = Sub (e, t_in)", "p = Mul (e, s_in)  t_out = Add (t_in, p)", "reads-row"),
-        (
-            "t_out = Sub (e, t_in)",
-            "p = ReduceSum <keepdims = 0> (row) t_out = Add (t_in, p)",
-            "reads-row",
-        ),
+        ("}> (s_in, row)", "}> (s_in, row)  more = Exp (s_in)", "other-work"),
+        (STEP, "p = ReduceSum <keepdims = 0> (row)  t_out = Add (t_in, p)", "reads-row"),
     ],
 )
 def test_near_misses(old: str, new: str, code: str) -> None:
-    text = sum_of_rows("t_out = Sub (e, t_in)")
-    assert scans(flattened(text)) == ["main"]
-    assert_refused(text.replace(old, new), code, pipeline=PIPELINE)
+    assert scans(flattened(DIFFERENCE)) == ["main"]
+    assert_refused(changed(DIFFERENCE, {old: new}), code, pipeline=PIPELINE)
 
 
 def test_a_scan_that_holds_none_leaves_no_record() -> None:
-    text = f"""{HEAD} g (float s0, float[T] x) => (float s) {{ s = Scan <num_scan_inputs = 1,
-        body = b (float t_in, float e) => (float t_out) {{ t_out = Sub (e, t_in) }}> (s0, x) }}"""
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    g (float s0, float[T] x) => (float s)
+    {
+        s = Scan <num_scan_inputs = 1, body = elements (float t_in, float e) => (float t_out)
+            {
+                t_out = Sub (e, t_in)
+            }> (s0, x)
+    }
+    """
     assert not assert_rewrite(text, pipeline=PIPELINE).report.records

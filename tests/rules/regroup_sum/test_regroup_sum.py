@@ -1,4 +1,4 @@
-"""Sums in loops: what does not depend on a carried value is added up first."""
+"""regroup-sum: in a loop, terms that depend on no carried value are added first."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from passes.choices import RuleOptions
 from passes.engine.schedules import SCHEDULES
 from passes.session import Session
 from passes.testing import as_model, assert_refused, assert_rewrite
+from tests.written import changed
 
 pytestmark = pytest.mark.sampled
 
 
-def rnn(nodes: str, *, kind: str = "float", opset: int = 18) -> str:
-    """A loop over x whose body makes s of h_in, x_t and what it captures."""
-    return f"""
-    <ir_version: 8, opset_import: ["" : {opset}]>
-    rnn ({kind}[B,4] h0, {kind}[T,B,4] x, {kind}[4] bias, {kind}[4,4] R, {kind}[4,4] P)
-        => ({kind}[B,4] h, {kind}[T,B,4] y) {{
-        h, y = Scan (h0, x) <num_scan_inputs = 1, body = step ({kind}[B,4] h_in, {kind}[B,4] x_t)
-            => ({kind}[B,4] h_out, {kind}[B,4] y_t) {{
-            {nodes}  h_out = Clip (s)  y_t = Identity (h_out) }}>
-    }}
-    """
+#: A loop whose body makes `s` of its state and an element; `nodes` of the tests compute it.
+RNN = """
+<ir_version: 8, opset_import: ["" : 18]>
+rnn (float[B,4] h0, float[T,B,4] x, float[4] bias, float[4,4] R, float[4,4] P)
+    => (float[B,4] h, float[T,B,4] y)
+{
+    h, y = Scan (h0, x) <num_scan_inputs = 1,
+        body = step (float[B,4] h_in, float[B,4] x_t) => (float[B,4] h_out, float[B,4] y_t) {
+        b = MatMul (h_in, R)  s = Add (b, x_t)
+        h_out = Clip (s)
+        y_t = Identity (h_out)
+    }>
+}
+"""
+
+
+def rnn(nodes: str) -> str:
+    return changed(RNN, {"b = MatMul (h_in, R)  s = Add (b, x_t)": nodes})
 
 
 def body_of(model: ModelProto) -> list[NodeProto]:
@@ -36,7 +44,7 @@ def written(node: NodeProto) -> str:
 
 
 def regrouped(text: str, **options: object) -> list[str]:
-    """The body behind the rule, checked by executing both."""
+    """The nodes that compute `s` after the rule, verified."""
     result = assert_rewrite(text, pipeline="regroup-sum", options=options)
     assert [record.rule for record in result.report.records] == ["regroup-sum"]
     return [written(node) for node in body_of(result.model)][:-2]
@@ -87,7 +95,7 @@ def test_a_term_may_be_an_early_sum_itself() -> None:
     assert last == "s = Add (b, step/add)"
 
 
-def test_several_products_stay_behind_the_early_terms() -> None:
+def test_several_products_are_added_after_the_early_terms() -> None:
     nodes = f"{PRODUCT}  g = MatMul (h_in, P)  c = Add (b, x_t)  d = Add (g, bias)  s = Add (c, d)"
     assert regrouped(rnn(nodes))[2:] == [
         "step/add = Add (x_t, bias)",
@@ -137,7 +145,7 @@ class TestGemm:
         ],
     )
     def test_any_other_is_one_term(self, gemm: str) -> None:
-        assert_unchanged(self.step(gemm).replace("[B,4]", "[4,4]").replace("[T,B,4]", "[T,4,4]"))
+        assert_unchanged(changed(self.step(gemm), {"B,4]": "4,4]"}))
 
     def test_one_that_is_added_twice_is_two_terms_as_it_is(self) -> None:
         nodes = "b = Gemm (h_in, R, bias)  s = Sum (b, b, x_t, bias)"
@@ -176,16 +184,15 @@ class TestGemm:
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint64"])
 def test_whole_numbers_are_regrouped_whatever_they_are(kind: str) -> None:
     nodes = "a = Add (h_in, x_t)  s = Add (a, bias)"
-    text = rnn(nodes, kind=kind).replace("Clip (s)", "Mul (s, s)")
-    early, last = regrouped(text)
+    early, last = regrouped(changed(rnn(nodes), {"float": kind, "Clip (s)": "Mul (s, s)"}))
     assert (early, last) == ("step/add = Add (x_t, bias)", "s = Add (h_in, step/add)")
 
 
 @pytest.mark.parametrize("kind", ["float16", "double"])
 def test_other_floats_are_as_floats(kind: str) -> None:
     nodes = f"{PRODUCT}  c = Add (x_t, b)  s = Add (c, bias)"
-    assert len(regrouped(rnn(nodes, kind=kind))) == 3
-    lone = rnn("c = Add (x_t, h_in)  s = Add (c, bias)", kind=kind)
+    assert len(regrouped(changed(rnn(nodes), {"float": kind}))) == 3
+    lone = changed(rnn("c = Add (x_t, h_in)  s = Add (c, bias)"), {"float": kind})
     assert_refused(lone, "reassociation", pipeline="regroup-sum")
     assert len(regrouped(lone, allow_reassociation="yes")) == 2
 
@@ -219,7 +226,7 @@ def test_a_sum_inside_another_one_is_regrouped_where_that_may_not_be() -> None:
         "c = Add (h_in, h_in)  s = Mul (c, bias)",
     ],
 )
-def test_what_has_early_terms_in_one_place_is_left(nodes: str) -> None:
+def test_sums_without_separated_early_terms_are_left(nodes: str) -> None:
     assert_unchanged(rnn(nodes))
 
 
@@ -282,7 +289,7 @@ def test_a_convolution_is_a_product() -> None:
     assert [node.op_type for node in body_of(result.model)] == ["Conv", "Add", "Add", "Tanh"]
 
 
-def test_optimize_adds_the_bias_in_front_of_the_loop() -> None:
+def test_optimize_adds_the_bias_before_the_loop() -> None:
     text = rnn(f"a = MatMul (x_t, P)  {PRODUCT}  c = Add (a, b)  s = Add (c, bias)")
     result = assert_rewrite(text, pipeline="optimize")
     (loop,) = (node for node in result.model.graph.node if node.op_type == "Scan")

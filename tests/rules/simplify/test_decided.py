@@ -1,4 +1,4 @@
-"""inline-if: conditions that follow from sizes and constants, and those that only seem to."""
+"""inline-if: conditions that sizes and constants decide, and those that only the run decides."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 import passes
 from passes.testing import as_model
+from tests.written import changed
 
 ASKING = """
 <ir_version: 10, opset_import: ["" : 17]>
@@ -20,8 +21,9 @@ g (float[SIZES] x, float[N,2] z, bool b, bool[K] bs, int64 n) => (float[M,2] y)
 """
 
 
-def taken(condition: str, sizes: str = "N,2") -> str:
-    text = ASKING.replace("CONDITION", condition).replace("SIZES", sizes)
+def op_that_is_left(condition: str, sizes: str = "N,2") -> str:
+    """The branch that `condition` takes, Neg or Abs; If where it is not decided."""
+    text = changed(ASKING, {"CONDITION": condition, "SIZES": sizes})
     model = passes.simplify(as_model(text)).model
     return model.graph.node[-1].op_type
 
@@ -41,7 +43,7 @@ def taken(condition: str, sizes: str = "N,2") -> str:
     ],
 )
 def test_sizes_decide(condition: str, sizes: str, op: str) -> None:
-    assert taken(condition, sizes) == op
+    assert op_that_is_left(condition, sizes) == op
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_sizes_decide(condition: str, sizes: str, op: str) -> None:
     ],
 )
 def test_the_run_decides(condition: str, sizes: str, why: str) -> None:
-    assert taken(condition, sizes) == "If", why
+    assert op_that_is_left(condition, sizes) == "If", why
 
 
 def test_a_caller_may_override_a_default() -> None:
@@ -110,22 +112,28 @@ def test_a_function_that_is_called_with_two_sizes_decides_nothing() -> None:
 def test_long_chains_end(length: int) -> None:
     steps = [f"e{i} = Or (e{i - 1}, b) x{i} = Neg (x{i - 1})" for i in range(1, length)]
     chain = f"e0 = Equal (d, d) x0 = Neg (z) {' '.join(steps)} c = Identity (e{length - 1})"
-    assert taken(chain) == ("Neg" if length < 64 else "If")
+    assert op_that_is_left(chain) == ("Neg" if length < 64 else "If")
+
+
+#: One If of the chain below, which reads the result of the one before.
+ASKING_AGAIN = """
+   s_this = Shape (y_last)
+   d_this = Gather <axis = 0> (s_this, zero)
+   c_this = Equal (d_this, one)
+   y_this = If (c_this) <then_branch = t_this () => (p_this) { p_this = Neg (y_last) },
+                         else_branch = e_this () => (q_this) { q_this = Abs (y_last) }>
+"""
+CHAIN = """
+<ir_version: 10, opset_import: ["" : 17]>
+g (float[1,N] y0) => (float[1,N] y199) <int64 zero = {0}, int64 one = {1}>
+{
+   CHAIN_OF_IFS
+}
+"""
 
 
 def test_a_chain_of_ifs_is_a_chain_of_branches() -> None:
-    steps = [
-        f"""
-        s{i} = Shape (y{i - 1}) d{i} = Gather <axis = 0> (s{i}, zero) c{i} = Equal (d{i}, one)
-        y{i} = If (c{i}) <then_branch = t{i} () => (p{i}) {{ p{i} = Neg (y{i - 1}) }},
-                          else_branch = e{i} () => (q{i}) {{ q{i} = Abs (y{i - 1}) }}>"""
-        for i in range(1, 200)
-    ]
-    text = f"""
-    <ir_version: 10, opset_import: ["" : 17]>
-    g (float[1,N] y0) => (float[1,N] y199) <int64 zero = {{0}}, int64 one = {{1}}> {{
-       {"".join(steps)}
-    }}
-    """
-    result = passes.simplify(as_model(text), verify_budget=5)
+    ifs = [changed(ASKING_AGAIN, {"_this": f"{i}", "_last": f"{i - 1}"}) for i in range(1, 200)]
+    model = as_model(changed(CHAIN, {"CHAIN_OF_IFS": "".join(ifs)}))
+    result = passes.simplify(model, verify_budget=5)
     assert {node.op_type for node in result.model.graph.node} <= {"Neg", "Shape"}

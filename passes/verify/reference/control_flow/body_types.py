@@ -32,8 +32,8 @@ _SMALL = 64
 
 @dataclass(frozen=True)
 class Found:
-    """What shape inference says of a body's outputs. `odd`: a Loop in it is fed other sizes than
-    its body declares."""
+    """The inferred types of a body's outputs. `odd`: a Loop in it receives other sizes than its
+    body declares."""
 
     types: Sequence[TypeProto]
     odd: bool = False
@@ -47,10 +47,10 @@ def output_types(
     *,
     by_type: Collection[str] = (),
 ) -> list[TypeProto]:
-    """The types of the outputs of `body` when it is fed `inputs` and sees `captured`.
+    """Return the types of the outputs of `body` when it receives `inputs` and captures `captured`.
 
     What the body declares comes first; shape inference fills in the rest. Of the captured values
-    in `by_type` it sees no elements. `known` caches what it says.
+    in `by_type` it sees no elements. `known` caches the results.
     """
     found = inferred_types(body, inputs, captured, known, by_type=by_type).types
     declared = [value.type for value in body.proto_.output]
@@ -124,7 +124,7 @@ def _declare(graph: GraphProto, name: str, value: Value, *, by_type: bool) -> No
 
 
 def _told_by(value: Value, by_type: bool) -> tuple[Any, ...]:
-    """What identifies a captured value, as far as it takes part."""
+    """Return a key for a captured value, as far as inference uses it."""
     if not by_type and _is_small(value):
         return value.dtype, value.shape, value.tobytes()
     return (type_of(value).SerializeToString(),)
@@ -135,7 +135,7 @@ def _is_small(value: Value) -> TypeGuard[Array]:
 
 
 def _inferred(model: ModelProto, count: int) -> Found:
-    """What shape inference says of the outputs; nothing where it gives up."""
+    """Return the inferred types of the outputs; none if inference gives up."""
     try:
         found = infer_shapes(model)
         if _declare_states(found.graph):
@@ -150,7 +150,7 @@ def _inferred(model: ModelProto, count: int) -> Found:
 
 
 def _is_misfed(loop: NodeProto, types: Mapping[str, TypeProto]) -> bool:
-    """Whether the first states of a Loop have other sizes than its body declares."""
+    """Return whether the first states of a Loop have other sizes than its body declares."""
     (body,) = (attribute.g for attribute in loop.attribute if attribute.name == "body")
     pairs = zip(loop.input[2:], body.input[2:], strict=False)
     return any(
@@ -159,7 +159,7 @@ def _is_misfed(loop: NodeProto, types: Mapping[str, TypeProto]) -> bool:
 
 
 def at_odds(kind: TypeProto, sizes: Sizes) -> bool:
-    """Whether a size of the type differs from what is known otherwise."""
+    """Return whether a size of the type differs from one that is known otherwise."""
     pairs = zip(known_shape(kind) or [], sizes or [], strict=False)
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
@@ -172,8 +172,8 @@ def _types(graph: GraphProto) -> dict[str, TypeProto]:
 
 
 def _declare_states(graph: GraphProto) -> bool:
-    """Declare, in place, the final states of Loops whose body keeps the sizes of the initial ones;
-    whether there are any. Inference says nothing of them, since a Loop may change them."""
+    """Declare, in place, the final states of Loops whose body keeps the sizes of the initial ones,
+    and return whether there are any. Inference leaves them open, since a Loop may change them."""
     types, found = _types(graph), {}
     for node in graph.node:
         if op_of(node) != "Loop":

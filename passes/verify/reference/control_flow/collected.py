@@ -56,7 +56,7 @@ class Collector:
 
 
 class Elements:
-    """What the collected elements of a body would be, asked when it never ran."""
+    """The shapes of a body's collected elements, needed when it never ran."""
 
     def __init__(self, holder: Holder, body: Evaluator, first: int) -> None:
         self.holder = holder
@@ -67,7 +67,7 @@ class Elements:
     def blanks(
         self, inputs: dict[str, TypeProto], frame: Frame, place: Sequence[tuple[int, ...]]
     ) -> list[Array]:
-        """Zeros for each collected output.
+        """Return zeros for each collected output.
 
         Per output, `place` has the axis followed by the lengths to insert there. Dims of an
         element are what the body's types say given those of what it is fed and captures, else
@@ -95,7 +95,7 @@ class Elements:
         ]
 
     def _symbols(self, frame: Frame) -> Symbols:
-        """What symbols stand for where the loop stands."""
+        """Return the sizes of symbols at the location of the loop."""
         around, read = self.holder.around, [*filter(None, self.holder.node.input)]
         if self.body.scope is None or around.scope is None:
             return {}

@@ -1,4 +1,4 @@
-"""What If, Loop, Scan and SequenceMap have in common: a node that holds bodies."""
+"""The common part of If, Loop, Scan and SequenceMap: a node that holds bodies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from passes.verify.reference.value_types import known_shape
 
 
 class Holder:
-    """A node that holds bodies, and the evaluator of the graph it stands in."""
+    """A node that holds bodies, and the evaluator of the graph that contains it."""
 
     def __init__(self, node: NodeProto, around: Evaluator) -> None:
         self.node = node
@@ -26,7 +26,7 @@ class Holder:
 
     @cached_property
     def key(self) -> Key | None:
-        """What identifies the node in its model; None in a function of a schema."""
+        """The key of the node in its model; None in a function of a schema."""
         return self.around.key_of(self.node)
 
     def did(self, what: Did) -> None:
@@ -61,11 +61,11 @@ class Holder:
         return list(attribute.ints)
 
     def fails(self, sentence: str) -> ModelFailed:
-        """The error that says what is wrong with this node."""
+        """Return the error for a fault of this node."""
         return ModelFailed(f"{described(self.node)}: {sentence}")
 
     def refuses(self, sentence: str) -> InputsRefused:
-        """The error that says which sizes or lengths this node does not take."""
+        """Return the error for sizes or lengths that this node does not accept."""
         return InputsRefused(f"{described(self.node)}: {sentence}")
 
     def tensor(self, value: Value, what: str) -> Array:
@@ -82,8 +82,8 @@ class Holder:
         return bool(tensor.item())
 
     def kept(self, what: str, index: int, first: Array, then: Value) -> Array:
-        """`then`, a tensor which must have the type and the shape of `first`; `what` and `index`
-        say in messages which one it is."""
+        """Return `then`, a tensor which must have the type and the shape of `first`; `what` and
+        `index` name it in messages."""
         if not isinstance(then, np.ndarray):
             return self.tensor(then, f"{what} {index}")
         self.same_kind(what, index, first, then)
@@ -125,7 +125,8 @@ class Holder:
         return list(results[:carried]), list(results[carried:])
 
     def collected_count(self, body: Evaluator, before: int) -> int:
-        """How many collected outputs a body has after its `before` other ones."""
+        """Return the number of collected outputs that follow the first `before` outputs of a
+        body."""
         collected = len(body.output_names_) - before
         if collected < 0:
             raise self.fails(
@@ -135,7 +136,7 @@ class Holder:
 
 
 def kind_of(value: Value) -> str:
-    """What a value is, in words."""
+    """Return a short description of a value, for messages."""
     if value is None:
         return "an empty optional"
     return "a sequence" if isinstance(value, list) else "a tensor"

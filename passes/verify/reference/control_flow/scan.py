@@ -14,9 +14,9 @@ from passes.verify.reference.value_types import tensor_type, type_of
 
 
 class Scanner(Holder):
-    """What all versions of Scan share: the counts, the body, the iteration."""
+    """The common part of all versions of Scan: the counts, the body, the iteration."""
 
-    #: How many inputs stand in front of the carried values.
+    #: The number of inputs before the carried values.
     leading = 0
 
     def __init__(self, node: NodeProto, around: Evaluator) -> None:

@@ -18,7 +18,7 @@ class Scan8(Scanner):
 
     Row b runs `sequence_lens[b]` iterations (int64 [batch]; omitted: all of them). Its final
     state is the one after its last valid iteration, the initial one at length 0. Its collected
-    outputs stand in iteration order at 0..len-1, zeros behind (the document leaves them open;
+    outputs are in iteration order at 0..len-1, then zeros (the document leaves them open;
     onnxruntime writes zeros). A reversed input is read from x[len-1] to x[0].
     """
 

@@ -21,7 +21,7 @@ Symbols = Mapping[Dim, int | None]
 
 
 def sizes_of(kind: TypeProto | None, symbols: Symbols) -> Sizes:
-    """The sizes of a type where symbols stand for these; None without a rank."""
+    """Return the sizes of a type, given those of symbols; None without a rank."""
     dims = dims_of(kind)
     if dims is None:
         return None
@@ -35,7 +35,8 @@ class StaticSizes:
     model: ModelProto
 
     def symbols(self, around: Scope, read: Iterable[str], values: Mapping[str, Value]) -> Symbols:
-        """What symbols stand for, as seen from a loop: no size at all where values disagree.
+        """Return the sizes of symbols, as seen from a loop: none for a symbol on which values
+        disagree.
 
         `read` are the names of what it reads around it, with their `values`.
         """

@@ -5,9 +5,7 @@ from __future__ import annotations
 from passes.verify.reference.ops import (
     arithmetic,
     axes,
-    batch_normalization,
     casts,
-    conv_transpose,
     convolution,
     flattening,
     guards,
@@ -28,9 +26,7 @@ from passes.verify.reference.ops import (
 __all__ = [
     "arithmetic",
     "axes",
-    "batch_normalization",
     "casts",
-    "conv_transpose",
     "convolution",
     "flattening",
     "guards",

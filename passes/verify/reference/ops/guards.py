@@ -35,7 +35,7 @@ def top_k(call: Call, x: Array, k: Array) -> Any:
     """TopK-10 to -24: ValueError for a negative `k` (int64, shape [1]).
 
     The document leaves NaN open: it comes first, among the smallest as among the largest, as in
-    Min and Max; onnx's kernel puts it behind the smallest.
+    Min and Max; onnx's kernel puts it after the smallest.
     """
     if int(k.reshape(()).item()) < 0:
         raise ValueError(f"k is {k.item()}")
@@ -116,8 +116,8 @@ def matmul(call: Call, a: Array, b: Array) -> Any:
 
 
 def product(a: Array, b: Array) -> Array:
-    """Products of matrices, rounded alike wherever the operands stand in memory, and none is left
-    out: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
+    """Return the product of matrices, rounded alike wherever the operands are located in memory,
+    without leaving out terms: BLAS may skip what is multiplied by 0, also a NaN or an infinity."""
     if a.dtype.kind == "f" and not (_is_finite(a) and _is_finite(b)):
         rows, columns = np.atleast_2d(a), b if b.ndim > 1 else b[:, np.newaxis]
         with np.errstate(all="ignore"):

@@ -20,7 +20,8 @@ def gather_elements(call: Call, data: Array, indices: Array) -> Array:
 
 @implements("GatherND")
 def gather_nd(call: Call, data: Array, indices: Array) -> Array:
-    """GatherND-11 to -13: the last axis of `indices` holds places behind `batch_dims` axes.
+    """GatherND-11 to -13: the last axis of `indices` holds indices into the axes after
+    `batch_dims`.
 
     Raises IndexError outside of -n..n-1, ValueError for shapes that do not fit.
     """

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from passes.verify.executor import Array
+from passes.verify.executor import Array, CannotRun
+from passes.verify.reference.failures import described
 from passes.verify.reference.registry import Call, implements
 
 
@@ -15,10 +16,10 @@ from passes.verify.reference.registry import Call, implements
 def lrn(call: Call, x: Array) -> Array:
     """LRN-1 and -13: `x` [N, C, ...], normalised over `size` neighbouring channels."""
     size, channels = call.get("size"), x.shape[1]
-    before, behind = (size - 1) // 2, size // 2
+    before, after = (size - 1) // 2, size // 2
     squares = np.square(x)
     sums = np.stack(
-        [squares[:, max(0, c - before) : c + behind + 1].sum(1) for c in range(channels)], 1
+        [squares[:, max(0, c - before) : c + after + 1].sum(1) for c in range(channels)], 1
     )
     scale = call.get("bias", 1.0) + call.get("alpha", 1e-4) / size * sums
     return np.asarray(x / scale ** call.get("beta", 0.75), x.dtype)
@@ -96,3 +97,23 @@ def _spread(deviation: Array, axes: tuple[int, ...], call: Call) -> Array:
     """The root of the mean square, and of epsilon."""
     squares = (deviation * deviation).mean(axes, keepdims=True, dtype=deviation.dtype)
     return np.asarray(np.sqrt(squares + np.asarray(call.get("epsilon"), deviation.dtype)))
+
+
+@implements("BatchNormalization", since=7, until=13)
+def batch_normalization(
+    call: Call, x: Array, scale: Array, bias: Array, mean: Array, var: Array
+) -> Array:
+    """BatchNormalization-7 and -9: `x` [N, C, ...], statistics per channel [C].
+
+    With `spatial=0` (opsets 7 and 8) there is one per channel and place: [C, ...]. One output
+    means inference; more of them mean training, which raises CannotRun.
+    """
+    if call.outputs > 1:
+        raise CannotRun(f"{described(call.node)}: training below opset 14 is not implemented")
+    if call.get("spatial", 1):
+        result: Array = call.onnx(
+            x, scale, bias, mean, var, version=15, spatial=None, momentum=None
+        )[0]
+        return result
+    epsilon = np.asarray(call.get("epsilon"), x.dtype)
+    return np.asarray(scale * (x - mean) / np.sqrt(var + epsilon) + bias, x.dtype)

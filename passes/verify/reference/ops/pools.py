@@ -32,7 +32,7 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
         grid = np.ix_(*reached)
         reads: Any = (..., *grid)
         values = x[reads]
-        # A NaN never wins: no version of the document says more.
+        # A NaN never wins: no version of the document specifies more.
         wins = inside & (values == values) & ((values > best) | (place < 0))
         best = np.where(wins, values, best)
         place = np.where(wins, numbers[grid], place)
@@ -43,7 +43,7 @@ def max_pool(call: Call, x: Array) -> tuple[Array, Array]:
 @implements("AveragePool")
 def average_pool(call: Call, x: Array) -> Array:
     """AveragePool-1 to -22: the mean over each window, without its padding unless the attribute
-    `count_include_pad` is 1; what lies behind the padding (`ceil_mode`) never counts."""
+    `count_include_pad` is 1; elements past the padding (`ceil_mode`) never count."""
     frame, spatial = windows(call, x.shape[2:]), x.shape[2:]
     total = np.zeros((*x.shape[:2], *frame.counts), np.result_type(x.dtype, np.float32))
     number = np.zeros(frame.counts, total.dtype)

@@ -1,4 +1,4 @@
-"""What is quantized, large numbers and NaN too, and DequantizeLinear below opset 19."""
+"""Quantization, large numbers and NaN included, and DequantizeLinear below opset 19."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FAR = 1 << 30
 def quantize_linear(call: Call, x: Array, scale: Array, zero: Array | None = None) -> Any:
     """QuantizeLinear-10 to -25: x / scale + zero, rounded to even and saturated.
 
-    onnx's kernel goes through int32, which quotients that are larger, infinite or NaN overflow. The
+    onnx's kernel casts to int32, which quotients that are larger, infinite or NaN overflow. The
     document leaves NaN open: it becomes what Cast makes of it, so that it is the same written out.
     """
     with np.errstate(all="ignore"):

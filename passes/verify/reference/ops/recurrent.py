@@ -23,7 +23,7 @@ def rnn(
 ) -> tuple[Array, ...]:
     """RNN-7 to -22: Y [T, directions, batch, hidden] and Y_h [directions, batch, hidden].
 
-    Behind the length of a row Y is 0 and the state stays; a reversed row starts at its last
+    After the length of a row Y is 0 and the state stays; a reversed row starts at its last
     valid element. With `layout=1` batch comes first. Raises ValueError for a bad direction.
     """
 

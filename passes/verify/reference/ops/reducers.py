@@ -53,6 +53,6 @@ def total(call: Call, x: Array, *axes: Array | None) -> Array:
 
 
 def _keeps_all(call: Call, axes: tuple[Array | None, ...]) -> bool:
-    """Whether no axis is reduced."""
+    """Return whether no axis is reduced."""
     given = axes[0] if axes else None
     return bool(call.get("noop_with_empty_axes", 0)) and (given is None or not given.size)

@@ -49,7 +49,8 @@ _Samples = tuple[Array, Array, Array, Array]
 def _samples(
     call: Call, first: Any, last: Any, count: int, length: int, *, malformed: bool
 ) -> _Samples:
-    """Where samples of `count` bins of a region lie, on an axis of `length`: [count, samples].
+    """Return the positions of the samples of `count` bins of a region on an axis of `length`:
+    [count, samples].
 
     The weights are 0 outside of the axis. `malformed` regions become 1 wide.
     """
@@ -128,7 +129,7 @@ def _corners(boxes: Array, *, centered: bool) -> tuple[Array, Array]:
 
 
 def _overlaps(low: Array, high: Array, box: Any, others: Array) -> Array:
-    """What a box and each of the others have in common, as a share of both together."""
+    """Return the intersection of a box with each of the others, as a share of their union."""
     common = np.minimum(high[box], high[others]) - np.maximum(low[box], low[others])
     shared = np.where((common > 0).all(-1), common.prod(-1), 0)
     areas = (high - low).prod(-1)
@@ -166,7 +167,7 @@ def _bins(first: float, last: float, count: int, length: int) -> list[tuple[int,
 def grid_sample(call: Call, x: Array, grid: Array) -> Array:
     """GridSample-16 to -22: `x` [N, C, ...], `grid` [N, ..., rank of the image].
 
-    Version 16 says "bilinear" and "bicubic" where version 20 says "linear" and "cubic". Raises
+    Version 16 names "bilinear" and "bicubic" what version 20 names "linear" and "cubic". Raises
     ValueError for places that are not finite, where they are no whole pixels or are reflected.
     """
     shape = (*x.shape[:2], *grid.shape[1:-1])
@@ -189,7 +190,8 @@ def grid_sample(call: Call, x: Array, grid: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Tap:
-    """What is read along an axis for each place, whether that is inside, and how much it counts."""
+    """The elements read along an axis for each point, whether they are inside, and their
+    weights."""
 
     index: Array
     inside: Array
@@ -228,7 +230,7 @@ def _taps(call: Call, places: Array, length: int) -> list[_Tap]:
 
 
 def _weights(mode: str, share: Array) -> list[Array]:
-    """How much the pixels around a place count, which lies by `share` behind one of them."""
+    """Return the weights of the pixels around a point that is `share` past one of them."""
     if mode == "nearest":
         return [np.ones_like(share)]
     if mode in ("linear", "bilinear"):

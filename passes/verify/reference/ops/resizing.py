@@ -25,7 +25,7 @@ def upsample(call: Call, x: Array, scales: Array) -> Array:
     """Upsample-9, Resize-10: `scales` float32 [rank], output dims floor(dim * scale).
 
     The coordinate is divided by the scale. `nearest` rounds it down, or up where Resize-10
-    shrinks the axis (the document does not say; onnxruntime does this); `linear` interpolates
+    shrinks the axis (the document leaves it open; onnxruntime does this); `linear` interpolates
     axis by axis, staying inside of the input.
     """
     return _old(call, x, scales)
@@ -67,7 +67,7 @@ def resize(
         float(call.get("extrapolation_value")),
     )
     if manner.antialias and manner.mode == "nearest":
-        raise ValueError("antialias goes with linear and cubic only")
+        raise ValueError("antialias requires the mode linear or cubic")
     if manner.coordinates == "tf_crop_and_resize":
         axes = _spanning(axes, roi)
     return _resized(x, axes, manner)

@@ -1,4 +1,4 @@
-"""Where the windows of a pool or a convolution lie."""
+"""The positions of the windows of a pool or a convolution."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Windows:
 
 
 def windows(call: Call, spatial: Sequence[int], sizes: Sequence[int] | None = None) -> Windows:
-    """The windows of a node over an image of these lengths; their sizes are its kernel_shape where
-    they are not given.
+    """Return the windows of a node over an image of these lengths; their sizes are its kernel_shape
+    unless they are given.
 
-    Follows MaxPool-12's document. With `ceil_mode` a last window that would start behind the
+    Follows MaxPool-12's document. With `ceil_mode` a last window that would start after the
     image is left out. Raises ValueError where nothing fits.
     """
     rank = len(spatial)

@@ -1,0 +1,145 @@
+"""`python -m tests.instruments.mutants [RULE ...] [--count N] [--seed S] [--json FILE]`.
+
+The rule `steps` stands for the files of adapters of the opset table, each of them; `outcomes` for
+faults that are seeded into outcomes, not into rules (`outcomes.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import tempfile
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# shared with every process that is forked; the rules themselves must not be imported here
+import onnx.reference
+import onnx.shape_inference
+
+from tests.instruments.mutants.faults import Fault, faults
+from tests.instruments.mutants.judge import difference
+from tests.instruments.mutants.outcomes_tried import main as try_outcomes
+from tests.instruments.mutants.steps_tried import step_targets
+from tests.instruments.mutants.targets import RULES, Target, target
+from tests.instruments.mutants.trial import Outcome, apart, run
+
+STEPS = "steps"
+OUTCOMES = "outcomes"
+_NONE = "no difference"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one fault on one model."""
+
+    rule: str
+    fault: str
+    model: str
+    became: str  # who stopped it; harmless; slipped; no difference
+    why: str = ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Seed faults, print what became of each and the shares; 1 where one slipped through."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.instruments.mutants", description=__doc__
+    )
+    parser.add_argument("rules", nargs="*", default=[*RULES, STEPS], metavar="RULE")
+    parser.add_argument("--count", type=int, default=10, help="faults per rule")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", type=int, default=12, help="models per fault, at most")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args(arguments)
+    warnings.simplefilter("ignore")
+    if OUTCOMES in asked.rules:
+        return try_outcomes()
+    verdicts: list[Verdict] = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for target in _targets(asked.rules, Path(scratch)):
+            found = list(_rule(target, asked.count, asked.models, random.Random(asked.seed)))
+            for verdict in found:
+                if verdict.became == "slipped":
+                    print(f"SLIPPED {verdict.rule} {verdict.model}: {verdict.fault}: {verdict.why}")
+            print(target.rule, _shares(found), flush=True)
+            verdicts += found
+    print("all", _shares(verdicts))
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(verdict) for verdict in verdicts], indent=1))
+    return int(any(verdict.became == "slipped" for verdict in verdicts))
+
+
+def _shares(verdicts: Sequence[Verdict]) -> str:
+    """How many faults there were, and what became of those that made a difference."""
+    drawn = {(verdict.rule, verdict.fault) for verdict in verdicts}
+    different = {(verdict.rule, verdict.fault) for verdict in verdicts if verdict.became != _NONE}
+    became = Counter(verdict.became for verdict in verdicts if verdict.became != _NONE)
+    return f"{len(drawn)} faults, {len(different)} made a difference: {dict(became)}"
+
+
+def _targets(names: Sequence[str], scratch: Path) -> Iterator[Target]:
+    for name in names:
+        if name == STEPS:
+            yield from step_targets(scratch)
+        else:
+            yield apart(target, name)
+
+
+def _rule(rule: Target, count: int, most: int, draw: random.Random) -> Iterator[Verdict]:
+    """Faults at lines that run, each on models for which its line runs."""
+    plain = run(rule, rule.models, None, trace=True)
+    reached = {
+        module: set[int]().union(*(lines.get(str(file), ()) for lines in plain.lines.values()))
+        for module, file in zip(rule.modules, rule.files, strict=True)
+    }
+    files = dict(zip(rule.modules, map(str, rule.files), strict=True))
+    for fault in _drawn(rule, reached, count, draw):
+        models = [
+            path
+            for path in rule.models
+            if fault.line in plain.lines[path.name].get(files[fault.module], ())
+        ]
+        if len(models) > most:
+            models = draw.sample(models, most)
+        made = run(rule, models, fault)
+        told = False
+        for path in models:
+            was, outcome = plain.outcomes[path.name], made.outcomes[path.name]
+            if outcome.digest == was.digest and outcome.stopped == was.stopped:
+                continue  # the fault makes no difference here
+            told = True
+            became, why = _became(path, was, outcome)
+            yield Verdict(rule.rule, str(fault), path.name, became, why)
+        if not told:
+            yield Verdict(rule.rule, str(fault), "", _NONE)
+
+
+def _drawn(
+    rule: Target, reached: dict[str, set[int]], count: int, draw: random.Random
+) -> list[Fault]:
+    """As many faults in the rule's own module as in all the others together, if there are any."""
+    found: list[Fault] = []
+    for module, file in zip(rule.modules, rule.files, strict=True):
+        found += faults(module, file.read_text(), reached[module])
+    own = [one for one in found if one.module == rule.modules[0]]
+    others = [one for one in found if one.module != rule.modules[0]]
+    half = min(count // 2 if others else count, len(own))
+    return draw.sample(own, half) + draw.sample(others, min(count - half, len(others)))
+
+
+def _became(path: Path, was: Outcome, outcome: Outcome) -> tuple[str, str]:
+    if outcome.stopped:
+        return outcome.stopped, outcome.why
+    before = onnx.load(path)
+    said = {entry.key: entry.value for entry in before.metadata_props}
+    assumed = tuple(filter(None, said.get("option assume", "").split(",")))
+    sentence = apart(difference, before, outcome.made, assumed)
+    return ("slipped", sentence) if sentence else ("harmless", "")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

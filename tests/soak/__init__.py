@@ -1,7 +1,0 @@
-"""The soak: random models through every command, compared by means of its own.
-
-`python -m tests.soak --models 1000 --seed 0 --seconds 600` says what it found, and writes every
-failure with its seed, its command and the model made small.
-"""
-
-from __future__ import annotations
