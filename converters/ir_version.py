@@ -1,4 +1,4 @@
-"""What a model holds that an older IR version cannot, and the version that it gets.
+"""Finds what a model holds that an older IR version cannot, and chooses the version of an outcome.
 
 The versions are those of the comments in onnx.proto, "Versioning".
 """
@@ -38,7 +38,7 @@ _WithMetadata = Owner | NodeProto | TensorProto | ValueInfoProto
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that models have since an IR `version`; `metadata` says nothing of what they
+    """A feature that models have since an IR `version`; `metadata`: it does not affect what they
     compute."""
 
     what: str
@@ -112,12 +112,12 @@ class Fitted:
 def fit(
     original: ModelProto, outcome: ModelProto, asked: int | None, *, exact: bool, drop: bool
 ) -> Fitted:
-    """The outcome of a conversion at its IR version.
+    """Return the outcome of a conversion at its IR version.
 
     That is the one `asked` for where it is `exact`. Else, on the way to an older opset, it is the
     smallest that the opset needs and the content allows, but none that is newer than the
     original's; on the way to a newer one, the original's or what the opset needs; and none that
-    is newer than `asked`. `drop`: metadata that it cannot hold goes.
+    is newer than `asked`. `drop`: metadata that it cannot hold is removed.
     """
     own = int(original.ir_version)
     before, after = (Model(one).newest_opset for one in (original, outcome))
@@ -281,7 +281,7 @@ def _of_type(type_: TypeProto) -> Iterator[Feature]:
 
 
 def _drop_metadata(model: ModelProto, version: int) -> None:
-    """Drop, in place, what says nothing of what is computed and an IR version cannot hold."""
+    """Remove, in place, metadata that an IR version cannot hold."""
     if version < DEVICES.version:
         del model.configuration[:]
     for _, top in scoping.owners(model):
@@ -297,7 +297,7 @@ def _drop_metadata(model: ModelProto, version: int) -> None:
 
 
 def _with_metadata(owner: Owner) -> Iterator[_WithMetadata]:
-    """What has metadata_props in a graph, without its bodies."""
+    """Yield everything with metadata_props in a graph, without its bodies."""
     yield owner
     yield from owner.value_info
     if isinstance(owner, GraphProto):

@@ -1,4 +1,4 @@
-"""What of a model itself, not of its nodes, an older opset has no types for."""
+"""Finds types of a model itself, not of its nodes, that an older opset lacks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def limits(model: ModelProto, target: int) -> list[str]:
 
 
 def _needed(type_: TypeProto) -> Iterator[tuple[str, int]]:
-    """What a type is, and the first opset with ops for it; of nested ones the newest first."""
+    """Yield the kinds of a type, and the first opset with operators for it; of nested ones the
+    newest first."""
     if type_.HasField("optional_type"):
         yield "an optional", _OPTIONALS
         yield from _needed(type_.optional_type.elem_type)

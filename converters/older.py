@@ -1,4 +1,4 @@
-"""What a node uses that came with a version of its op: an older one cannot say it."""
+"""Detects attributes and inputs of a node that an older version of its operator lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from passes.ir.operators import op_of
 
 @dataclass(frozen=True)
 class _Difference:
-    """What separates a version of an op from the one before.
+    """The difference between a version of an op and the one before.
 
     `new` are attributes that came, with their defaults, None where there is none; `default` those
     of which the version before has another default or asks for a value. `inputs` and `outputs` are
@@ -33,8 +33,8 @@ class _Difference:
 
 
 def in_older_version(node: NodeProto, ctx: Conversion, version: int) -> NodeProto:
-    """A node of `version` of its op as one of the version before: itself, or without attributes
-    that say no more than the version before does, or with those that it does not imply.
+    """Return a node of `version` of its op as one of the version before: itself, or without
+    attributes that only repeat what the version before does, or with those that it does not imply.
 
     Element types are not looked at: what does not take them is told from the signature later.
 

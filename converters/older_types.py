@@ -1,4 +1,4 @@
-"""The rule `element-types`: what an older version of an op does not take goes through a Cast."""
+"""The rule `element-types`: a Cast for element types that an older version of an op lacks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from passes.types.value_types import elem_type_of
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether the op of a node takes fewer element types at the target."""
+    """Return whether the op of a node takes fewer element types at the target."""
     return (
         target < opset and is_onnx_domain(node.domain) and bool(_lost(op_of(node), opset, target))
     )

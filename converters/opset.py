@@ -46,7 +46,7 @@ def template_of(
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node has a step to take that may change it; a look-up by its op."""
+    """Return whether a node has a step to take that may change it; a look-up by its op."""
     if target == opset or not is_onnx_domain(node.domain):
         return False
     op = op_of(node)
@@ -80,16 +80,16 @@ def rewrite(site: Site) -> Edit:
 
         y = Upsample (x, scales)
 
-    On the way down attributes come back, where the inputs that took their place are fixed, and an
+    On the way down inputs become attributes again, if they are constants, and an
     op that the target does not have becomes the function body of its document.
 
     Refuses:
     - `unknown-op`: onnx knows no such op of the standard domain at the model's opset
     - `no-step`: the step to a version of the op is not known here
-    - `no-equivalent`: the version at the target cannot say what the node says
+    - `no-equivalent`: the version at the target cannot express the node
     - `unknown-type`: the step depends on an element type that inference does not find
     - `unknown-rank`: the step depends on a rank or shape that inference does not find
-    - `not-constant`: the step depends on the value of an input that is not fixed
+    - `not-constant`: the step depends on the value of an input that is no constant
     - `attribute-reference`: the step depends on an attribute that callers of the function choose
     - `invalid-node`: the node is not valid in the opset it is written in
     """
@@ -120,7 +120,7 @@ class _Steps:
     exact: bool = field(default=True)
 
     def take(self, node: NodeProto, opset: int) -> Iterator[NodeProto]:
-        """The nodes that say in the target opset what `node` says in `opset`."""
+        """Yield the nodes of the target opset that compute what `node` computes in `opset`."""
         if self.start.made.expanded.intersection(node.output[:1]):
             self._take_bodies(node, opset)
         if opset > self.start.site.target:
@@ -179,7 +179,7 @@ class _Steps:
 
 
 def _written(step: Adapter, node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What the adapter writes, and then what it returns."""
+    """Return the nodes that the adapter writes, followed by those that it returns."""
     last = step.adapt(node, ctx)
     return [*ctx.nodes, *last]
 
@@ -194,7 +194,7 @@ _FIT: Slot[bool] = Slot()
 
 
 def _all_fit(site: Site) -> bool:
-    """Whether every op takes the element types of the model at the target, too."""
+    """Return whether every op takes the element types of the model at the target, too."""
     return site.memory.once(_FIT, lambda: older_types.closer(site.model, site.target) is None)
 
 
@@ -205,7 +205,7 @@ def _version(op: str, opset: int) -> int:
 
 
 def _calls_function(site: Site) -> bool:
-    """Whether the model defines the op itself, under a name of the standard domain."""
+    """Return whether the model defines the op itself, under a name of the standard domain."""
     node = site.node
     return any(
         function.name == op_of(node)

@@ -1,4 +1,4 @@
-"""What a model says about itself once every node is converted: opset imports and IR version."""
+"""Sets the opset imports and the IR version of a model once every node is converted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def ir_version_for(opset: int) -> int:
 
 
 def stamp(model: ModelProto, target: int) -> None:
-    """Say, in place, that `model` and its functions are written in opset `target`.
+    """Declare, in place, that `model` and its functions are written in opset `target`.
 
     Imports of the standard domain are set, in both spellings; other domains keep their version.
     The IR version is raised where it must be, never lowered. From IR 4 on an input of the main

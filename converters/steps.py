@@ -1,11 +1,11 @@
-"""How a family file declares what happens to an op at a version step.
+"""Declares the effect of a version step on an op, in the file of its family.
 
     identical("Add", 13, 14)
     identical("MaxPool", 8, because="storage_order is new and 0 is what the old version does")
     refusal("SomeOp", 15, "no-equivalent", "SomeOp-15 has no counterpart of ...")
 
     @adapter("Upsample", 9)
-    def upsample_9(node, at):
+    def upsample_9(node, ctx):
         ...
 
 A step is named by the op and by the version it leads to; where it starts from is the version
@@ -17,7 +17,7 @@ The way down is declared beside it, by the same version, which is then the one t
     expanded("Mish", 18)
 
     @adapter_down("Squeeze", 13)
-    def squeeze_12(node, at):
+    def squeeze_12(node, ctx):
         ...
 
 A step that is identical on the way up is so on the way down, too, for a node that uses nothing
@@ -43,7 +43,8 @@ Adapt = Callable[[NodeProto, Conversion], Sequence[NodeProto]]
 
 @dataclass(frozen=True)
 class Identical:
-    """The node means the same in the new version; `because` says why, if it looks different."""
+    """The node means the same in the new version; `because` gives the reason if it looks
+    different."""
 
     op: str
     version: int
@@ -113,7 +114,7 @@ STEPS_DOWN: dict[tuple[str, int], StepDown] = {}
 
 
 def identical(op: str, *versions: int, because: str = "") -> None:
-    """Declare that a node of the version before is, as it stands, a node of each of `versions`.
+    """Declare that a node of the version before is, unchanged, a node of each of `versions`.
 
     Give `because` (one line) where attributes, inputs or outputs changed all the same.
     """
@@ -147,7 +148,7 @@ def refusal(op: str, version: int, code: str, sentence: str) -> None:
 def identical_down(
     op: str, *versions: int, because: str = "", unless: Unless | None = None
 ) -> None:
-    """Declare that a node of each of `versions` is, as it stands, one of the version before.
+    """Declare that a node of each of `versions` is, unchanged, one of the version before.
 
     That follows from `identical`, but for what `unless` finds in a node, and where the way up
     needs an adapter. Attributes, inputs and types that came with the version are seen to anyway.

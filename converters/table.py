@@ -116,7 +116,7 @@ def known_versions() -> tuple[tuple[str, int], ...]:
 
 @cache
 def changes(op: str, opset: int, target: int) -> bool:
-    """Whether the `opset` rule has anything to do for nodes of `op`, whatever they use."""
+    """Return whether the `opset` rule has anything to do for nodes of `op`, whatever they use."""
     if target < opset:
         return not all(isinstance(step, IdenticalDown) for step in steps_down(op, opset, target))
     taken = steps(op, opset, target)

@@ -97,7 +97,7 @@ def tensor_scatter_23(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("RotaryEmbedding", 23, exact=False)
 def rotary_embedding_22(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """It is written out, with the sizes that are known.
+    """The node is written out, with the sizes that are known.
 
     x (N, heads, S, size) or (N, S, heads * size); the caches (N, S, pairs), or with positions
     (N, S) those of (positions, pairs). Pairs are neighbours, or an element and that half behind it.

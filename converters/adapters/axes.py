@@ -24,7 +24,7 @@ from passes.writing import spelling
 def squeeze_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     """The attribute `axes` becomes the optional second input, int64 (n).
 
-    Without axes every axis of size 1 goes, as before.
+    Without axes every axis of size 1 is removed, as before.
     """
     return ints_as_input(node, ctx, "axes")
 
@@ -93,7 +93,7 @@ identical("Flatten", 9)
 
 @adapter_down("Flatten", 9)
 def flatten_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is not of a float type, which Flatten-1 does not take, is given a shape by Reshape."""
+    """A tensor of a type that Flatten-1 lacks gets its shape by Reshape."""
     x = node.input[0]
     if ctx.known_elem_type(x) in OLD_FLOATS:
         return [node]
@@ -159,7 +159,8 @@ def reshape_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 def _is_same(before: Dims, after: Dims, place: int) -> bool:
-    """Whether an axis is surely as long as that at the same place before, whatever its length."""
+    """Return whether an axis is surely as long as that at the same place before, whatever its
+    length."""
     return place < len(before) and before[place] == after[place] is not None
 
 
@@ -208,7 +209,7 @@ def spacetodepth_27(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 def _row_order(node: NodeProto, ctx: Conversion, x: str, times: int) -> npt.NDArray[np.int64]:
-    """Where the mode CRD has the channels of DCR; `x` has a `times`-th of them."""
+    """Return the channels in the order of DCR for the mode CRD; `x` has a `times`-th of them."""
     dims = ctx.dims_of(x)
     channels = dims[1] if dims is not None else None
     if not isinstance(channels, int):

@@ -25,7 +25,8 @@ from passes.types.value_types import Dims, dims_of, tensor_type
 
 
 def _returned(node: NodeProto, ctx: Conversion) -> Iterator[tuple[str, TypeProto]]:
-    """What an If or Loop gives, and what a Loop carries, with its type where that is known."""
+    """Yield the outputs of an If or Loop, and the carried values of a Loop, with their types if
+    known."""
     for name in (*node.input, *node.output):
         if name and (known := ctx.type_of(name)) is not None:
             yield name, known

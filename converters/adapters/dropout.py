@@ -55,7 +55,7 @@ def dropout_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("Dropout", 12)
 def dropout_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What does not train keeps everything: the mask is all true, and the ratio bears on nothing.
+    """Without training everything is kept: the mask is all true, and the ratio has no effect.
 
     A ratio that is fixed becomes an attribute again.
     """

@@ -125,7 +125,7 @@ def equal_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 def _is_number(ctx: Conversion, x: str, elem_type: int) -> str:
-    """Whether x is not NaN: below 1, or above 0."""
+    """Return whether x is not NaN: below 1, or above 0."""
     zero, one = (ctx.number(value, elem_type) for value in (0, 1))
     return ctx.op("Or", ctx.op("Less", x, one), ctx.op("Greater", x, zero))
 
@@ -210,7 +210,7 @@ def of_one_shape_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("Where", 9)
 def where_8(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Each element is gathered from both tensors, laid behind each other.
+    """Each element is gathered from both tensors, concatenated.
 
     Their sizes are known; integers of unknown sizes are multiplied by 0 or 1 and added up.
     """
@@ -268,11 +268,12 @@ def pow_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 def _as_product(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """The base, multiplied with itself as often as a fixed exponent says."""
+    """The base, multiplied by itself as often as a constant exponent requires."""
     x, y = node.input
     power = ctx.constant(y)
     if power is None or power.ndim or not 0 < power <= _MOST_FACTORS or power % 1:
-        raise ctx.refused("no-equivalent", "Pow-7 takes no int64, and no float holds all of them")
+        sentence = "Pow-7 does not support int64, and no float type represents all int64 values"
+        raise ctx.refused("no-equivalent", sentence)
     product = x
     for _ in range(int(power) - 1):
         product = ctx.op("Mul", product, x)
@@ -307,8 +308,8 @@ def mod_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def _of_divisors_sign(
     node: NodeProto, ctx: Conversion, left: str, elem_type: int
 ) -> Sequence[NodeProto]:
-    """What is left of a division, the divisor added where their signs differ; a zero has the sign
-    of the divisor, too."""
+    """The remainder of a division, plus the divisor if their signs differ; a zero has the sign of
+    the divisor, too."""
     divisor = node.input[1]
     zero = ctx.number(0, elem_type)
     signs = [ctx.op("Less", name, zero) for name in (left, divisor)]

@@ -188,7 +188,7 @@ def mel_weight_matrix_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto
 
 
 def _fixed(node: NodeProto, value: _Array, ctx: Conversion) -> Sequence[NodeProto]:
-    """The node as a fixed value of the element type that it says."""
+    """The node as a constant of its declared element type."""
     elem_type = ctx.attribute(node, "output_datatype", TensorProto.FLOAT)
     dtype = helper.tensor_dtype_to_np_dtype(elem_type)
     return [ctx.node("Identity", [ctx.value(value.astype(dtype), "weights")], node.output)]

@@ -32,7 +32,7 @@ def affine_grid_19(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     spatial = list(range(1, count + 1))
 
     def column(place: int) -> str:
-        """What multiplies a coordinate: (N, 1, ..., rows)."""
+        """Return the factor of a coordinate: (N, 1, ..., rows)."""
         picked = ctx.op("Gather", theta, ctx.whole(place, "column"), axis=2)
         return spelling.unsqueeze_axes(ctx, picked, spatial)
 
@@ -73,10 +73,11 @@ def _coordinates(node: NodeProto, size: str, place: int, elem_type: int, ctx: Co
 
 @adapter_down("Col2Im", 18, exact=False)
 def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """It is written out, axis by axis: each pixel adds up the elements of blocks that lie on it.
+    """The node is written out, axis by axis: each pixel adds up the elements of the blocks that
+    cover it.
 
     x (N, C * block, blocks) becomes (N, C, block_1, ..., blocks_1, ...); of each axis the block
-    and the blocks, flat and with a 0 behind, are gathered as (image_i, at most so many) and summed.
+    and the blocks, flat and followed by a 0, are gathered as (image_i, at most so many) and summed.
     """
     image, block = (ctx.fixed(node, place, what) for place, what in ((1, "image"), (2, "block")))
     assert image is not None  # they cannot be left out
@@ -119,7 +120,8 @@ def col2im_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def _on_each_pixel(
     size: int, block: int, blocks: int, stride: int, dilation: int, pad: int
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """By pixel the elements (block, blocks), flat, that lie on it; behind them that of the 0."""
+    """Return for each pixel the elements (block, blocks), flat, that cover it, padded with that of
+    the 0."""
     found: list[list[int]] = [[] for _ in range(size)]
     for element in range(block):
         for one in range(blocks):

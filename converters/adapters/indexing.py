@@ -120,7 +120,7 @@ def gather_elements_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("GatherND", 12)
 def gather_nd_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """The places along the batch axes stand in front of the indices."""
+    """The indices along the batch axes are prepended to the given ones."""
     batch_dims = ctx.attribute(node, "batch_dims", 0)
     if not batch_dims:
         return [node]
@@ -334,7 +334,7 @@ _AXES_NAMES = [name for name, _ in _REVERSED_AXES]
 
 @adapter_down("Trilu", 14)
 def trilu_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Zeros where the distance of column and row says so."""
+    """Zeros where the distance of column and row requires them."""
     x, k = [*node.input, ""][:2]
     rank = ctx.known_rank(x)
     zero = ctx.number(0, ctx.known_elem_type(x))

@@ -19,7 +19,7 @@ identical("OptionalHasElement", 28)
 
 @adapter_down("OptionalGetElement", 18)
 def optional_get_element_15(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is no optional is its own element: an Identity."""
+    """A value that is no optional is its own element: an Identity."""
     if _is_optional(node.input[0], ctx):
         return [node]
     return [ctx.changed(node, op="Identity")]
@@ -27,7 +27,7 @@ def optional_get_element_15(node: NodeProto, ctx: Conversion) -> Sequence[NodePr
 
 @adapter_down("OptionalHasElement", 18)
 def optional_has_element_15(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is no optional is always there, and what is left out never."""
+    """A value that is no optional always has an element, and an omitted one never."""
     name = next(iter(node.input), "")
     if name and _is_optional(name, ctx):
         return [node]

@@ -104,7 +104,7 @@ def slice_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 
 def _places(start: int, end: int, step: int, size: int) -> npt.NDArray[np.int64]:
-    """What a step other than 1 keeps of an axis."""
+    """Return the indices of an axis that a step other than 1 keeps."""
     least, most = (-1, size - 1) if step < 0 else (0, size)
     first = min(max(start + size * (start < 0), 0), most)
     last = min(max(end + size * (end < 0), least), most)
@@ -114,7 +114,7 @@ def _places(start: int, end: int, step: int, size: int) -> npt.NDArray[np.int64]
 def _cut_at_run_time(
     node: NodeProto, ctx: Conversion, x: str, place: int, axis: int, step: int
 ) -> str:
-    """What lies between two limits of a Slice along one axis of `x`, by nodes of opset 9."""
+    """Return the part between two limits of a Slice along one axis of `x`, by nodes of opset 9."""
 
     def vector(number: int) -> str:
         return ctx.whole([number], "number")
@@ -246,9 +246,9 @@ identical("Pad", 19)  # the mode wrap is new
 
 @adapter_down("Pad", 19)
 def pad_18(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """The mode wrap is a Gather along each axis, of places that are counted modulo its size.
+    """The mode wrap is a Gather along each axis, of indices modulo its size.
 
-    What negative pads take away goes first.
+    Elements that negative pads remove are cut first.
     """
     if ctx.attribute(node, "mode", "constant") != "wrap":
         return [node]

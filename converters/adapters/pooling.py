@@ -88,7 +88,7 @@ for _op, _versions in (("AveragePool", (10, 19)), ("LpPool", (18,)), ("MaxPool",
 
 @adapter_down("MaxPool", 8)
 def max_pool_7(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """`storage_order` goes, which only bears on the output Indices, which version 1 lacks."""
+    """`storage_order` is removed: it affects only the output Indices, which version 1 lacks."""
     return [ctx.changed(node, without=["storage_order"])]
 
 
@@ -127,7 +127,8 @@ identical("MaxUnpool", 11, 22)
 
 @adapter("RoiAlign", 16)
 def roi_align_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Coordinates are moved by half a pixel now, unless `coordinate_transformation_mode` says no.
+    """Coordinates are shifted by half a pixel now, unless `coordinate_transformation_mode` forbids
+    it.
 
     Version 10 does not move them: "output_half_pixel".
     """
@@ -136,7 +137,7 @@ def roi_align_16(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("RoiAlign", 16)
 def roi_align_15(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Coordinates are as in version 10 where `coordinate_transformation_mode` says so."""
+    """Coordinates are those of version 10 if `coordinate_transformation_mode` asks for them."""
     mode = "coordinate_transformation_mode"
     if ctx.attribute(node, mode, "half_pixel") != "output_half_pixel":
         raise ctx.refused(

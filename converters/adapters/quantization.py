@@ -271,7 +271,7 @@ def conv_integer_9(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
     terms = 1
     for dim in dims[1:]:
         if not isinstance(dim, int):
-            raise ctx.refused("unknown-rank", f"how long the sums of {w!r} are is not known")
+            raise ctx.refused("unknown-rank", f"the reduction size of {w!r} is unknown")
         terms *= dim
     w_zero = w_zero and (w_zero if ctx.known_rank(w_zero) == 0 else _along(ctx, w_zero, 0, rank))
     xs = [(_shifted(ctx, x, x_zero, TensorProto.FLOAT), 1)]

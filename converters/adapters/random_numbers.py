@@ -22,7 +22,7 @@ for _op in (
 
 @adapter_down("Bernoulli", 15, exact=False)
 def bernoulli_14(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Whether a uniform random number is less than the probability."""
+    """Return whether a uniform random number is less than the probability."""
     if ctx.attribute(node, "seed") is not None:
         raise ctx.refused(
             "no-equivalent", "Bernoulli has a seed, which gives other numbers elsewhere"

@@ -50,10 +50,10 @@ _NO_LOGARITHM_28 = (
 
 
 def reduce_axes_down(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """The input `axes` becomes an attribute again, or goes where it is empty.
+    """The input `axes` becomes an attribute again, or is removed if it is empty.
 
     With `noop_with_empty_axes`, and no axes, nothing is reduced: what is squared or made absolute
-    before, or a logarithm behind, is all that is left.
+    before, or a logarithm afterwards, is all that is left.
     """
     (plain,) = ints_as_attribute(node, ctx, "axes")
     noop = ctx.attribute(node, "noop_with_empty_axes", 0)

@@ -84,7 +84,7 @@ def resize_11(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("Resize", 11, exact=False)
 def resize_10(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Version 10 reads position i / scale; what else is read of known sizes is picked by Gather.
+    """Version 10 reads position i / scale; other positions of known sizes are selected by Gather.
 
     With `nearest` it rounds down along the axes that grow, and up along those that shrink.
     Several ways to say which position is read come to the same where the scales are whole numbers.
@@ -180,7 +180,7 @@ def resize_13(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 
 @adapter_down("Resize", 13)
 def resize_12(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is left out, roi and scales, is empty."""
+    """Omitted inputs, roi and scales, become empty ones."""
     x, roi, scales, sizes = [*node.input, "", "", ""][:4]
     empty = ctx.value(np.zeros(0, np.float32), "empty")
     return [ctx.changed(node, inputs=[x, roi or empty, scales or empty, *[sizes] * bool(sizes)])]
@@ -229,8 +229,8 @@ def resize_17(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
 def _for_all_axes(
     given: str, named: Sequence[int], others: Sequence[Any], ctx: Conversion, of: str = ""
 ) -> str:
-    """What is given for the named axes among what stands for the `others`: the shape `of` a value,
-    which may not be known, or numbers."""
+    """Return values given for the named axes, completed by those of the `others`: the shape `of` a
+    value, which may be unknown, or numbers."""
     fixed = ctx.constant(given)
     if fixed is not None and all(isinstance(one, int | float) for one in others):
         full = np.array(others, fixed.dtype)

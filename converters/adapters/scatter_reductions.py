@@ -17,8 +17,8 @@ _REDUCTIONS = {16: {"add": "Add", "mul": "Mul"}, 18: {"max": "Max", "min": "Min"
 
 
 def unreduced(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """What is at the indices is gathered, reduced with the updates and put back: at once where no
-    two updates go to one place, else one after the other, in a Loop."""
+    """The elements at the indices are gathered, reduced with the updates and written back: at once
+    if no two updates have one index, else one after the other, in a Loop."""
     op = _REDUCTIONS[ctx.version + 1].get(ctx.attribute(node, "reduction", "none"))
     if op is None:
         return [node]

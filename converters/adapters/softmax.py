@@ -133,5 +133,5 @@ def _only_axis(node: NodeProto, ctx: Conversion) -> int | None:
 
 
 def _has_elements(dims: Dims | None) -> bool:
-    """Whether no axis may be empty."""
+    """Return whether no axis may be empty."""
     return dims is not None and all(isinstance(dim, int) and dim > 0 for dim in dims)

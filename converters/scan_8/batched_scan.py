@@ -134,7 +134,7 @@ def _known(sizes: Sequence[int | str]) -> int | None:
 
 
 def row_type(site: Site, names: Sequence[str]) -> RowType:
-    """The type of a body value; of several that must agree, the one that says most."""
+    """Return the type of a body value; of several that must agree, the most precise one."""
     types = [site.body_type_of("body", name) for name in names]
     elem_type = next((elem_type_of(one) for one in types if elem_type_of(one)), 0)
     shapes = [dims for one in types if (dims := dims_of(one)) is not None]

@@ -22,7 +22,8 @@ Name = tuple[str, str, str]
 
 
 def called_functions(site: Site, body: GraphProto) -> list[FunctionProto]:
-    """What `body` calls, and what that calls, each at the target opset of the site.
+    """Return the functions that `body` calls, directly or not, each at the target opset of the
+    site.
 
     Raises:
         Refused: a node of a function cannot be converted; with the codes of the rule `opset`.

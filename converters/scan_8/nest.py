@@ -47,7 +47,7 @@ def nest(
 
 
 class _Inputs:
-    """What the loop over the batch scans, in order."""
+    """The inputs that the loop over the batch scans, in order."""
 
     def __init__(self, inner: Author) -> None:
         self._inner = inner

@@ -1,7 +1,7 @@
-"""Weights that only the body of one Scan-8 reads move into it.
+"""Moves weights that only the body of one Scan-8 reads into it.
 
 onnxruntime packs the weights of a body only where they are defined in the body or right around the
-loop. In the branch of an If, or in a loop over the batch, the loop would stand one level deeper,
+loop. In the branch of an If, or in a loop over the batch, the loop would be one level deeper,
 which costs up to half of the speed. And each value that a body captures costs some time in every
 iteration, up to a sixth in a small cell.
 """
@@ -40,7 +40,7 @@ def with_own_weights(site: Site, scan: BatchedScan) -> BatchedScan | None:
 
 
 def _weight(site: Site, name: str) -> TensorProto | None:
-    """The initializer that a captured name stands for, wherever it is defined."""
+    """Return the initializer of a captured name, in any graph around it."""
     found = (site.model.index(scope.owner).initializers.get(name) for scope in site.scope.chain())
     return next((tensor for tensor in found if tensor is not None), None)
 
@@ -50,7 +50,7 @@ def _is_large(tensor: TensorProto) -> bool:
 
 
 def _is_own(site: Site, name: str) -> bool:
-    """Whether it may move: only this node reads it, and no caller can override it."""
+    """Return whether it may move: only this node reads it, and no caller can override it."""
     owner = site.scope.owner
     tensor = site.model.index(owner).initializers.get(name)
     if tensor is None or not isinstance(owner, GraphProto):

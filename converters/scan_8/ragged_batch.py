@@ -1,6 +1,6 @@
 """A whole batch at once when its rows differ in length: trimming, reversing, masking, padding.
 
-The mask is computed once, in front of the loop, and scanned with the inputs. The sequence is
+The mask is computed once, before the loop, and scanned with the inputs. The sequence is
 trimmed to the longest length, or runs to its end where masks are to end the rows: then no size is
 known only at run time. Where an op of the body may fail on values that the original
 never saw, a finished row is fed its iteration 0 again, with its initial state, and a row of
@@ -57,11 +57,12 @@ class Ragged:
 
     @cached_property
     def rows(self) -> RaggedRows:
-        """What takes apart what the loop collects."""
+        """The writer that splits the collected values of the loop by row."""
         return RaggedRows(self.author, self.lengths, self.longest)
 
     def write(self, run: str, element: RowType, output: str) -> None:
-        """Write what the loop collected as `run`, with zeros behind the length of each row."""
+        """Write the values `run` that the loop collected, with zeros after the length of each
+        row."""
         if not self.lengths.masked:
             self.rows.write(run, element, output)
             return
@@ -72,8 +73,8 @@ class Ragged:
             author.name_as(choose(author, mask, zero, run, element.elem_type), output)
 
     def scanned_mask(self) -> str:
-        """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, in front of
-        the loop, for the state of the highest rank."""
+        """The mask as the loop scans it, bool [longest, batch, 1, ...]: shaped once, before the
+        loop, for the state of the highest rank."""
         with self.author.serving(END_ROWS):
             by_time = self.author.op("Transpose", self._mask, perm=[1, 0])
             return row_mask(self.author, by_time, self._state_rank, 2)

@@ -1,4 +1,5 @@
-"""What a loop over time has collected, by row: from [batch, longest, ...] to [batch, time, ...].
+"""Splits the values that a loop over time collected by row: from [batch, longest, ...] to [batch,
+time, ...].
 
 Rows are looked up, for onnxruntime's Where takes several passes over them and loses -0.0.
 """
@@ -35,8 +36,8 @@ class RaggedRows:
     def write(
         self, run: str, element: RowType, output: str = "", final: Final | None = None
     ) -> None:
-        """Write what the loop collected as `run`: `output` with zeros behind the length of each
-        row, up to the full time, and a final state of which it is the history."""
+        """Write the values `run` that the loop collected: `output` with zeros after the length of
+        each row, up to the full time, and a final state of which it is the history."""
         author = self.author
         behind = ""
         if final is not None and self.lengths.may_be_zero:
@@ -51,7 +52,8 @@ class RaggedRows:
                 author.op("GatherND", run, self._last, outputs=[final.output], batch_dims=1)
 
     def _with_zeros(self, run: str, behind: str, element: RowType) -> str:
-        """`run` with one iteration of zeros at its end, and `behind` that, if there is anything."""
+        """Return `run` with one iteration of zeros at its end, followed by `behind`, if there is
+        any."""
         author = self.author
         leading = [0] * (2 + len(element.dims))
         paddable = runs("Pad", author.opset, element.elem_type)
@@ -75,7 +77,8 @@ class RaggedRows:
 
     @cached_property
     def _iterations(self) -> str:
-        """The iterations, int64 [batch, time, 1]; behind the last valid one of a row the zeros."""
+        """Return the iterations, int64 [batch, time, 1]; the zeros follow the last valid one of a
+        row."""
         author = self.author
         steps = spelling.count_to(author, self.lengths.time)
         runs = author.op("Less", steps, self.lengths.ends)

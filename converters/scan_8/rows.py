@@ -34,9 +34,9 @@ class Row:
 def run_row(
     author: Author, scan: BatchedScan, body: GraphProto, row: Row, name: str
 ) -> tuple[list[str], list[str]]:
-    """Write the loop over time; answers with the final states and the collected values.
+    """Write the loop over time; return the final states and the collected values.
 
-    Collected values have time as their axis 0, zeros behind the row's last iteration.
+    Collected values have time as their axis 0, zeros after the row's last iteration.
     """
     if not row.count:
         return _loop(author, scan, body, row.initials, row.sequences, name)

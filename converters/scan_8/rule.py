@@ -21,7 +21,7 @@ _MOST_ROWS = 64  # unrolling copies the body; beyond this the loop over the batc
 
 
 def considers(node: NodeProto, opset: int, target: int) -> bool:
-    """Whether a node is a Scan in the form of version 8 that must leave it."""
+    """Return whether a node is a Scan in the form of version 8 that must leave it."""
     return op_of(node) == "Scan" and opset < SCAN_HAS_AXES <= target
 
 
@@ -44,7 +44,7 @@ def upgrade_scan_8(site: Site) -> Edit:
                      body = batch> (h0, x)
 
     With `--batch mask`, which the target without control flow chooses, rows of other lengths take
-    all steps, too: masks keep their states and write zeros behind their lengths.
+    all steps, too: masks keep their states and write zeros after their lengths.
 
     After (`nest`, for every body; `unroll` writes the rows of a static batch out):
 
@@ -54,11 +54,11 @@ def upgrade_scan_8(site: Site) -> Edit:
             z_b = Concat(z_valid, zeros)
         }> (h0, x, lens)
 
-    Each row runs exactly as many iterations as its length says, on the values that the original
-    saw; positions behind the length are zero. Lengths outside 0..T fail, as in the original, and
+    Each row runs exactly as many iterations as its length, on the values that the original
+    saw; positions after the length are zero. Lengths outside 0..T fail, as in the original, and
     so do sizes that disagree, unless the model's inputs declare them with one symbol; `--assume
-    valid-inputs` leaves these guards out. Where there is nothing to run the Scan does nothing, as
-    the Scan-8 did; onnxruntime fails on it there, as on most such Scan-8: `--robust` writes an If
+    valid-inputs` leaves these guards out. If there is nothing to run, the Scan does nothing, as
+    the Scan-8 did; onnxruntime fails on it then, as on most such Scan-8: `--robust` writes an If
     around it.
 
     Refuses:
@@ -68,12 +68,12 @@ def upgrade_scan_8(site: Site) -> Edit:
     - `opset-too-old`: `--batch vectorize` was asked for, but the target opset is below 13
     - `no-batching-rule`: `--batch vectorize`: an op of the body has no rule for a batch
     - `batched-operand`: `--batch vectorize`: a shape or size in the body differs from row to row
-    - `random`: `--batch vectorize`: an op of the body draws anew for each row
+    - `random`: `--batch vectorize`: an op of the body draws other numbers for each row
     - `not-speculatable`: `--batch vectorize`: a branch or loop in the body may fail on other rows;
       `--batch mask`: the body may fail where a row of length 0 runs
     - `ragged-rows`: `--batch vectorize`: branches or loops in the body give rows of other shapes
     - `collected-while`: `--batch vectorize`: a loop in the body collects another count per row
-    - `batch-not-static`: `--batch unroll` was asked for, but the batch size is not known, or 0
+    - `batch-not-static`: `--batch unroll` was asked for, but the batch size is unknown, or 0
     - `batch-too-large`: `--batch unroll` was asked for a batch of more than 64 rows
     """
     scan = BatchedScan.of(site)

@@ -1,4 +1,4 @@
-"""Rows that run on behind their end: no mask in the loop, the last valid state taken afterwards.
+"""Lets rows run past their end: no mask in the loop, the last valid state is selected afterwards.
 
 Only where every op of the body may run on any values. All states are collected, and the state of
 each row is looked up at its length; that costs memory, and saves a select in every iteration.
@@ -26,7 +26,7 @@ _MOST_ELEMENTS = 1 << 16
 
 
 def may_run_on(scan: BatchedScan) -> bool:
-    """Whether the states are small enough to collect all of them."""
+    """Return whether the states are small enough to collect all of them."""
     return all(_elements(state) <= _MOST_ELEMENTS for state in scan.states)
 
 

@@ -1,6 +1,6 @@
-"""sequence_lens of Scan-8: what is known of the lengths, and the guards they need.
+"""The sequence_lens of Scan-8: facts about the lengths, and the guards they need.
 
-A row runs exactly as many iterations as its length says; where the whole batch runs at once its
+A row runs exactly as many iterations as its length; if the whole batch runs at once, its
 loop may run on, but nothing that the original did not give is kept.
 """
 
@@ -38,7 +38,7 @@ class Lengths:
 
 @dataclass(frozen=True)
 class KnownLengths:
-    """What is known of the lengths when the model is rewritten."""
+    """Facts about the lengths when the model is rewritten."""
 
     fixed: tuple[int, ...] | None
 
@@ -67,7 +67,7 @@ class KnownLengths:
         return self.fixed is None or not any(self.fixed)
 
     def in_range(self, time: int | None) -> bool:
-        """Whether all lengths are known to lie in 0..time."""
+        """Return whether all lengths are known to lie in 0..time."""
         return (
             self.fixed is not None
             and time is not None
@@ -95,7 +95,7 @@ def guarded_ends(author: Author, ends: str, lengths: str, time: str, *, masked: 
 
 
 def _in_range(author: Author, lengths: str, time: str) -> str:
-    """Which lengths lie in 0..time, a bool vector."""
+    """Return which lengths are in 0..time, a bool vector."""
     if author.opset >= CLIP_TAKES_INTEGERS:
         clipped = author.op("Clip", lengths, author.int(0), time)
         return author.op("Equal", lengths, clipped)
@@ -122,7 +122,7 @@ def _agree(author: Author, sizes: tuple[int | str, ...], axis: int) -> list[str]
 
 
 def any_row_runs(author: Author, ends: str) -> str:
-    """Whether any length is above 0, a scalar bool."""
+    """Return whether any length is above 0, a scalar bool."""
     with author.serving(HANDLE_NOTHING):
         runs = author.op("Cast", _runs(author, ends), to=TensorProto.INT64)
         return author.op("Greater", spelling.total(author, runs), author.int(0))

@@ -29,7 +29,7 @@ from passes.writing.purposes import GUARD_SIZES, HANDLE_NOTHING
 
 
 def has_elements(author: Author, scan: BatchedScan, axes: Sequence[int]) -> str:
-    """Whether there is a batch (axis 0), a time (axis 1) or both, a scalar bool."""
+    """Return whether there is a batch (axis 0), a time (axis 1) or both, a scalar bool."""
     with author.serving(HANDLE_NOTHING):
         sizes = [spelling.scalar_size(author, scan.sequences[0], axis) for axis in axes]
         return spelling.both(author, [author.op("Greater", size, author.int(0)) for size in sizes])
@@ -128,7 +128,7 @@ class UpgradedScan:
 
     @cached_property
     def _runs_on(self) -> bool:
-        """Whether rows may run on behind their end, for the whole batch at once."""
+        """Return whether rows may run past their end, for the whole batch at once."""
         return runs_on(self.site, self.scan)
 
     def _guarded(self, *, times: bool) -> BatchedScan:

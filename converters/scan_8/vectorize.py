@@ -91,7 +91,7 @@ def _rowless(
 
 
 def runs_on(site: Site, scan: BatchedScan) -> bool:
-    """Whether every op of the body may run on any values, so that rows may run on."""
+    """Return whether every op of the body may run on any values, so that rows may run on."""
     rows = _rows(site, scan)
     return not failing_on_other_values(rows.graph, rows.known(site.target))
 
@@ -102,8 +102,8 @@ def _rows(site: Site, scan: BatchedScan) -> Rows:
 
 
 def _symbol(site: Site, rows: Rows) -> str | None:
-    """What the model calls the size of the batch of what is scanned first; else a symbol of its
-    own, so that what the body is fed tells the size of what it returns where it never runs."""
+    """Return the model's symbol for the batch size of the first scanned input; else a symbol of its
+    own, so that the size of the body's outputs follows from its inputs if it never runs."""
     first, *_ = LoopForm.from_node(site.node, site.opset).scanned
     symbol = symbol_of_rows(declared_size(site, first.tensor, 0), rows.types)
     own = f"{site.node.name or 'scan'}_batch".replace("/", "_")

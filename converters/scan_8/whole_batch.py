@@ -57,8 +57,8 @@ def with_whole_batch(
 
 
 def _works_by_row(ctx: Conversion, form: LoopForm, batched: set[str]) -> bool:
-    """Whether a body computes element by element from values with the batch in front, `batched` to
-    begin with, and others that broadcast behind it."""
+    """Return whether a body computes element by element from values with a leading batch axis,
+    `batched` to begin with, and others that broadcast on the axes after it."""
     for node in form.body.node:
         if scoping.holds_graphs(node) or not is_pure(node):
             return False

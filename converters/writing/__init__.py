@@ -1,1 +1,1 @@
-"""What adapters are written with: the node on its way, and the nodes that take its place."""
+"""The tools of adapters: the node being converted, and the writer of the nodes that replace it."""

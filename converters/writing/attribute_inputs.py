@@ -28,9 +28,10 @@ def ints_as_input(node: NodeProto, ctx: Conversion, name: str) -> Sequence[NodeP
 def ints_as_attribute(
     node: NodeProto, ctx: Conversion, name: str, position: int = 1
 ) -> Sequence[NodeProto]:
-    """The node with its optional input at `position`, an int64 tensor (n), as attribute `name`.
+    """Return the node with its optional input at `position`, an int64 tensor (n), as attribute
+    `name`.
 
-    No input is no attribute. The inputs behind it move up.
+    No input is no attribute. The inputs after it move up.
 
     Raises:
         Refused: `not-constant`: the input is not fixed.
@@ -42,15 +43,15 @@ def ints_as_attribute(
 
 
 def non_negative(node: NodeProto, ctx: Conversion, name: str, rank_of: str) -> NodeProto:
-    """The node with its attribute `name`, an axis or a list of them, counted from the front.
+    """Return the node with its attribute `name`, an axis or a list of them, made non-negative.
 
-    A list is in order then, as inference of Squeeze-1 needs it.
+    A list is sorted then, as inference of Squeeze-1 needs it.
 
     Args:
-        node: what has the attribute, or leaves it out.
-        at: the step that it takes.
+        node: a node with the attribute, or without it.
+        ctx: the step of the conversion.
         name: the attribute.
-        rank_of: a value with the rank that negative axes count from; not asked without these.
+        rank_of: a value of the rank that is added to negative axes; read only if there are any.
 
     Raises:
         Refused: `unknown-rank`: it is unknown; `attribute-reference`: callers choose the axes.

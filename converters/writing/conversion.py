@@ -1,4 +1,4 @@
-"""What an adapter sees of the model, and what it makes nodes with."""
+"""The view of an adapter on the model, and its writer of nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _GIVEN_ATTRIBUTES: Slot[_Given] = Slot()
 
 
 def is_given(site: Site, attribute: str) -> bool:
-    """Whether an attribute of the function that `site` lies in always has a value.
+    """Return whether an attribute of the function that `site` lies in always has a value.
 
     It has if the function has a default for it, or if each of its calls gives it.
     """
@@ -104,7 +104,7 @@ class Conversion(Writer):
 
     @property
     def path(self) -> str:
-        """Where the node stands: `main/scan_3.body/if_0`."""
+        """The location of the node: `main/scan_3.body/if_0`."""
         return self.site.path
 
     @property
@@ -114,7 +114,7 @@ class Conversion(Writer):
         return self.site.in_function
 
     def later(self, version: int) -> Conversion:
-        """The same node seen from opset `version`, to make nodes that this one cannot say.
+        """Return the same node seen from opset `version`, to write nodes that this one lacks.
 
         They take the steps behind `version` only.
         """
@@ -156,7 +156,7 @@ class Conversion(Writer):
         return None if tensor is None else self.site.model.read(tensor)
 
     def refers(self, node: NodeProto, name: str) -> bool:
-        """Whether an attribute stands for one of the function, so its value is not known."""
+        """Return whether an attribute refers to one of the function, so its value is unknown."""
         found = attribute_proto(node, name)
         return found is not None and bool(found.ref_attr_name)
 
@@ -248,7 +248,7 @@ class Conversion(Writer):
     def attribute_as_input(
         self, node: NodeProto, name: str, dtype: npt.DTypeLike, default: npt.ArrayLike | None = None
     ) -> str:
-        """The name of a value that holds what attribute `name` says; `default` if it is absent.
+        """Return the name of a value that holds attribute `name`; `default` if it is absent.
 
         An attribute of a function that is referred to becomes a Constant node that refers to it.
 
@@ -370,7 +370,7 @@ class Conversion(Writer):
 
     @property
     def _stem(self) -> str:
-        """What names of new values start with."""
+        """The beginning of the names of new values."""
         return next((name for name in self.site.node.output if name), "")
 
     def _referring_constant(
@@ -386,7 +386,7 @@ class Conversion(Writer):
         return self.made.referring_constant(form, reference, dtype, self.site)
 
     def _is_given(self, node: NodeProto, reference: AttributeProto) -> bool:
-        """Whether no caller can leave out what is referred to."""
+        """Return whether no caller can leave out what is referred to."""
         schema = defs.get_schema(called_key(node)[1], self.version - 1)
         if schema.attributes[reference.name].required:
             return True

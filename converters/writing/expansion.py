@@ -34,13 +34,13 @@ from passes.writing.writer import content
 
 
 def expand(node: NodeProto, ctx: Conversion, version: int) -> Sequence[NodeProto]:
-    """The nodes of the function body of `version` of an op, under the names of the node.
+    """Return the nodes of the function body of `version` of an op, under the names of the node.
 
     The nodes are of the opset that the body is written in, the oldest that there is.
 
     Raises:
         Refused: `no-equivalent`: the document has no body, or none for these inputs and types;
-            `attribute-reference`: the body hangs on an attribute that callers choose.
+            `attribute-reference`: the body depends on an attribute that callers choose.
     """
     opset, function = _body(node, ctx, version)
     schema = defs.get_schema(op_of(node), version)
@@ -72,7 +72,7 @@ _NOTED: Slot[dict[Hashable, Noted]] = Slot()
 
 
 def _surroundings(node: NodeProto, ctx: Conversion) -> Iterator[Hashable]:
-    """What the types in the body of a node depend on besides the body."""
+    """Yield the facts besides the body on which the types in the body of a node depend."""
     yield ctx.site.node.domain
     yield from [attribute.SerializeToString() for attribute in node.attribute]
     inputs = list(node.input)

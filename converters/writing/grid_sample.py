@@ -13,8 +13,8 @@ from passes.writing import spelling
 
 
 def gathered(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Nodes of opset 11 that read from x (N, C, D1, ..., Dr), with the channels moved to the end
-    and all other axes as one, the neighbours of each place of the grid, (N, E1, ..., Er, r).
+    """Return nodes of opset 11 that read from x (N, C, D1, ..., Dr), with the channels moved to the
+    end and all other axes as one, the neighbours of each position of the grid, (N, E1, ..., Er, r).
 
     Raises:
         Refused: `unknown-rank`: the sizes of x are not known; `no-equivalent`: the mode, or the
@@ -71,7 +71,7 @@ def _first_of_each_sample(x: str, count: object, size: int, rank: int, ctx: Conv
 
 
 class _Places:
-    """What the grid says, along each axis."""
+    """The positions of the grid, along each axis."""
 
     def __init__(self, node: NodeProto, elem_type: int, ctx: Conversion) -> None:
         double = elem_type == TensorProto.DOUBLE

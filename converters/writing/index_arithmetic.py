@@ -51,8 +51,8 @@ def static_dims(
 
 
 def from_front(ctx: Conversion, indices: str, data: str, axis: int) -> str:
-    """Indices along an axis of `data`, those that count from the back new to count from the
-    front; themselves where they are proven to do so."""
+    """Return non-negative indices along an axis of `data`: the same ones if they are proven to be
+    so, else the size is added to negative ones."""
     known = ctx.constant(indices)
     dims = ctx.dims_of(data)
     size = dims[axis] if dims is not None and axis < len(dims) else None
@@ -72,14 +72,14 @@ def from_front(ctx: Conversion, indices: str, data: str, axis: int) -> str:
 
 
 def plus_where_negative(ctx: Conversion, indices: str, size: str, elem_type: int) -> str:
-    """Indices with a size, of the same type, added to those that are negative."""
+    """Return indices with `size`, of the same type, added to negative ones."""
     negative = is_negative(ctx, indices, elem_type)
     flags = ctx.op("Cast", negative, to=elem_type)
     return ctx.op("Add", indices, ctx.op("Mul", flags, size))
 
 
 def is_negative(ctx: Conversion, numbers: str, elem_type: int) -> str:
-    """Which whole numbers are negative: bool. Before version 9 Less compares floats only."""
+    """Return which whole numbers are negative: bool. Before version 9 Less compares floats only."""
     if ctx.site.target < LESS_TAKES_INTEGERS:
         numbers, elem_type = ctx.op("Cast", numbers, to=TensorProto.FLOAT), TensorProto.FLOAT
     zero = ctx.number(0, elem_type)
@@ -87,7 +87,7 @@ def is_negative(ctx: Conversion, numbers: str, elem_type: int) -> str:
 
 
 def _counts_from_front(ctx: Conversion, name: str) -> bool:
-    """Whether all numbers of a value are proven to be 0 or more."""
+    """Return whether all numbers of a value are proven to be 0 or more."""
     numbers = Integers(ctx.site).outside(name)
     if numbers is not None and all(item.at_least(0) for item in numbers.items):
         return True
@@ -104,7 +104,7 @@ def _counts_from_front(ctx: Conversion, name: str) -> bool:
 
 
 def _is_iteration(home: Scope, name: str) -> bool:
-    """Whether a name is the number of the iteration that a Loop gives its body."""
+    """Return whether a name is the number of the iteration that a Loop gives its body."""
     if home.outer is None or home.key[-1] != "body":
         return False
     node = home.outer.owner.node[int(home.key[-2])]
@@ -113,8 +113,8 @@ def _is_iteration(home: Scope, name: str) -> bool:
 
 
 def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:
-    """Where the tuples of `depth` indices that the last axis of `indices` holds point to, as
-    places along the first `depth` axes of `data`, flattened: int64, without the last axis.
+    """Return the flat positions of the tuples of `depth` indices in the last axis of `indices`,
+    along the first `depth` axes of `data`: int64, without the last axis.
 
     Raises:
         Refused: `unknown-rank`: the sizes of these axes, or the rank of `indices`, are unknown.
@@ -140,8 +140,8 @@ def in_flat_rows(ctx: Conversion, indices: str, data: str, depth: int) -> str:
 
 
 def in_flat_elements(ctx: Conversion, indices: str, data: str, axis: int) -> str:
-    """Where indices along an axis point to, each at its own place along the others, as places in
-    `data`, flattened: int64, in the shape of `indices`.
+    """Return the flat positions in `data` of indices along an axis, each at its own position along
+    the others: int64, in the shape of `indices`.
 
     Raises:
         Refused: `unknown-rank`: a size of `indices`, or one of `data` but the first, is unknown.
@@ -164,8 +164,8 @@ def in_flat_elements(ctx: Conversion, indices: str, data: str, axis: int) -> str
 
 
 def are_distinct(ctx: Conversion, indices: str, data: str, axis: int | None) -> bool:
-    """Whether no two updates of a ScatterElements along `axis`, or a ScatterND (None), are proven
-    to go to one place."""
+    """Return whether no two updates of a ScatterElements along `axis`, or a ScatterND (None), are
+    proven to go to one place."""
     known = ctx.constant(indices)
     if known is None:
         return False

@@ -1,4 +1,4 @@
-"""What the conversion of one node has made so far, and the values that conversions share."""
+"""The nodes made so far in the conversion of one node, and the values that conversions share."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Made:
         self._types[name] = type_ if is_known(type_) else None
 
     def noted(self, names: Sequence[str]) -> Noted:
-        """What was found of these values so far."""
+        """Return the facts found about these values so far."""
         places = list(enumerate(names))
         return Noted(
             {place: self._types[name] for place, name in places if name in self._types},
@@ -144,7 +144,7 @@ class Made:
     def referring_constant(
         self, form: str, reference: AttributeProto, dtype: np.dtype[Any], site: Site
     ) -> str:
-        """The name of a Constant-12 that holds what an attribute of the function says.
+        """Return the name of a Constant-12 that holds an attribute of the function.
 
         Args:
             form: the attribute of Constant: `value_int` or `value_float`, (), with -s (n).

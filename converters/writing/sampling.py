@@ -15,7 +15,8 @@ _Array = npt.NDArray[Any]
 
 
 def is_replicating(node: NodeProto, ctx: Conversion) -> bool:
-    """Whether a Resize-11 repeats or drops elements as Resize-10 does, by scales that are fixed."""
+    """Return whether a Resize-11 repeats or drops elements as Resize-10 does, by scales that are
+    fixed."""
     scales = ctx.constant(node.input[2])
     if scales is None or ctx.attribute(node, "mode", "nearest") != "nearest":
         return False
@@ -32,7 +33,7 @@ def is_replicating(node: NodeProto, ctx: Conversion) -> bool:
 
 
 def sampled(node: NodeProto, ctx: Conversion) -> Sequence[NodeProto]:
-    """Nodes that read what a Resize of opset 11 to 18 reads, axis by axis.
+    """Return nodes that read the positions of a Resize of opset 11 to 18, axis by axis.
 
     Its input `x` is gathered once for each neighbour, and their sum is weighted. Only the sizes
     of axes that change need to be known.
@@ -115,12 +116,13 @@ def _changing(node: NodeProto, ctx: Conversion, rank: int) -> dict[int, tuple[in
 def _taps(
     node: NodeProto, ctx: Conversion, mode: str, size: int, new_size: int, scale: float
 ) -> list[tuple[_Array, _Array | None]]:
-    """Which elements each new_size one reads along an axis, and by what weights; None is 1."""
+    """Return the elements that each new_size one reads along an axis, and their weights; None is
+    1."""
     if mode == "nearest":
         index = _nearest(node, ctx, size, new_size, scale, np.float64)
         if not np.array_equal(index, _nearest(node, ctx, size, new_size, scale, np.float32)):
             raise ctx.refused(
-                "no-equivalent", f"which element is the nearest for scale {scale} hangs on rounding"
+                "no-equivalent", f"the nearest element for scale {scale} depends on rounding"
             )
         return [(index, None)]
     position = _positions(node, ctx, size, new_size, scale, np.float64)
@@ -161,7 +163,7 @@ def _nearest(
 def _positions(
     node: NodeProto, ctx: Conversion, size: int, new_size: int, scale: float, dtype: npt.DTypeLike
 ) -> _Array:
-    """What is read for each new_size element, in the axis as it was; (new_size)."""
+    """Return the position read for each new_size element, in the axis before; (new_size)."""
     mode = ctx.attribute(node, "coordinate_transformation_mode", "half_pixel")
     step, factor, half = np.arange(new_size).astype(dtype), *np.array([scale, 0.5], dtype)
     if mode == "align_corners":

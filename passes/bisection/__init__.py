@@ -1,3 +1,3 @@
-"""Where two models that ought to do the same part, and why."""
+"""Finds where two models part that ought to do the same, and why."""
 
 from __future__ import annotations

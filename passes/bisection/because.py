@@ -22,7 +22,8 @@ _NARROW = (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16))
 
 
 def reasons(pair: Pair, pairing: Pairing) -> list[str]:
-    """What is other, a sentence each; empty where nothing is seen."""
+    """Return the differences between the two nodes of a pair, a sentence each; empty if none is
+    seen."""
     before, after = pair.before.run, pair.after.run
     if before is None or after is None:
         return []
@@ -57,7 +58,7 @@ def _ordinal(place: int, what: str) -> str:
 
 
 def _around(before: Run, after: Run) -> Iterator[str]:
-    """What is other in the loops around two nodes."""
+    """Yield the differences between the loops around two nodes."""
     old, new = before.at.holder, after.at.holder
     if old is not None and new is not None and op_of(old.node) == op_of(new.node):
         for sentence in _attributes(old.node, new.node):
@@ -103,7 +104,7 @@ def _values(left: Instance, right: Instance) -> str:
 
 
 def _constant(left: Instance, right: Instance) -> str:
-    """How two constants differ."""
+    """Return a sentence on the difference between two constants."""
     old, new = left.value, right.value
     if not isinstance(old, np.ndarray) or not isinstance(new, np.ndarray):
         return _values(left, right)

@@ -43,8 +43,9 @@ _TELLING = ("given", "ordinary")
 
 @dataclass(frozen=True)
 class Search:
-    """Where to look: the inputs to try, which are `given` ones first, by how many `cases`, in what,
-    how much time (seconds) and memory (bytes) that may take, and if floats are to be `exact`."""
+    """The terms of a search: the inputs to try, `given` ones first, the number of `cases`, the
+    executor, the time (seconds) and memory (bytes) that it may take, and whether floats must be
+    `exact`."""
 
     given: Sequence[Feeds] = ()
     seed: int = 0
@@ -139,7 +140,7 @@ class _Bisector:
         return trace(model, self.feeds, base_dir, self.search.memory // 2)
 
     def result(self) -> Bisection:
-        """Where they part."""
+        """The result of the search."""
         failure = self.failure
         made = Bisection("differ", failure.sentence, failure.executor, failure.case.label)
         for which, one in (("the original", self.before), ("the other model", self.after)):
@@ -255,8 +256,8 @@ class _Bisector:
         return replace(cut, shown=shown, failure=failure)
 
     def _patches(self, pair: Pair) -> Iterator[tuple[int, Value]]:
-        """What the node of a pair makes, in every iteration, by serial number, with what it should
-        be."""
+        """Yield the values to put in place of those of the pair's node, in every iteration, by
+        serial number."""
         old, new = pair.before.run, pair.after.run
         yield pair.after.serial, pair.before.value
         if old is None or new is None:
@@ -324,7 +325,8 @@ def _spot_of(run: Run) -> Spot:
 
 
 def _how_far(pair: Pair) -> tuple[str, float | None, float | None]:
-    """How two values differ: a sentence, by how many representable numbers, and how many may be."""
+    """Return a sentence on the difference of two values, its size in representable numbers, and the
+    size allowed."""
     name = pair.after.name
     old, new = pair.before.value, pair.after.value
     found = compare(Outcome({name: old}), Outcome({name: new}), NEAR, sides=("before", "after"))

@@ -34,13 +34,13 @@ _MOST_NODES = 2_000
 
 
 class CannotCut(Exception):
-    """What makes the value cannot stand alone."""
+    """The computation of the value cannot be a model of its own."""
 
 
 @dataclass
 class Part:
-    """What makes a value: nodes as they ran, the constants that they read, and what is given to
-    them, by the digest of the value of the original."""
+    """The computation of a value: nodes as they ran, the constants that they read, and their
+    inputs, by the digest of the value of the original."""
 
     runs: list[Run] = field(default_factory=list)
     constants: list[Instance] = field(default_factory=list)
@@ -48,8 +48,8 @@ class Part:
 
 
 def part_of(run: Run, key: Callable[[Instance], bytes | None]) -> Part:
-    """What a node computes from values that agree, whose `key` is what they agree with, and what
-    computes its other operands.
+    """Return the computation of a node from values that agree, whose `key` is the agreeing value,
+    and the computation of its other operands.
 
     Raises:
         CannotCut: it depends on what a loop carries, which differs.

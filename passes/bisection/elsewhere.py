@@ -1,4 +1,4 @@
-"""Where two models part in another executor, which shows no values but outputs."""
+"""Finds where two models part in another executor, which shows no values but outputs."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _is_main(one: Instance) -> bool:
 def _value(
     executor: Executor, model: ModelProto, base_dir: Path | None, one: Instance, feeds: Feeds
 ) -> Value:
-    """What a value of the main graph is in an executor."""
+    """Return a value of the main graph in an executor."""
     if one.name not in scoping.output_names(model.graph):
         model = copied(model)
         kind = type_of(one.value, shaped=False)

@@ -1,4 +1,4 @@
-"""Which values of two runs belong together, and which of these differ, the first ones first.
+"""Pairs the values of two runs, and yields the pairs that differ, the first ones first.
 
 A value agrees with one of the other model that holds the same. It is held against the value that
 the other model computes by the same operator of equal operands; failing that, against the one of
@@ -41,8 +41,8 @@ class Pair:
 
 
 class Pairing:
-    """The pairs of two runs. Who finds that a pair is no difference says so by `accept`, before the
-    next one is asked for."""
+    """The pairs of two runs. The caller calls `accept` for a pair that turns out to agree, before
+    it asks for the next one."""
 
     def __init__(self, before: Trace, after: Trace, sieve: Sieve) -> None:
         self.before, self.after, self._near_enough = before, after, sieve.passes
@@ -102,7 +102,7 @@ class Pairing:
         self._agree(pair.after, pair.before.digest)
 
     def pairs(self) -> Iterator[Pair]:
-        """What differs, in the order of the run after."""
+        """Yield the pairs that differ, in the order of the run after."""
         last: Run | None = None
         for moment in self.after.moments:
             run = moment.run
@@ -177,7 +177,7 @@ class Pairing:
         )
 
     def _fitting(self, others: Sequence[Instance], made: Instance) -> Instance:
-        """Which of the values that one operator gives for the same operands is meant: one that
+        """Return one of the values that one operator computes from the same operands: one that
         agrees with none, of the same name, in the same iteration."""
 
         def fit(other: Instance) -> tuple[bool, bool, bool]:
@@ -187,7 +187,8 @@ class Pairing:
         return max(others, key=fit)
 
     def _named(self, run: Run, made: Instance) -> Instance | None:
-        """What the original has under the name, in the same iterations, if it may be the same."""
+        """Return the original's value of the same name, in the same iterations, if it may be the
+        same."""
         for other in self._by_name.get((made.name, run.at.iterations), []):
             same = other.run is not None and _op(other.run) == _op(run)
             if same or other.kind == made.kind:
@@ -195,8 +196,8 @@ class Pairing:
         return None
 
     def _like(self, run: Run, place: int, made: Instance, operands: Operands) -> Instance | None:
-        """What the original makes of the same operands by another operator, or by the same one of
-        most of them, with which nothing agrees."""
+        """Return a value that the original computes from the same operands by another operator, or
+        by the same one from most of them, and with which nothing agrees."""
         known = [self._by_operands.get(operands, [])]
         known += [self._by_operand.get((_op(run), key), []) for key in set(operands)]
         runs = [other for runs in known for other in runs[:_MOST_ALIKE]]
@@ -227,7 +228,7 @@ class Pairing:
         return self._near_enough(*sides, drift=True)
 
     def _on_entry(self, run: Run, last: Run | None) -> Iterator[Pair]:
-        """What a node with bodies is given otherwise than its partner."""
+        """Yield the inputs of a node with bodies that differ from those of its partner."""
         made = next((one for one in run.makes if one is not None), None)
         if made is None:
             return
@@ -269,7 +270,7 @@ def _written_alike(run: Run | None, other: Run) -> bool:
 
 
 def initial_states(run: Run) -> list[Instance | None]:
-    """What a loop carries into its first iteration; nothing for other nodes."""
+    """Return the values that a loop carries into its first iteration; none for other nodes."""
     operands = run.operands
     match _op(run):
         case "Loop":

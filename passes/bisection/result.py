@@ -1,4 +1,4 @@
-"""What bisecting two models finds, and how it is told."""
+"""The result of bisecting two models, as data and as text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class First:
 
 @dataclass(frozen=True)
 class Bisection:
-    """Where two models part.
+    """The result of bisecting two models.
 
     `agree`: in all cases that were tried. `differ`: `case` and `executor` tell where, `first` and
     `last`, the last value that agrees, are None if that is unknown. `unknown`: see `reason`.
@@ -83,7 +83,7 @@ class Bisection:
     notes: Sequence[str] = ()
 
     def to_text(self) -> str:
-        """What a reader is told."""
+        """Return the result as text for people."""
         if self.first is None:
             return "\n".join((self.reason, *(f"note: {note}" for note in self.notes)))
         first = self.first

@@ -56,7 +56,7 @@ class Instance:
 
     @property
     def value(self) -> Value:
-        """What it is; where there was no room for it, that takes another run."""
+        """The value; if memory did not allow to keep it, another run computes it."""
         return self.stored if self.held else self.trace.again(self.serial)
 
 
@@ -100,7 +100,7 @@ class Run:
 
     @property
     def operands(self) -> list[Instance | None]:
-        """What its inputs hold, in order, those left out at the end left out."""
+        """The values of its inputs, in order, without omitted ones at the end."""
         found = [self.reads.get(name) for name in self.node.input]
         while found and found[-1] is None:
             found.pop()
@@ -108,7 +108,7 @@ class Run:
 
     @property
     def trips(self) -> int:
-        """How often its bodies ran."""
+        """The number of times its bodies ran."""
         return sum(self.bodies.values())
 
     @property
@@ -281,7 +281,7 @@ class _Recorder:
         return None if value is None else self._instance(name, value)
 
     def _noted(self, run: Run, results: Sequence[Any]) -> list[Value]:
-        """What a node made, patched, once it is noted down."""
+        """Record the results of a node, patched, and return them."""
         constant = op_of(run.node) not in RANDOM
         constant &= all(one.constant for one in run.reads.values())
         values = list(map(plain, results))

@@ -105,7 +105,7 @@ def _slack(value: Any) -> float:
 
 
 def _stacks(trace: Trace) -> Iterator[tuple[Instance, list[Instance]]]:
-    """What each value of a loop's body is in all iterations at once, and its parts: along the first
+    """Yield each value of a loop's body in all iterations at once, and its parts: along the first
     axis or the second, forwards."""
     found: dict[tuple[int, str], list[Instance]] = {}
     seen: set[int] = set()

@@ -50,7 +50,7 @@ class Bisect(Executing, Reporting):
 
 
 def _bisect(before: Path, after: Path | None, **given: Any) -> None:
-    """Find the first value in which two models that ought to do the same differ, and why.
+    """Find the first value in which two models differ that ought to do the same, and why.
 
     BEFORE alone is a folder with both sides and inputs, as a command that exits with 4 writes it.
     Exit 0 if the models agree, 4 with a folder if they do not, 3 if that cannot be said.

@@ -1,4 +1,5 @@
-"""The command `check`: what stands between a model and a target, and what clears it."""
+"""The command `check`: what keeps a model from running on a target, and the commands that clear
+it."""
 
 from __future__ import annotations
 
@@ -83,8 +84,7 @@ class Check(Executing, Binding, Reporting, Paged):
 
 
 def _check(model: Path, **given: Any) -> None:
-    """Report what stands between a model and a target, a line for each kind of node, and what
-    clears it.
+    """Report what keeps a model from running on a target, and the commands that clear it.
 
     What clears it was tried; nothing is executed without --fix and --run. Exit 0 if the model
     fits, or with --fix the outcome does, else 3.
@@ -131,7 +131,7 @@ def _one(model: Path, options: Check) -> bool:
 
 
 def _binding(options: Check) -> BoundInputs:
-    """What the options say of the inputs."""
+    """Return the facts that the options give about the inputs."""
     from passes.binding import Binding as BoundInputs
 
     shapes = {name: tuple(shape) for name, shape in (options.shapes or {}).items()}
@@ -229,7 +229,7 @@ def _lines(
 
 
 def _clearing(made: Remedies) -> list[str]:
-    """What clears what, a line each."""
+    """Return a line for each remedy."""
     lines = []
     for remedy in made.taken:
         cleared = sum(remedy.cleared.values())
@@ -275,7 +275,7 @@ def _as_json(model: Path, checked: Checked, made: Remedies | None) -> str:
 
 
 def _matrix(model: Path, options: Check) -> bool:
-    """What is in the way at every target; whether the model fits them all."""
+    """Print the findings at every target, and return whether the model fits them all."""
     from passes.check import load_checked
     from passes.targets.findings import check
     from passes.targets.profile import load, names

@@ -1,4 +1,4 @@
-"""What the commands share: run, report, and leave with the right exit code."""
+"""The common part of the commands: run, report, and exit with the right code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Streamed:
         return text
 
     def deliver(self, done: Done) -> None:
-        """Write the outcome to stdout, if that is where it goes. Raises OSError."""
+        """Write the outcome to stdout, if that is its destination. Raises OSError."""
         if self.to_stdout and done.output:
             sys.stdout.buffer.write(Path(done.output).read_bytes())
             sys.stdout.buffer.flush()
@@ -238,7 +238,7 @@ def report_failure(arguments: Sequence[str], code: int) -> None:
 
 
 def complain(sentence: str) -> None:
-    """Print on stderr, where that can be: the exit code says the rest."""
+    """Print a sentence on stderr, if that is possible: the exit code tells the rest."""
     try:
         typer.echo(sentence, err=True)
     except OSError:
@@ -253,7 +253,7 @@ def _silence(stream: IO[str]) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None] | None]:
-    """A line on stderr that says what goes on, where stderr is a terminal."""
+    """Show progress on a line of stderr, if that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

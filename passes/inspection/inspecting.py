@@ -32,7 +32,7 @@ _MAKERS = ("SequenceEmpty", "SequenceConstruct", "SplitToSequence")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which groups are looked into, all by default.
+    """The groups to look into, all by default.
 
     `loops` are patterns of paths, `op` is an operator, `depth` how many levels of the tree,
     `rule` and `code` what is answered. `most` groups are looked into at most, the first

@@ -287,8 +287,8 @@ def _form(node: NodeProto, opset: int) -> LoopForm | None:
 
 
 def paired(left: Sketch, right: Sketch) -> tuple[dict[Sign, int], set[int]]:
-    """What corresponds on both sides, by a number for each, and which of these numbers were moved:
-    in the loop on the left, and outside of any on the right."""
+    """Return a number for each thing that corresponds on both sides, and which of these numbers
+    moved: in the loop on the left, and outside of any on the right."""
     shared = {sign for signs in left.signs for sign in signs}
     shared &= {sign for signs in right.signs for sign in signs}
     twins: dict[Sign, int] = {}

@@ -29,7 +29,7 @@ _MOST_NODES, _MOST_OF_ALL, _FEWEST = 150, 40_000, 12
 
 @dataclass(frozen=True)
 class Step:
-    """What a rule did to a loop, how often, and the verdicts on it."""
+    """A rule's work on a loop: how often it applied, and the verdicts."""
 
     rule: str
     note: str
@@ -135,8 +135,8 @@ class _Outcome:
         return found
 
     def nodes_of(self, place: Place) -> list[NodeProto]:
-        """What computes the outputs of a loop now, in order, from values that the original has in
-        front of it; nothing where none of its outputs is left."""
+        """Return the nodes that compute the outputs of a loop in the outcome, in order, from values
+        that the original has before the loop; none if no output is left."""
         homes = [self.where[name] for name in place.node.output if name in self.where]
         if not homes:
             return []
@@ -280,7 +280,7 @@ def _with_branches(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def _became(nodes: Sequence[NodeProto], moved: int) -> str:
-    """What a loop became, in a sentence."""
+    """Return a sentence on the outcome of a loop."""
     if not nodes:
         return "is removed, or its outputs have other names"
     ops = Counter(op_of(one) for one in _with_branches(nodes))
@@ -297,7 +297,7 @@ def _became(nodes: Sequence[NodeProto], moved: int) -> str:
 
 
 def _steps(records: Sequence[Record]) -> list[Step]:
-    """What was done to a loop, equal things counted."""
+    """Return the steps taken on a loop, equal ones counted."""
     done = Counter(
         (one.rule, one.note, one.checked.verdict if one.checked else "")
         for one in records

@@ -1,4 +1,4 @@
-"""What the page of one model shows, as data."""
+"""The contents of the page of one model, as data."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _numbers(report: ReportFile, before: Model | None, after: Model | None) -> l
 
 
 def _bars(report: ReportFile) -> list[Bars]:
-    """Where the seconds went: by phase, by rule, and by the rewrites that were verified."""
+    """Return the seconds spent: by phase, by rule, and by the rewrites that were verified."""
     spent = report.spent
     regions: dict[str, float] = {}
     for record in report.records:

@@ -38,7 +38,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Places:
-    """Where a rule refuses in one sentence: `count` nodes, by a pattern of their paths."""
+    """The places at which a rule refuses with one sentence: `count` nodes, by a pattern of their
+    paths."""
 
     path: str
     count: int

@@ -25,7 +25,7 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """A case: how it looks, and what is told of it, a line each."""
+    """A case: its look, and its details, a line each."""
 
     look: str
     case: str
@@ -43,8 +43,8 @@ class Strip:
 
 @dataclass(frozen=True)
 class Row:
-    """What was verified, `count` times with one outcome, with its verdict; the cases are those of
-    the first."""
+    """A verification, `count` times with one outcome, and its verdict; the cases are those of the
+    first."""
 
     title: str
     place: str

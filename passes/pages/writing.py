@@ -62,7 +62,7 @@ def _environment() -> Environment:
 
 
 def _data(drawing: Drawing | None) -> dict[str, Any] | None:
-    """What the script of the page draws, in short."""
+    """Return a drawing as compact data for the script of the page."""
     if drawing is None:
         return None
     return {
@@ -76,7 +76,7 @@ def _data(drawing: Drawing | None) -> dict[str, Any] | None:
 
 
 def _ticks(text: str) -> Markup:
-    """A text, escaped, with what stands between backticks as code."""
+    """Return a text, escaped, with backticks as code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
 
 

@@ -1,3 +1,4 @@
-"""How rewrites write: authors of nodes, idioms, branches, and the cleaning of what was written."""
+"""The writers of rewrites: authors of nodes, idioms, branches, and the cleaning of written
+nodes."""
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Author(Writer):
             self._purpose = around
 
     def extras(self, nodes: Iterable[NodeProto]) -> tuple[Extra, ...]:
-        """How many of these nodes, and of those in their bodies, serve which purpose."""
+        """Return the number of these nodes, and of those in their bodies, for each purpose."""
         counted = Counter(self._purposes_of(nodes))
         return tuple(
             Extra(count, purpose.what, purpose.option) for purpose, count in counted.items()
@@ -183,7 +183,7 @@ class Author(Writer):
     def graph(
         self, name: str, inputs: Sequence[ValueInfoProto], outputs: Sequence[ValueInfoProto]
     ) -> GraphProto:
-        """What was written, as a body, without unread nodes.
+        """Return the written nodes as a body, without unread nodes.
 
         The graph's name is made an identifier: onnx's text format cannot read back others.
         """
@@ -192,7 +192,8 @@ class Author(Writer):
         return helper.make_graph(nodes, plain, inputs, outputs, self.constants)
 
     def read(self, results: Iterable[str]) -> list[NodeProto]:
-        """What was written, but for values of fresh names that do not contribute to `results`."""
+        """Return the written nodes, without values of fresh names that do not contribute to
+        `results`."""
 
         def is_named(node: NodeProto) -> bool:
             return not self._fresh.issuperset(node.output)

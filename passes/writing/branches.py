@@ -88,7 +88,8 @@ def _graph(
     types: Sequence[TypeProto | None],
     cleaning: Cleaning | None,
 ) -> GraphProto:
-    """What `inner` wrote; where it is cleaned, with an Identity for what is only handed on."""
+    """Return the graph that `inner` wrote; if it is cleaned, with an Identity for values that are
+    only passed on."""
     outputs = list(results.names)
     if cleaning is None:
         nodes, constants = inner.read(outputs), inner.constants

@@ -27,7 +27,7 @@ def runs_in_blocks(node: NodeProto) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What all copies of a node have in common: `rest` is the node without inputs and outputs.
+    """The part common to all copies of a node: `rest` is the node without inputs and outputs.
 
     `tag` is an entry of its metadata, whose value is set for each copy; None where there is only
     the node itself, which `rest` is then, as a whole. `op` is what `op_of` gives for it.
@@ -98,7 +98,7 @@ class Draft:
         return self.pattern.rest.attribute
 
     def reads(self) -> list[str]:
-        """What it reads, in its bodies, too."""
+        """The names that it reads, in its bodies, too."""
         return scoping.free_names(self.node()) if self.pattern.nests else self.input
 
     def rename(self, mapping: Mapping[str, str]) -> None:

@@ -23,7 +23,7 @@ def element_dims(site: Site, collected: Collected) -> Dims | None:
 
 
 def _outside(site: Site, collected: Collected, inside: Dims | None) -> Dims:
-    """The same dims by the loop's output alone, None where that says nothing of them."""
+    """Return the same dims from the loop's output alone, None if that leaves them open."""
     rows = dims_of(site.type_of(collected.tensor))
     if inside is None or rows is None or len(rows) != len(inside) + 1:
         return (None,) * len(inside or ())

@@ -32,7 +32,7 @@ def finals_renamed(drafts: list[Draft], keep: Collection[str]) -> list[Draft]:
 
 
 def _producers(drafts: Sequence[Draft], names: set[str]) -> dict[str, int]:
-    """The positions of the producers of these values; most stand near the end."""
+    """Return the positions of the producers of these values; most are near the end."""
     found: dict[str, int] = {}
     for position in range(len(drafts) - 1, -1, -1):
         if len(found) == len(names):

@@ -20,7 +20,7 @@ def _none(_: NodeProto) -> str:
 
 @dataclass(frozen=True)
 class FunctionBody:
-    """The nodes that say what `call` does, where its operator is `function`.
+    """Return the nodes that compute `call`, whose operator is `function`.
 
     `fresh` gives names that occur nowhere yet; `defaults` are the attributes that the call may
     leave out. `fixed` may answer for a Constant node with the name of a value that holds the same:
@@ -60,7 +60,7 @@ class FunctionBody:
         return [*self._written(self.function.node, self.names, given), *passed_on]
 
     def value_info(self) -> Iterator[ValueInfoProto]:
-        """What the function declares of the values that it makes, under their new names."""
+        """Yield the function's declarations of the values that it makes, under their new names."""
         for value in self.function.value_info:
             if value.name in self.names and value.name not in self.function.input:
                 yield self._declared(value, self.names[value.name])
@@ -68,8 +68,8 @@ class FunctionBody:
     def _written(
         self, nodes: Iterable[NodeProto], names: dict[str, str], given: Mapping[str, str]
     ) -> list[NodeProto]:
-        """Nodes of one graph; `names` says what those around mean, `given` how results are to be
-        called."""
+        """Return the nodes of one graph; `names` maps outer names to new ones, `given` results to
+        their names."""
         found = []
         for node in nodes:
             copy = copied(node)
@@ -107,7 +107,7 @@ class FunctionBody:
         replace_all(copy.attribute, written)
 
     def _rename(self, graph: GraphProto, around: Mapping[str, str]) -> None:
-        """Write a body anew, in place."""
+        """Rename a body, in place."""
         names = dict(around)
         own = [*scoping.input_names(graph), *sorted(scoping.initializer_names(graph))]
         names.update({name: self._fresh(name) for name in dict.fromkeys(own)})
@@ -125,7 +125,7 @@ class FunctionBody:
         replace_all(graph.quantization_annotation, annotations)
 
     def _declared(self, value: ValueInfoProto, name: str) -> ValueInfoProto:
-        """A declaration under another name: a symbol stands for one size in each call."""
+        """Return a declaration under another name: a symbol means one size in each call."""
         copy = named(value, name)
         for dim in (dim for shape in shapes_below(copy.type) for dim in shape.dim):
             if dim.dim_param:

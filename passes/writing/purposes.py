@@ -16,7 +16,7 @@ class Purpose:
 
 @dataclass(frozen=True)
 class Extra:
-    """How many nodes of an Edit, those of its bodies included, serve a purpose."""
+    """The number of nodes of an Edit, those of its bodies included, for a purpose."""
 
     nodes: int
     purpose: str

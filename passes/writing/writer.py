@@ -1,4 +1,4 @@
-"""What writes nodes, whatever they are for: rules, opset adapters and the vectoriser."""
+"""The interface of everything that writes nodes: rules, opset adapters and the vectoriser."""
 
 from __future__ import annotations
 

@@ -327,7 +327,7 @@ def test_a_conv_integer_of_long_or_unknown_sums_is_refused() -> None:
     )
     with pytest.raises(Refused, match="a float does not hold sums of 70000 products"):
         converted(parsed(graph.format(c=70000), 10), 9)
-    with pytest.raises(Refused, match="how long the sums of 'w' are is not known"):
+    with pytest.raises(Refused, match="the reduction size of 'w' is unknown"):
         converted(parsed(graph.format(c="N"), 10), 9)
 
 
