@@ -63,7 +63,7 @@ def run_in_blocks(site: Site) -> Edit:
         calls = [node for node in body.nodes if called_key(node) in body.functions]
         if calls and body.form.carried:
             sentence = "its steps call functions, which `convert --inline all` writes out"
-            raise Refused("function", sentence, [site.path, calls[0].op_type]) from None
+            raise Refused("function", sentence, [site.path, op_of(calls[0])]) from None
         if not has_linear_matrix(body):
             raise NothingToDo from None
         sentence = "a state is not linear in itself, or its factors depend on a state"
