@@ -96,8 +96,10 @@ def _left() -> int:
         show: Callable[[], None] | None = getattr(error, "show", None)
         if show is None:
             raise
+        said = str(getattr(error, "message", error)).replace("Value error, ", "")  # pydantic's
+        vars(error)["message"] = said
         show()
-        note_failure(str(getattr(error, "message", error)))
+        note_failure(said)
         return USAGE
 
 

@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, numpy_help
 from passes.dims import declare_sizes, dims_of_inputs, fix, refuse_unknown, unite, write_sizes
 from passes.engine.finish import drop_unread
 from passes.engine.full_check import full_objection
-from passes.errors import WrongUsage, nearest
+from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.protos import copied, replace_all
@@ -26,11 +26,11 @@ _LONG = 60
 Shape = tuple[int | None, ...]
 
 
-class UnknownInput(WrongUsage):
+class UnknownInput(DoesNotFit):
     """The model has no input of the name that was to be bound."""
 
 
-class CannotBind(WrongUsage, ValueError):
+class CannotBind(DoesNotFit, ValueError):
     """A size or value given for an input contradicts the model's declaration, or another one
     given."""
 
@@ -78,7 +78,7 @@ class Binding:
         Raises:
             UnknownDim: no input has a dim of a name.
             UnknownInput: there is no input of a name; the sentence has the nearest.
-            WrongUsage: a dim is declared equal to itself.
+            DoesNotFit: a dim is declared equal to itself.
             CannotBind: a shape or value is not one that the input can have.
         """
         if twice := [name for name in self.shapes if name in self.values]:

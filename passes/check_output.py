@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from onnx import ModelProto, TensorProto, helper
 
 from passes.engine.rounds import Round
-from passes.errors import WrongUsage
+from passes.errors import DoesNotFit
 from passes.ir import scope as scoping
 from passes.ir.names import Names
 from passes.ir.protos import copied
 
 
-class NameTaken(WrongUsage):
+class NameTaken(DoesNotFit):
     """The output that is to be added would have a name that the model uses."""
 
 

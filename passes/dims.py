@@ -17,7 +17,7 @@ from onnx import (
 
 from passes.check import check
 from passes.engine.full_check import full_objection
-from passes.errors import BadModel, WrongUsage
+from passes.errors import BadModel, DoesNotFit
 from passes.ir import scope as scoping
 from passes.ir.model import Model
 from passes.ir.operators import op_of
@@ -28,7 +28,7 @@ from passes.types.type_tables import every_scope
 from passes.types.value_types import Dim, Dims, dims_of, is_static, shapes_below
 
 
-class UnknownDim(WrongUsage):
+class UnknownDim(DoesNotFit):
     """The model has no symbolic dim of the name that was to be fixed."""
 
 
@@ -51,14 +51,14 @@ def unite(proto: ModelProto, dims: Mapping[str, int | str]) -> dict[str, int]:
         The sizes of those that are left, as far as they have one.
 
     Raises:
-        WrongUsage: a dim is equal to itself, by way of others.
+        DoesNotFit: a dim is equal to itself, by way of others.
     """
     names, sizes = dict[str, str](), dict[str, int]()
     for name in dims:
         passed, size = [name], dims.get(name)
         while isinstance(size, str):
             if size in passed:
-                raise WrongUsage(f"the dim {size!r} is declared equal to itself")
+                raise DoesNotFit(f"the dim {size!r} is declared equal to itself")
             passed.append(size)
             size = dims.get(size)
         names[name] = kept = passed[-1]
@@ -93,7 +93,7 @@ def refuse_unknown(names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
             there = ", ".join(known) or "none"
-            raise UnknownDim(f"no input has a dim called {name!r}; there are: {there}")
+            raise UnknownDim(f"no input has a dim {name!r}; there are: {there}")
 
 
 def fix(model: Model, proto: ModelProto, sizes: Mapping[str, int]) -> None:

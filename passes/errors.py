@@ -24,6 +24,11 @@ class WrongUsage(PassesError):
     exit_code = USAGE
 
 
+class DoesNotFit(WrongUsage):
+    """Base of the errors of what was asked for and the model does not have, or cannot be; the
+    command line adds the file to the sentence."""
+
+
 class BadModel(PassesError):
     """The input is no valid model.
 

@@ -217,7 +217,7 @@ ALL = text("""g (float[N,3] x, float[N] w, int8 k, seq(float) q, bool c, bool[1]
             CannotBind,
             "the dim 'N' is fixed to 5 and to 2 by 'x'",
         ),
-        ({"dims": {"M": 5}}, UnknownDim, "no input has a dim called 'M'; there are: N"),
+        ({"dims": {"M": 5}}, UnknownDim, "no input has a dim 'M'; there are: N"),
         (
             {"shapes": {"w": (2,)}, "values": {"w": [1.0, 2.0]}},
             CannotBind,
@@ -328,7 +328,7 @@ class TestCommandLine:
             ("--set=w", "'w' is not of the form NAME=VALUE"),
             ("--shape=w=a", "'w=a' is not of the form NAME=SIZE,SIZE,..."),
             ("--shape=v=3", "the model has no input 'v'; the nearest are"),
-            ("--dim=M=3", "no input has a dim called 'M'; there are: N"),
+            ("--dim=M=3", "no input has a dim 'M'; there are: N"),
         ],
     )
     def test_wrong_usage(self, folder: Path, argument: str, sentence: str) -> None:

@@ -55,7 +55,7 @@ g (seq(float[N]) q, float[N] h, bool b) => (float[N] y) <float[N] w> {
 
 
 def test_an_unknown_dim_is_an_error_that_names_those_there_are() -> None:
-    with pytest.raises(UnknownDim, match=r"called 'time'; there are: B, T"):
+    with pytest.raises(UnknownDim, match=r"a dim 'time'; there are: B, T"):
         passes.unroll(as_model(SUM), dims={"time": 4})
 
 
@@ -208,7 +208,7 @@ def test_dims_that_are_equal_have_one_size() -> None:
 @pytest.mark.parametrize(
     ("dims", "sentence"),
     [
-        ({"x0_d0": "batch"}, "no input has a dim called 'batch'; there are: x0_d0, x1_d0"),
+        ({"x0_d0": "batch"}, "no input has a dim 'batch'; there are: x0_d0, x1_d0"),
         ({"x0_d0": "x0_d0"}, "the dim 'x0_d0' is declared equal to itself"),
         ({"x0_d0": "x1_d0", "x1_d0": "x0_d0"}, "the dim 'x0_d0' is declared equal to itself"),
     ],

@@ -76,7 +76,9 @@ def _line(command: Any) -> str:
 
 def _usage(command: Any) -> str:
     names = [
-        option.metavar or option.name.upper() for option in command.params if not _is_option(option)
+        f"{option.metavar}{'...' if option.nargs == -1 else ''}"
+        for option in command.params
+        if not _is_option(option)
     ]
     return "\n".join(("```text", " ".join(("passes", command.name, *names, "[OPTIONS]")), "```"))
 

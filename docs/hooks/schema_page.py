@@ -105,7 +105,7 @@ _CONFIGURATION = """# The configuration file
 
 `passes run` reads `passes.toml`, or the table `[tool.passes]` of `pyproject.toml`, of the current
 folder or of the nearest one above; `--config FILE` names another. `passes init` writes a commented
-one. [A step of a build](../build.md) explains outcomes, limits, the cache and clusters.
+one. [Builds in detail](../build.md) explains outcomes, limits, the cache and clusters.
 
 Paths are relative to the file. Editors complete and check it with the schema
 `passes/builds/config.schema.json`, of which this page is made. An unknown key is an error: the

@@ -72,6 +72,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             place = OUTSIDE[target]
         elif target.startswith("docs/"):
             place = target.removeprefix("docs/")
+            if place == "rules.md" and anchor[1:] in rule_pages.names():  # a page of its own here
+                place, anchor = f"rules/{anchor[1:]}.md", ""
         else:  # a file of the sources; what is no file at all fails the build
             return f"{text} (`{target}`)" if (ROOT / target).is_file() else link[0]
         return f"[{text}]({posixpath.relpath(place, posixpath.dirname(uri) or '.')}{anchor})"

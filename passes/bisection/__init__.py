@@ -1,3 +1,3 @@
-"""Finds where two models part that ought to do the same, and why."""
+"""Finds the first value in which two models differ, and why."""
 
 from __future__ import annotations

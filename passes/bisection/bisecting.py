@@ -1,4 +1,4 @@
-"""`bisect`: where two models that ought to do the same part."""
+"""`bisect`: the first value in which two models differ, and why."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def bisect(
     memory: int = MEMORY,
     exact: bool = False,
 ) -> Bisection:
-    """Find the first value in which two models that ought to do the same differ, and why.
+    """Find the first value in which two models differ that should be equal, and why.
 
     Both are run on `inputs` (arrays by name), if given, and on drawn ones, at most on so many
     `cases`, until their outputs differ by more than verification allows. Then every value of both

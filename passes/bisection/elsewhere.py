@@ -1,4 +1,4 @@
-"""Finds where two models part in another executor, which shows no values but outputs."""
+"""Finds where two models differ in another executor, which shows no values but outputs."""
 
 from __future__ import annotations
 

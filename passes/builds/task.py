@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from passes.choices import DEFAULT_OPSET
 from passes.commands.pipeline import Pipeline
-from passes.errors import DONE, FAILED, NOT_PRODUCED, PassesError, WrongUsage
+from passes.errors import DONE, FAILED, NOT_PRODUCED, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.not_produced import Disagreement
@@ -126,6 +126,8 @@ def _performed(task: Task, say: Progress | None) -> Done:
         return Done(End.UNVERIFIED, error.exit_code, f"{error}", error.report)
     except NotProduced as error:
         return Done(End.REFUSED, error.exit_code, f"{error}", error.report)
+    except DoesNotFit as error:
+        return Done(End.USAGE, error.exit_code, f"{task.model}: {error}")
     except PassesError as error:
         end = End.INVALID if error.exit_code == FAILED else End.USAGE
         return Done(end, error.exit_code, f"{error}")
@@ -262,5 +264,5 @@ def reproduced(folder: Path, found: Disagreement, base_dirs: tuple[Path, Path]) 
     except (OSError, ValueError, EncodeError) as error:
         reason = getattr(error, "strerror", None) or error
         return f"no reproducer: {folder} cannot be written ({reason})"
-    where = shlex.quote(os.fspath(written))
-    return f"reproducer in {written}; `python -m passes bisect {where}` shows where they part"
+    next_step = f"`python -m passes bisect {shlex.quote(os.fspath(written))}`"
+    return f"reproducer in {written}; {next_step} finds the first value that differs"

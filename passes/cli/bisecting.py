@@ -1,4 +1,4 @@
-"""The command `bisect`: where two models that ought to do the same part."""
+"""The command `bisect`: the first value in which two models differ."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ class Bisect(Executing, Reporting):
 
 
 def _bisect(before: Path, after: Path | None, **given: Any) -> None:
-    """Find the first value in which two models differ that ought to do the same, and why.
+    """Find the first value in which two models differ that should be equal, and why.
 
     BEFORE alone is a folder with both sides and inputs, as a command that exits with 4 writes it.
-    Exit 0 if the models agree, 4 with a folder if they do not, 3 if that cannot be said.
+    Exit 0 if the models agree, 4 with a folder if they do not, 3 if that cannot be decided.
     """
     options = options_from(Bisect, given)
     try:
@@ -149,15 +149,21 @@ give_parameters(
         Parameter(
             "before",
             Parameter.KEYWORD_ONLY,
-            annotation=Annotated[Path, typer.Argument(help="The original, or a folder.")],
+            annotation=Annotated[
+                Path, typer.Argument(help="The original, or a folder.", metavar="BEFORE")
+            ],
         ),
         Parameter(
             "after",
             Parameter.KEYWORD_ONLY,
             default=None,
-            annotation=Annotated[Path | None, typer.Argument(help="The model to compare with it.")],
+            annotation=Annotated[
+                Path | None, typer.Argument(help="The model to compare with it.", metavar="AFTER")
+            ],
         ),
         *parameters_of(Bisect),
     ],
 )
-app.command("bisect", short_help="Find where two models that ought to do the same part.")(_bisect)
+app.command("bisect", short_help="Find the first value in which two models differ, and why.")(
+    _bisect
+)

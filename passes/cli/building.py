@@ -90,7 +90,12 @@ def _init(force: bool = False) -> None:
 
 
 _NAMES: Any = Annotated[
-    list[str] | None, typer.Argument(metavar="[PIPELINE] [MODEL]...", show_default=False)
+    list[str] | None,
+    typer.Argument(
+        help="A pipeline of the file, then files, folders or patterns of models.",
+        metavar="PIPELINE|MODEL",
+        show_default=False,
+    ),
 ]
 _CONFIG: Any = Annotated[
     Path | None,

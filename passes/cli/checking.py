@@ -90,7 +90,7 @@ def _check(model: Path, **given: Any) -> None:
     fits, or with --fix the outcome does, else 3.
     """
     options = options_from(Check, given)
-    with failing():
+    with failing(model):
         check_reports((options.json, options.html), (model,))
         if options.all_targets == (options.target is not None):
             raise WrongUsage("name a --target, or take --all-targets")
@@ -308,4 +308,4 @@ def _counts(checked: Checked) -> str:
 
 
 give_parameters(_check, [*model_arguments(model=THE_MODEL), *parameters_of(Check)])
-app.command("check", short_help="Show what stands between a model and a target.")(_check)
+app.command("check", short_help="Report what keeps a model from running on a target.")(_check)

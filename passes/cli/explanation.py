@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from passes.engine.plugins import load_rules
+from passes.errors import nearest
 
 #: Codes that no single rule gives.
 SESSION_CODES = {
@@ -56,3 +57,11 @@ def explanation(subject: str) -> str | None:
     if subject in SESSION_CODES:
         lines.append(f"{subject}: {SESSION_CODES[subject]}")
     return "\n".join(lines) or None
+
+
+def unexplained(subject: str) -> str:
+    """The sentence for what is neither a rule nor a code."""
+    rules = load_rules()
+    codes = {code for rule in rules.values() for code in rule.refusal_codes}
+    near = nearest(subject, sorted({*rules, *codes, *SESSION_CODES}))
+    return f"{subject!r} is neither a rule nor a code; {near} (`passes list` shows the rules)"

@@ -42,7 +42,9 @@ def model_arguments(**helps: str) -> list[Parameter]:
     """The parameters of the command line for models that are named, by their help texts."""
     return [
         Parameter(
-            name, Parameter.KEYWORD_ONLY, annotation=Annotated[Path, typer.Argument(help=said)]
+            name,
+            Parameter.KEYWORD_ONLY,
+            annotation=Annotated[Path, typer.Argument(help=said, metavar=name.upper())],
         )
         for name, said in helps.items()
     ]

@@ -33,7 +33,7 @@ _MODELS: Any = Annotated[
     typer.Argument(
         help="The model: binary, or .onnxtxt, .json, ...; `-` is stdin. Or many: files, "
         "folders, patterns.",
-        metavar="MODEL...",
+        metavar="MODEL",
         show_default=False,
     ),
 ]

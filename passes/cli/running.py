@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -22,7 +23,7 @@ from passes.builds.task import (
     perform,
     refuse_weights,
 )
-from passes.errors import FAILED, BadModel, PassesError, WrongUsage
+from passes.errors import FAILED, BadModel, DoesNotFit, PassesError, WrongUsage
 
 if TYPE_CHECKING:
     from passes.builds.report_file import ReportFile
@@ -125,10 +126,13 @@ def rewrite(
 
 
 @contextmanager
-def failing() -> Iterator[None]:
-    """Leave with the sentence and the exit code of an error of this package."""
+def failing(model: Path | None = None) -> Iterator[None]:
+    """Leave with the sentence and the exit code of an error of this package, which may be about
+    what `model` does not have."""
     try:
         yield
+    except DoesNotFit as error:
+        fail(f"{model}: {error}" if model else f"{error}", error.exit_code)
     except PassesError as error:
         fail(f"{error}", error.exit_code)
 
@@ -227,8 +231,7 @@ def report_failure(arguments: Sequence[str], code: int) -> None:
     """Write the report of a command line that failed before there was one, if one is wanted."""
     from passes.builds.report_file import ReportFile
 
-    pairs = zip(arguments, [*arguments[1:], ""], strict=True)
-    places = [following for argument, following in pairs if argument == "--json"]
+    places = [following for one, following in pairwise(arguments) if one == "--json"]
     places += [one.removeprefix("--json=") for one in arguments if one.startswith("--json=")]
     for place in places:
         if place and place not in _WRITTEN and _FAILURES:

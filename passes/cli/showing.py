@@ -114,12 +114,14 @@ def list_rules() -> None:
 
 @app.command()
 def explain(
-    subject: Annotated[str, typer.Argument(help="A rule, or the code of a refusal.")],
+    subject: Annotated[
+        str, typer.Argument(help="A rule, or the code of a refusal.", metavar="NAME")
+    ],
 ) -> None:
     """Explain a rule, or what the code of a refusal means."""
-    from passes.cli.explanation import explanation
+    from passes.cli.explanation import explanation, unexplained
 
     text = explanation(subject)
     if text is None:
-        fail(f"{subject!r} is neither a rule nor a code; `passes list` shows the rules", FAILED)
+        fail(unexplained(subject), FAILED)
     tell(text)

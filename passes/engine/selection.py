@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 
 from onnx import ModelProto, NodeProto
 
-from passes.errors import WrongUsage, nearest
+from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
 from passes.ir.protos import copied
 
@@ -22,7 +22,7 @@ _KEY = "passes.only"
 _MEANT, _NOT_MEANT = "meant", "not meant"
 
 
-class NothingMatches(WrongUsage):
+class NothingMatches(DoesNotFit):
     """A pattern of `--only` matches no node."""
 
 

@@ -237,7 +237,35 @@ class TestFailed:
         assert "nowhere.onnx" in fails(FAILED, "verify", "m.onnx", "nowhere.onnx")
 
     def test_an_unknown_subject(self, folder: Path) -> None:
-        assert "neither a rule nor a code" in fails(FAILED, "explain", "nonsense")
+        assert fails(FAILED, "explain", "scan8").startswith(
+            "'scan8' is neither a rule nor a code; the nearest are scan-8, "
+        )
+
+    def test_a_word_that_an_option_cannot_be(self, folder: Path) -> None:
+        words = [sys.executable, "-m", "passes", "upgrade", "m.onnx", "--batch", "unrol"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        assert done.returncode == USAGE
+        assert "Invalid value for '--batch': 'unrol' is not one of 'auto', " in done.stderr
+
+    def test_a_model_without_what_is_named(self, folder: Path) -> None:
+        said = fails(USAGE, "upgrade", "m.onnx", "--dim", "M=3")
+        assert said.startswith("m.onnx: no input has a dim 'M'; there are: ")
+        said = fails(USAGE, "check", "m.onnx", "--target", "static", "--set", "M=3")
+        assert said.startswith("m.onnx: the model has no input 'M'; the nearest are ")
+
+    def test_text_that_cannot_be_parsed(self, folder: Path) -> None:
+        Path("m.onnxtxt").write_text("<ir_version: 8> g (float[2 x) => (float[2] y) {}")
+        said = fails(FAILED, "inspect", "m.onnxtxt")
+        assert "position (line: 1 column: 28)" in said
+        assert "\\n" not in said
+
+    def test_nothing_at_all(self, folder: Path) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "passes"], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == USAGE
+        assert "Traceback" not in done.stderr
+        assert "upgrade" in done.stdout + done.stderr
 
 
 class TestInputs:

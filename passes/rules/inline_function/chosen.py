@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from onnx import FunctionProto, ModelProto
 
 from passes.choices import RuleOptions
-from passes.errors import WrongUsage, nearest
+from passes.errors import DoesNotFit, nearest
 from passes.ir import scope as scoping
 from passes.ir.calls import called_functions, calls
 from passes.ir.operators import FunctionKey, called_key, function_key, plain_domain
@@ -19,7 +19,7 @@ from passes.ir.versions import FUNCTIONS, FUNCTIONS_HAVE_DEFAULTS, FUNCTIONS_HAV
 ALL, UNSUPPORTED = "all", "unsupported"
 
 
-class UnknownFunction(WrongUsage):
+class UnknownFunction(DoesNotFit):
     """The model has no function of a name that was given."""
 
 
