@@ -144,8 +144,10 @@ def _written(task: Task, say: Progress | None) -> Done:
     if task.strict:
         unfit = _unfit(result, pipeline)
         report = replace(report, findings=[one for found in unfit for one in found.findings])
-        if refused := _stays(result, pipeline) or ", ".join(map(str, unfit)):
-            sentence = f"{refused}, and --strict was given"
+        stays = _stays(result, pipeline)
+        if refused := stays or ", ".join(map(str, unfit)):
+            help_ = "" if stays else "; `passes check` names what clears it"
+            sentence = f"{refused}, and --strict was given{help_}"
             return Done(End.INCOMPLETE, NOT_PRODUCED, sentence, report)
     target = task.target(report.opsets[1])
     remarks = tuple(f"warning: {warning}" for warning in report.warnings)

@@ -13,6 +13,8 @@ from passes.inspection.inspection import Answer, Group, Inspection, Slice, Value
 _MANY = 8
 #: How many trip counts of a group are shown.
 _FEW = 3
+#: A bound of this size is no bound: exporters write it where only the condition ends a loop.
+_ENDLESS = 2**31 - 1
 _OUTCOMES = ("rewrites", "refuses")
 
 
@@ -75,7 +77,9 @@ def _head(group: Group) -> str:
 
 
 def _iterations(trip_count: str) -> str:
-    if trip_count in ("dynamic", "?"):
+    most = trip_count.removeprefix("<= ")
+    endless = trip_count != most and most.isdecimal() and int(most) >= _ENDLESS
+    if endless or trip_count in ("dynamic", "?"):
         return "an unknown number of"
     return trip_count.replace("<= ", "at most ")
 

@@ -237,17 +237,28 @@ def parsed(text: str, file: str) -> Profile:
         line = line_of(text, error.where)
         place = f"{file}:{line}" if line else file
         raise BadProfile(f"{place}: {error}") from error
-    _check_operators(profile, text, file)
+    _check_names(profile, text, file)
     return profile
 
 
-def _check_operators(profile: Profile, text: str, file: str) -> None:
-    """See that the operators of the standard domain that are named are there."""
+def _check_names(profile: Profile, text: str, file: str) -> None:
+    """See that the operators of the standard domain that are named are there, and the element
+    types: what is misspelled would be taken."""
     import onnx.defs
 
     known = {schema.name for schema in onnx.defs.get_all_schemas() if schema.domain == ""}
+    types = {name.lower() for name in onnx.TensorProto.DataType.keys()}  # noqa: SIM118
+    named: list[tuple[tuple[str, ...], str]] = [(("refused",), name) for name in profile.refused]
+    typed: list[tuple[tuple[str, ...], str]] = [
+        (("refused-types",), name) for name in profile.refused_types
+    ]
     for name, operator in profile.operators.items():
-        if not operator.domain and name not in known:
-            line = line_of(text, ("operators", name))
-            near = nearest(name, known)
-            raise BadProfile(f"{file}:{line}: operators.{name}: onnx has no such operator; {near}")
+        named += [] if operator.domain else [(("operators", name), name)]
+        typed += [(("operators", name, "types"), one) for one in operator.types]
+    for what, there, names in (("operator", known, named), ("element type", types, typed)):
+        for where, name in names:
+            if name not in there and name.lower() not in there:
+                key = ".".join(where) if name in where else f"{'.'.join(where)}: {name!r}"
+                near = nearest(name, there)
+                place = f"{file}:{line_of(text, where)}"
+                raise BadProfile(f"{place}: {key}: onnx has no such {what}; {near}")

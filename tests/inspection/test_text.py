@@ -115,3 +115,20 @@ def test_many_groups_are_a_line_each() -> None:
     assert lines[0] == "main/loop_0: Loop-16, T iterations, 3 nodes in the body; ..."
     assert len(lines) == 8
     assert more == "1 more kind: -v shows all, --loop PATTERN some of them"
+
+
+def test_a_trip_count_that_is_no_bound() -> None:
+    """Exporters write the largest int64 where only the condition ends a loop."""
+    text = shown(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (float[2] x, bool c) => (float[2] y) <int64 most = {9223372036854775807}>
+        {
+           y = Loop (most, c, x) <body = step (int64 i, bool go, float[2] s)
+              => (bool go_on, float[2] next) {
+              next = Neg (s)
+              least = ReduceMin <keepdims = 0> (next)
+              go_on = IsNaN (least)
+           }>
+        }"""
+    )
+    assert "main/loop_0: Loop-16, an unknown number of iterations, 3 nodes in the body" in text

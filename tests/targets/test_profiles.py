@@ -49,6 +49,18 @@ def test_the_targets_of_the_commands_have_profiles() -> None:
             "npu.toml:5: operators.MatMull: onnx has no such operator; the nearest are MatMul, ",
         ),
         (
+            HEAD + "refused = ['NonZeroo']",
+            "npu.toml:3: refused: 'NonZeroo': onnx has no such operator; the nearest are NonZero, ",
+        ),
+        (
+            HEAD + "refused-types = ['flaot']",
+            "npu.toml:3: refused-types: 'flaot': onnx has no such element type; the nearest are ",
+        ),
+        (
+            HEAD + "[operators]\nAdd = {types = ['float', 'flot']}",
+            "npu.toml:4: operators.Add.types: 'flot': onnx has no such element type; the nearest ",
+        ),
+        (
             HEAD + "[operators]\nAdd = {versions = [7]}",
             "npu.toml:4: operators.Add.versions.0: is 7, not a list",
         ),
