@@ -214,8 +214,9 @@ class Config:
         """
         if name is None:
             if len(self.pipelines) != 1:
-                known = ", ".join(self.pipelines) or "none"
-                raise BadConfig(f"{self.path}: `pipeline` names none; there are: {known}")
+                known = ", ".join(self.pipelines)
+                which = f"the key `pipeline` names none of {known}" if known else "is empty"
+                raise BadConfig(f"{self.path}: pipelines: {which}")
             (name,) = self.pipelines
         if name not in self.pipelines:
             near = nearest(name, self.pipelines)

@@ -103,7 +103,8 @@ def output_of(template: str, model: str, folder: str) -> str:
         filled = template.format(stem=stem, name=name, suffix=suffix, folder=below, opset="{opset}")
     except (KeyError, IndexError, ValueError) as error:
         fields = "{stem}, {name}, {suffix}, {folder} and {opset}"
-        raise WrongUsage(f"the output {template!r} is no template; there are {fields}") from error
+        sentence = f"the output {template!r} has another field than {fields}"
+        raise WrongUsage(sentence) from error
     return os.path.normpath(filled)
 
 
@@ -117,5 +118,5 @@ def refuse_equal(outputs: Sequence[tuple[str, str]]) -> None:
     for model, output in outputs:
         place = os.path.abspath(output)
         if place in known:
-            raise SameOutput(f"{known[place]} and {model} have one output, {output}")
+            raise SameOutput(f"{known[place]} and {model} would both be written to {output}")
         known[place] = model

@@ -198,7 +198,7 @@ def _stays(result: Result, pipeline: Pipeline) -> str:
     if not stay:
         return ""
     more = f" (and {len(stay) - 1} more)" if len(stay) > 1 else ""
-    return f"{stay[0].path} stays{more}"
+    return f"{stay[0].path} stays [{stay[0].code}]{more}"
 
 
 def refuse_weights(model: Path, written: Sequence[Path]) -> None:

@@ -228,7 +228,7 @@ def test_an_interrupted_batch_goes_on_where_it_was(folder: Path) -> None:
             [("loop.onnx", "o.onnx"), ("plain.onnx", "./o.onnx")],
             None,
             SameOutput,
-            "loop.onnx and plain.onnx have one output, ./o.onnx",
+            "loop.onnx and plain.onnx would both be written to ./o.onnx",
         ),
         (
             [("loop.onnx", "plain.onnx"), ("plain.onnx", "o.onnx")],

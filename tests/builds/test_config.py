@@ -169,7 +169,7 @@ def test_the_table_of_a_project(folder: Path) -> None:
 
 def test_several_pipelines_of_which_none_is_named(folder: Path) -> None:
     file = config.load(write("[pipelines]\na = ['upgrade']\nb = ['lower']"))
-    with pytest.raises(BadConfig, match="`pipeline` names none; there are: a, b"):
+    with pytest.raises(BadConfig, match="pipelines: the key `pipeline` names none of a, b"):
         file.task("m.onnx", str(folder), None)
     with pytest.raises(BadConfig, match="there is no pipeline 'c'; the nearest are "):
         file.task("m.onnx", str(folder), "c")

@@ -77,10 +77,11 @@ def test_outputs_by_template() -> None:
     output = output_of("out/{folder}/{stem}.opset{opset}{suffix}", "nets/deep/c.onnxtxt", folder)
     assert output == "out/deep/c.opset{opset}.onnxtxt"
     assert output_of("out/{folder}/{name}", "nets/b.onnx", folder) == "out/b.onnx"
-    with pytest.raises(WrongUsage, match=re.escape("'{stme}' is no template; there are {stem}, ")):
+    with pytest.raises(WrongUsage, match=re.escape("'{stme}' has another field than {stem}, ")):
         output_of("{stme}", "a.onnx", folder)
 
 
 def test_two_models_with_one_output() -> None:
-    with pytest.raises(SameOutput, match=r"^a\.onnx and nets/b\.onnx have one output, ./o\.onnx$"):
+    sentence = "a.onnx and nets/b.onnx would both be written to ./o.onnx"
+    with pytest.raises(SameOutput, match=f"^{re.escape(sentence)}$"):
         refuse_equal([("a.onnx", "o.onnx"), ("nets/b.onnx", "./o.onnx")])
