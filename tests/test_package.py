@@ -27,7 +27,17 @@ MODEL = """
 PUBLIC = [
     *("BadModel", "DEFAULT_OPSET", "Edit", "Inspection", "Mismatch", "NotProduced"),
     *("NotVerified", "NothingToDo", "PassesError", "Pipeline", "Refused", "Report", "Result"),
-    *("Site", "convert", "hoist", "inspect", "lower", "lowest_opset", "optimize", "raise_"),
+    *(
+        "Site",
+        "convert",
+        "expand",
+        "hoist",
+        "inspect",
+        "lower",
+        "lowest_opset",
+        "optimize",
+        "raise_",
+    ),
     *("register", "run", "simplify", "unroll", "upgrade"),
 ]
 

@@ -1,0 +1,135 @@
+"""Writes one step of an RNN, GRU or LSTM, and what it reads of the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import helper
+
+from passes.ir.versions import CLIP_HAS_INPUTS
+from passes.rules.expand_cell.cell_form import Activation, CellForm
+from passes.writing import spelling
+from passes.writing.author import Author
+
+
+@dataclass(frozen=True)
+class CellStep:
+    """The step of one direction. Its values are computed before the loop.
+
+    `elements` [steps, rows, gates * hidden] are products of the inputs, with biases; `r` is
+    transposed, of a GRU that resets first those of z and r, and of h. `rb`, a row, is added to the
+    product with `r`. `peepholes` are those of i, o and f, or none.
+    """
+
+    form: CellForm
+    functions: Sequence[Activation]
+    elements: str
+    r: Sequence[str]
+    rb: str
+    peepholes: Sequence[str]
+
+    @classmethod
+    def of(cls, form: CellForm, author: Author, x: str, way: int) -> CellStep:
+        """Write what the steps of a direction read; `x` has the time first."""
+        w = author.op("Transpose", _way(author, form, form.w, way), perm=[1, 0])
+        r = [author.op("Transpose", _way(author, form, form.r, way), perm=[1, 0])]
+        elements = author.op("MatMul", x, w)
+        rb = ""
+        if form.b:
+            wb, rb = _parts(author, _way(author, form, form.b, way), 0, "wr")
+            if not form.linear:
+                wb, rb = author.op("Add", wb, rb), ""
+            elements = author.op("Add", elements, wb)
+        if form.operator == "GRU" and not form.linear:
+            z, reset, h = _parts(author, r[0], 1, "zrh")
+            r = [author.op("Concat", z, reset, axis=1), h]
+        holes = form.peepholes and _way(author, form, form.peepholes, way)
+        peepholes = _parts(author, holes, 0, "iof") if holes else []
+        return cls(form, form.functions[way], elements, r, rb, peepholes)
+
+    def write(self, author: Author, element: str, states: Sequence[str]) -> list[str]:
+        """Write the step, from a row of `elements` and the states; the next states."""
+        match self.form.operator:
+            case "RNN":
+                total = author.op("Add", element, author.op("MatMul", states[0], self.r[0]))
+                return [self._applied(author, 0, total)]
+            case "GRU":
+                return [self._gru(author, element, states[0])]
+        return self._lstm(author, element, *states)
+
+    def _gru(self, author: Author, element: str, h: str) -> str:
+        xz, xr, xn = _parts(author, element, 1, "zrh")
+        product = author.op("MatMul", h, self.r[0])
+        if self.form.linear:
+            product = author.op("Add", product, self.rb) if self.rb else product
+            rz, rr, rn = _parts(author, product, 1, "zrh")
+        else:
+            rz, rr = _parts(author, product, 1, "zr")
+        z = self._applied(author, 0, author.op("Add", xz, rz))
+        reset = self._applied(author, 0, author.op("Add", xr, rr))
+        if self.form.linear:
+            inner = author.op("Mul", reset, rn)
+        else:
+            inner = author.op("MatMul", author.op("Mul", reset, h), self.r[1])
+        new = self._applied(author, 1, author.op("Add", xn, inner))
+        # not new + z * (h - new), which is a few percent quicker, but rounds away a small h
+        kept = author.op("Mul", z, h)
+        rest = author.op("Sub", self._number(author, 1.0), z)
+        return author.op("Add", author.op("Mul", rest, new), kept)
+
+    def _lstm(self, author: Author, element: str, h: str, c: str) -> list[str]:
+        total = author.op("Add", element, author.op("MatMul", h, self.r[0]))
+        i, o, f, new = _parts(author, total, 1, "iofc")
+        i = self._applied(author, 0, self._seen(author, i, 0, c))
+        if self.form.coupled:
+            f = author.op("Sub", self._number(author, 1.0), i)
+        else:
+            f = self._applied(author, 0, self._seen(author, f, 2, c))
+        new = self._applied(author, 1, new)
+        memory = author.op("Add", author.op("Mul", f, c), author.op("Mul", i, new))
+        o = self._applied(author, 0, self._seen(author, o, 1, memory))
+        return [author.op("Mul", o, self._activated(author, 2, memory)), memory]
+
+    def _seen(self, author: Author, gate: str, place: int, memory: str) -> str:
+        if not self.peepholes:
+            return gate
+        return author.op("Add", gate, author.op("Mul", self.peepholes[place], memory))
+
+    def _applied(self, author: Author, place: int, value: str) -> str:
+        """An activation of a clipped value."""
+        clip = self.form.clip
+        if clip is not None and author.opset < CLIP_HAS_INPUTS:
+            value = author.op("Clip", value, min=-clip, max=clip)
+        elif clip is not None:
+            limits = [self._number(author, limit) for limit in (-clip, clip)]
+            value = author.op("Clip", value, *limits)
+        return self._activated(author, place, value)
+
+    def _activated(self, author: Author, place: int, value: str) -> str:
+        name, parameters = self.functions[place].name, self.functions[place].parameters
+        if name not in ("Affine", "ScaledTanh"):
+            return author.op(name, value, **parameters)
+        alpha, beta = (self._number(author, parameters[one]) for one in ("alpha", "beta"))
+        if name == "Affine":
+            return author.op("Add", author.op("Mul", alpha, value), beta)
+        return author.op("Mul", alpha, author.op("Tanh", author.op("Mul", beta, value)))
+
+    def _number(self, author: Author, value: float) -> str:
+        dtype = helper.tensor_dtype_to_np_dtype(self.form.elem_type)
+        return author.value(np.array(value).astype(dtype), "number")
+
+
+def _way(author: Author, form: CellForm, stacked: str, way: int) -> str:
+    """The part of one direction, of a value with an axis of directions in front."""
+    if len(form.directions) == 1:
+        return spelling.squeeze(author, stacked, 0)
+    return spelling.row(author, stacked, author.int(way), form.elem_type)
+
+
+def _parts(author: Author, value: str, axis: int, letters: str) -> list[str]:
+    """Equal parts along an axis, one for each letter."""
+    names = [author.fresh(letter) for letter in letters]
+    spelling.split(author, value, axis, names)
+    return names
