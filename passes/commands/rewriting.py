@@ -318,7 +318,9 @@ class Optimize(Choosing):
             raise WrongValue("target", f"is wrong: {error}") from error
 
     def for_rules(self) -> RuleOptions:
-        own = replace(super().for_rules(), lacks=self._lacked)
+        forms = {Target.loop_only: Form.loop, Target.no_control_flow: Form.written_out}
+        form = forms.get(Target(self._form), Form.scan)
+        own = replace(super().for_rules(), lacks=self._lacked, form=form)
         if self._form == Target.no_control_flow:  # unrolling into Ifs would not remove them
             own = replace(own, flat=True, bounded=Bounded.select)
         return own

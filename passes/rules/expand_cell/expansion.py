@@ -40,7 +40,7 @@ class Expansion:
         Raises:
             Refused: `steps-unknown` or `too-many-nodes`.
         """
-        form, author, asked = self.form, self.author, self._asked
+        form, author, asked = self.form, self.author, self.site.options.form
         loops = self._loops() if form.steps != 0 else []
         if asked == Form.written_out and loops:
             if not isinstance(form.steps, int):
@@ -74,12 +74,6 @@ class Expansion:
         either(author, runs, branches, outputs, types, purpose=HANDLE_NOTHING)
         return asked
 
-    @property
-    def _asked(self) -> str:
-        """The form of the loops. Where Ifs are of no use, loops are not either."""
-        options = self.site.options
-        return Form.written_out if options.flat or options.no_branches else options.form
-
     def _named(self, values: Sequence[_One]) -> list[_One]:
         """Those of Y, Y_h and Y_c whose output has a name."""
         return [value for name, value in zip(self.site.node.output, values, strict=False) if name]
@@ -106,6 +100,8 @@ class Expansion:
     @cached_property
     def _rows(self) -> str:
         """The number of rows, int64 [1]."""
+        if isinstance(self.form.rows, int):
+            return self.author.ints(self.form.rows)
         return spelling.size_of_axis(self.author, self.form.x, 0 if self.form.batch_first else 1)
 
     @cached_property

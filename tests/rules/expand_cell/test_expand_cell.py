@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto
 
 import passes
-from passes.testing import as_model
-from tests.rules.in_both_executors import both_executors, tensors
+from passes.ir.operators import op_of
+from passes.ir.scope import walk_model
+from passes.testing import as_model, assert_rewrite
+from passes.verify.executor import Executor
+from tests.rules.in_both_executors import assert_both_fail, both_executors, tensors
+from tests.verify.onnx_cases import all_cases
 from tests.written import changed
 
 #: A batch of two rows, three steps.
@@ -38,6 +44,7 @@ cell (float[3,2,3] x, float[D,16,3] w, float[D,16,4] r, float[D,32] b, int32[2] 
     y, h, c = LSTM <hidden_size = 4> (x, w, r, b, n, h0, c0, p)
 }
 """
+CELLS = {"RNN", "GRU", "LSTM"}
 FORMS = ["scan", "loop", "written-out"]
 BATCH_FIRST = {
     "hidden_size = 4": "hidden_size = 4, layout = 1",
@@ -60,25 +67,41 @@ def feeds_of(model: ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
     for value in model.graph.input:
         kind = value.type.tensor_type
         shape = [dim.dim_value for dim in kind.shape.dim]
-        feeds[value.name] = draw.standard_normal(shape).astype(np.float32)
+        feeds[value.name] = (draw.standard_normal(shape) / 2).astype(np.float32)
         if value.name == "n":
             feeds["n"] = np.array([shape[0] and 3, 2], np.int32)
     return feeds
 
 
-def assert_same(text: str, *, in_onnxruntime: bool = True, forms: list[str] = FORMS) -> None:
+def operators(model: ModelProto) -> list[str]:
+    """Those of all nodes, at every depth."""
+    return [op_of(place.node) for place in walk_model(model)]
+
+
+Executors = tuple[Executor, Executor]
+
+
+@pytest.fixture(name="executors", scope="module")
+def _executors() -> Iterator[Executors]:
+    with both_executors() as both:
+        yield both
+
+
+def assert_same(
+    executors: Executors, text: str, *, in_onnxruntime: bool = True, forms: list[str] = FORMS
+) -> None:
     """All forms give in both executors what the operator gives, in those that have a kernel."""
     model = as_model(text)
     feeds = feeds_of(model)
-    with both_executors() as (reference, onnxruntime):
-        expected = tensors(reference, model, feeds)
-        if in_onnxruntime:
-            assert_near(tensors(onnxruntime, model, feeds), expected)
-        for form in forms:
-            result = passes.expand(model, form=form, verify=False)
-            assert not result.report.refusals
-            for executor in (reference, onnxruntime):
-                assert_near(tensors(executor, result.model, feeds), expected)
+    reference, onnxruntime = executors
+    expected = tensors(reference, model, feeds)
+    if in_onnxruntime:
+        assert_near(tensors(onnxruntime, model, feeds), expected)
+    for form in forms:
+        result = passes.expand(model, form=form, verify=False)
+        assert not result.report.refusals
+        for executor in executors:
+            assert_near(tensors(executor, result.model, feeds), expected)
 
 
 def assert_near(actual: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> None:
@@ -105,7 +128,9 @@ OPTIONAL = {
         for chosen in itertools.product([False, True], repeat=len(options))
     ],
 )
-def test_every_attribute_and_input(operator: str, direction: str, on: tuple[str, ...]) -> None:
+def test_every_attribute_and_input(
+    executors: Executors, operator: str, direction: str, on: tuple[str, ...]
+) -> None:
     text = {"RNN": RNN, "GRU": GRU, "LSTM": LSTM}[operator]
     attributes = ["hidden_size = 4", f'direction = "{direction}"']
     attributes += [f"{name} = 1" for name in ("linear_before_reset", "input_forget") if name in on]
@@ -119,5 +144,178 @@ def test_every_attribute_and_input(operator: str, direction: str, on: tuple[str,
     changes += [BATCH_FIRST] if "layout" in on else []
     text = " (x, w, r".join((head, changed(call, left_out)))
     assert_same(
-        model_of(text, *changes, ways=DIRECTIONS[direction]), in_onnxruntime="layout" not in on
+        executors,
+        model_of(text, *changes, ways=DIRECTIONS[direction]),
+        in_onnxruntime="layout" not in on,
     )
+
+
+ACTIVATIONS = [
+    *("Elu", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Softplus", "Softsign", "Tanh"),
+    *("Affine", "ScaledTanh", "ThresholdedRelu"),
+]
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_every_activation_in_every_place(executors: Executors, name: str) -> None:
+    """Parameters are taken in order by those that have some; others do not use any up."""
+    given = "activation_alpha = [0.75, 0.5, 0.25], activation_beta = [0.125, 0.5, 0.375]"
+    for text, names in (
+        (RNN, [name]),
+        (GRU, ["Sigmoid", name]),
+        (GRU, [name, "Tanh"]),
+        (LSTM, ["HardSigmoid", "Tanh", name]),
+        (LSTM, [name, name, "LeakyRelu"]),
+    ):
+        listed = ", ".join(f'"{one}"' for one in names)
+        attributes = f"hidden_size = 4, activations = [{listed}], {given}"
+        assert_same(executors, model_of(text, {"hidden_size = 4": attributes}), forms=["scan"])
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS[:8])
+def test_parameters_by_default(executors: Executors, name: str) -> None:
+    attributes = f'hidden_size = 4, activations = ["{name}"]'
+    assert_same(executors, model_of(RNN, {"hidden_size = 4": attributes}), forms=["scan"])
+
+
+def test_each_direction_has_activations_of_its_own(executors: Executors) -> None:
+    attributes = """hidden_size = 4, direction = "bidirectional", activations = [
+        "Sigmoid", "LeakyRelu", "Elu", "HardSigmoid", "Tanh", "LeakyRelu"
+    ], activation_alpha = [0.5, 0.25, 0.125, 0.75], activation_beta = [0.25]"""
+    assert_same(executors, model_of(LSTM, {"hidden_size = 4": attributes}, ways=2))
+
+
+def test_an_rnn_may_name_two_activations_forwards(executors: Executors) -> None:
+    attributes = 'hidden_size = 4, activations = ["Relu", "Tanh"]'
+    assert_same(executors, model_of(RNN, {"hidden_size = 4": attributes}), forms=["scan"])
+
+
+@pytest.mark.parametrize("opset", [9, 10, 11, 13, 14, 18, 22])
+@pytest.mark.parametrize("text", [RNN, GRU, LSTM], ids=["RNN", "GRU", "LSTM"])
+def test_every_opset(executors: Executors, text: str, opset: int) -> None:
+    changes = {'"" : 21': f'"" : {opset}', "hidden_size = 4": "hidden_size = 4, clip = 0.5"}
+    assert_same(executors, model_of(text, changes))
+
+
+@pytest.mark.parametrize("kind", ["double", "float16"])
+@pytest.mark.parametrize("text", [RNN, GRU, LSTM], ids=["RNN", "GRU", "LSTM"])
+def test_other_types(text: str, kind: str) -> None:
+    """onnxruntime has no kernels for the operators in double, but for what takes their place."""
+    text = model_of(text, {"float[": f"{kind}["})
+    result = assert_rewrite(text, pipeline="expand", budget=10)
+    assert result.report.refusals == []
+
+
+SYMBOLIC = """
+<ir_version: 10, opset_import: ["" : 21]>
+cell (float[T,B,3] x, float[1,G,3] w, float[1,G,H] r, float[1,8] b, int32[N] n, float[1,M,H] h0)
+    => (float[T,1,B,H] y, float[1,B,H] h) {
+    y, h = RNN (x, w, r, b, n, h0)
+}
+"""
+
+
+@pytest.mark.parametrize("form", ["scan", "loop"])
+def test_nothing_is_known_but_what_the_inputs_have(executors: Executors, form: str) -> None:
+    model = as_model(SYMBOLIC)
+    result = passes.expand(model, form=form, verify=False)
+    sizes = {"x": (3, 2, 3), "w": (1, 4, 3), "r": (1, 4, 4), "b": (1, 8), "h0": (1, 2, 4)}
+    draw = np.random.default_rng(0)
+    feeds = {name: draw.standard_normal(size).astype(np.float32) for name, size in sizes.items()}
+    feeds["n"] = np.array([3, 1], np.int32)
+    expected = tensors(executors[0], model, feeds)
+    for executor in executors:
+        assert_near(tensors(executor, result.model, feeds), expected)
+    for changes in (
+        {"n": np.array([4, 1], np.int32)},
+        {"n": np.array([-1, 1], np.int32)},
+        {"n": np.array([3], np.int32)},
+        {"h0": feeds["h0"][:, :1]},
+    ):
+        assert_both_fail(result.model, feeds | changes)
+
+
+@pytest.mark.parametrize("form", ["scan", "loop"])
+@pytest.mark.parametrize(("steps", "rows"), [(0, 2), (3, 0), (0, 0)])
+def test_no_steps_or_no_rows(executors: Executors, form: str, steps: int, rows: int) -> None:
+    """The states stay, which onnxruntime's operators do not give."""
+    text = changed(LSTM, {"float[3,2,3]": "float[T,B,3]", "[3,D,2,4]": "[T,D,B,4]"})
+    text = changed(text, {"[D,2,4]": "[D,B,4]", "int32[2]": "int32[B]"})
+    model = as_model(model_of(text))
+    result = passes.expand(model, form=form, verify=False)
+    feeds = feeds_of(model) | {
+        "x": np.zeros((steps, rows, 3), np.float32),
+        "n": np.full(rows, steps, np.int32),
+        "h0": np.ones((1, rows, 4), np.float32),
+        "c0": np.ones((1, rows, 4), np.float32),
+    }
+    expected = tensors(executors[0], model, feeds)
+    for executor in executors:
+        found = tensors(executor, result.model, feeds)
+        assert_near({**found, "y": found["y"].reshape(expected["y"].shape)}, expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_cases_of_onnx(executors: Executors, form: str) -> None:
+    """What onnx's documents give for their examples."""
+    cases = [case for case in all_cases() if not CELLS.isdisjoint(operators(case.model))]
+    assert len(cases) >= 10
+    for case in cases:
+        result = passes.expand(case.model, form=form, verify=False)
+        assert CELLS.isdisjoint(operators(result.model)), case.name
+        names = [value.name for value in case.model.graph.output]
+        named = dict(zip(names, case.expected, strict=True))
+        for executor in executors:
+            assert_near(tensors(executor, result.model, case.feeds), named)
+
+
+PATTERNS = [
+    *("keras_both_ways", "keras_lstm", "keras_lstm_[br]*", "gru", "lstm", "lstm_given_state"),
+    *("lstm_packed", "rnn"),
+]
+EXPORTED = Path(__file__).parents[3] / "golden_models/exported"
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for pattern in (
+            "keras_both_ways",
+            "keras_lstm",
+            "keras_lstm_[br]*",
+            "gru",
+            "lstm",
+            "lstm_given_state",
+            "lstm_packed",
+            "rnn",
+        )
+        for path in sorted(EXPORTED.glob(f"*/{pattern}.*.onnx"))
+    ],
+    ids=lambda path: path.stem,
+)
+def test_exported_models(path: Path) -> None:
+    assert not CELLS.isdisjoint(operators(onnx.load(path)))
+    result = passes.expand(path, verify_budget=20)
+    assert CELLS.isdisjoint(operators(result.model))
+    assert result.report.checked is not None
+    assert result.report.checked.verdict == "verified"
+
+
+@pytest.mark.parametrize(
+    ("refused", "loops"), [("Loop", ["Scan"]), ("Scan", ["Loop"]), ("Loop, Scan, If", [])]
+)
+def test_a_target_without_the_operators(tmp_path: Path, refused: str, loops: list[str]) -> None:
+    names = ", ".join(f'"{name}"' for name in ("LSTM", *refused.split(", ")))
+    own = tmp_path / "own.toml"
+    own.write_text(f'name = "own"\nsummary = "Mine"\nrefused = [{names}]\n')
+    result = passes.optimize(as_model(model_of(LSTM)), target=str(own))
+    found = operators(result.model)
+    assert [name for name in found if name in ("Scan", "Loop", "LSTM", "If")] == loops
+
+
+def test_other_targets_keep_them() -> None:
+    model = as_model(model_of(LSTM))
+    for target in ("scan-only", "loop-only", "no-control-flow", "tract", "onnxruntime"):
+        assert passes.optimize(model, target=target, verify=False).model == model
